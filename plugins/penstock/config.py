@@ -1,0 +1,285 @@
+"""The pipeline file: one YAML document that says what flows from where to where.
+
+The models below are the whole vocabulary; an unknown or ill-typed key is refused with its file, line and
+the nearest valid key. Secrets are never in this file: it names Airflow connections.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from penstock.errors import ConfigError
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 1 << 10,
+    "kib": 1 << 10,
+    "mb": 1 << 20,
+    "mib": 1 << 20,
+    "gb": 1 << 30,
+    "gib": 1 << 30,
+}
+_SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _bytes(value: object) -> object:
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if match and match[2].lower() in _UNITS:
+        return int(match[1]) * _UNITS[match[2].lower()]
+    return value
+
+
+def _seconds(value: object) -> object:
+    match = re.fullmatch(r"\s*(\d+)\s*([smhd])\s*", value) if isinstance(value, str) else None
+    return int(match[1]) * _SPANS[match[2]] if match else value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, description="bytes, or a text such as 256MiB")]
+Seconds = Annotated[int, BeforeValidator(_seconds), Field(gt=0, description="seconds, or a text such as 10m")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Section):
+    """Say which database is read, through which publication and slot."""
+
+    connection: str = "penstock_source"
+    publication: Name | None = None
+    slot: Name | None = None
+    adopt: bool = False
+    """Take over an existing publication or slot of these names instead of refusing."""
+    origin: Literal["any", "none"] = "any"
+    """`none` leaves out every change that came from another server (PostgreSQL 16+)."""
+    skip_origins: list[str] = []
+    """Leave out the changes of these replication origins (all versions)."""
+    slot_timeout: Seconds = 120
+    """Wait this long for transactions that block slot creation."""
+
+
+class Tables(_Section):
+    """Choose the tables by patterns `schema.table`, in which `*` matches within one name."""
+
+    include: list[str] = Field(min_length=1)
+    exclude: list[str] = []
+
+
+class Capture(_Section):
+    """Bound one run and one window of capture."""
+
+    schedule: str | None = "* * * * *"
+    max_wal_bytes: Bytes = 256 << 20
+    time_budget: Seconds = 300
+    statement_timeout: Seconds = 1800
+    work_mem: Bytes = 256 << 20
+    """Memory for decoding on the source, per session (`logical_decoding_work_mem` and `work_mem`)."""
+    batch_bytes: Bytes = 16 << 20
+    """Client memory for one batch of messages."""
+
+
+class Copy(_Section):
+    """Bound the initial load and every reload."""
+
+    parallel: int = Field(default=4, gt=0)
+    """Connections that read the source at once."""
+    range_bytes: Bytes = 256 << 20
+    """Heap bytes that one task reads."""
+
+
+class Landing(_Section):
+    """Say where the staging Parquet lies: a folder or an object-store URI."""
+
+    uri: str = "${PENSTOCK_HOME}/.local/landing"
+    options: dict[str, str] = {}
+
+
+class Lake(_Section):
+    """Say where the tables lie: Spark's catalog name, the namespace, and the target's name."""
+
+    catalog: Name = "lake"
+    connection: str = "penstock_catalog"
+    namespace: Name | None = None
+    target: str = "{namespace}.{schema}.{table}"
+    properties: dict[str, str] = {}
+    """Extra Iceberg table properties for new tables."""
+
+
+class Merge(_Section):
+    """Say when staged windows are merged and what happens to values and rows that do not fit."""
+
+    schedule: str | None = "*/5 * * * *"
+    """Merge at these times too, besides whenever capture has landed something."""
+    on_conflict: Literal["fail", "continue"] = "continue"
+    """`fail` pauses a table on an update or delete of an absent row; `continue` counts it."""
+    on_misfit: Literal["keep", "fail"] = "keep"
+    """`keep` puts the exact text into `_misfits`; `fail` pauses the table."""
+    skip_transactions: list[str] = []
+    """Leave out the transactions with these commit LSNs."""
+
+
+class Spark(_Section):
+    """Say how Spark is started."""
+
+    connection: str = "penstock_spark"
+    driver_memory: str = "2g"
+    parallel_tables: int = Field(default=4, gt=0)
+    conf: dict[str, str] = {}
+
+
+class Ledger(_Section):
+    """Name the control database that holds the schema `penstock`."""
+
+    connection: str = "penstock_ledger"
+
+
+class Pipeline(_Section):
+    """Hold one pipeline: one publication and one slot of one database, into one namespace of the lake."""
+
+    version: Literal[1] = 1
+    name: Name
+    source: Source = Source()
+    tables: Tables
+    capture: Capture = Capture()
+    copy_: Copy = Field(default=Copy(), alias="copy")
+    landing: Landing = Landing()
+    lake: Lake = Lake()
+    merge: Merge = Merge()
+    spark: Spark = Spark()
+    ledger: Ledger = Ledger()
+
+    @model_validator(mode="after")
+    def _target_names_a_table(self) -> Pipeline:
+        fields = set(re.findall(r"\{(\w*)\}", self.lake.target))
+        if not {"table"} <= fields <= {"namespace", "schema", "table"}:
+            raise ValueError("lake.target must hold {table} and may hold {namespace} and {schema}, nothing else")
+        return self
+
+    @property
+    def slot(self) -> str:
+        """Name the replication slot."""
+        return self.source.slot or f"penstock_{self.name}"
+
+    @property
+    def publication(self) -> str:
+        """Name the publication."""
+        return self.source.publication or f"penstock_{self.name}"
+
+    @property
+    def namespace(self) -> str:
+        """Name the lake's namespace."""
+        return self.lake.namespace or self.name
+
+    def target(self, schema: str, table: str) -> tuple[str, ...]:
+        """Name the target table of a source table, as the parts of its identifier below the catalog.
+
+        Dots inside a source name become underscores: Iceberg's catalogs cannot tell `a.b` from `a`.`b`.
+        """
+        values = {
+            "namespace": self.namespace,
+            "schema": schema.replace(".", "_"),
+            "table": table.replace(".", "_"),
+        }
+        return tuple(part.format(**values) for part in self.lake.target.split("."))
+
+
+def load_pipeline(path: Path, environment: dict[str, str]) -> Pipeline:
+    """Read and check one pipeline file; `${NAME}` in a value is taken from the environment.
+
+    Raises ConfigError("config-invalid") that names file, line, what was expected and the nearest valid key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError("config-invalid", f"expected a readable pipeline file at {path}: {error.strerror}") from error
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError("config-invalid", f"{where}: expected YAML, got {getattr(error, 'problem', error)}") from None
+    if not isinstance(raw, dict):
+        raise ConfigError("config-invalid", f"{path}:1: expected a mapping of keys, got {type(raw).__name__} instead")
+    try:
+        return Pipeline.model_validate(_expand(raw, environment, path))
+    except ValidationError as error:
+        problems = "; ".join(
+            _problem(path, node, entry) for entry in error.errors(include_url=False, include_input=False)
+        )
+        raise ConfigError("config-invalid", problems) from None
+
+
+def load_pipelines(folder: Path, environment: dict[str, str]) -> dict[str, Pipeline]:
+    """Read every `*.yaml` of a folder, by pipeline name; two files of one name are refused."""
+    found: dict[str, Pipeline] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        pipeline = load_pipeline(path, environment)
+        if pipeline.name in found:
+            raise ConfigError("config-invalid", f"{path}: a pipeline named {pipeline.name} is defined twice")
+        found[pipeline.name] = pipeline
+    return found
+
+
+def _expand(value: Any, environment: dict[str, str], path: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: _expand(item, environment, path) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expand(item, environment, path) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def lookup(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ConfigError("config-invalid", f"{path}: the environment variable {match[1]} is not set")
+        return environment[match[1]]
+
+    return re.sub(r"\$\{(\w+)\}", lookup, value)
+
+
+def _problem(path: Path, root: yaml.Node | None, entry: Any) -> str:
+    location = [str(part) for part in entry["loc"]]
+    dotted = ".".join(location) or "the file"
+    line = _line(root, location)
+    if entry["type"] != "extra_forbidden":
+        return f"{path}:{line}: {dotted}: {entry['msg'].removeprefix('Value error, ')}"
+    known = list(_keys(Pipeline, location[:-1]))
+    nearest = difflib.get_close_matches(location[-1], known, n=1, cutoff=0.5)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(known)}"
+    return f"{path}:{line}: unknown key {dotted!r}; {hint}"
+
+
+def _keys(model: type[BaseModel], location: list[str]) -> Iterator[str]:
+    for part in location:
+        fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        annotation = fields.get(part)
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return
+        model = annotation
+    yield from (field.alias or name for name, field in model.model_fields.items())
+
+
+def _line(node: yaml.Node | None, location: list[str]) -> int:
+    line = 1
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            entries = {str(key.value): (key, value) for key, value in node.value}
+            if part not in entries:
+                break
+            key, node = entries[part]
+            line = key.start_mark.line + 1
+        elif isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+            node = node.value[int(part)]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return int(line)

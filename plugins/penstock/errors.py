@@ -1,0 +1,131 @@
+"""Every way in which Penstock stops, by name.
+
+    PenstockError
+    ├── ConfigError     the pipeline file or a connection is wrong: the operator's to mend
+    ├── SourceError     the source database refuses, lost something, or is not the one we knew
+    ├── ProtocolError   bytes that pgoutput must not send: our bug or the server's
+    ├── LedgerError     the control database refuses or contradicts us
+    └── LakeError       landing zone, catalog or Spark: files, tables, merges
+
+An error is raised with the slug of its kind. The kind says what happens next (`Directive`), and
+`docs/runbooks/<slug>.md` tells the person on call what to do. No message ever carries a row value or a secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Directive(Enum):
+    """Say what an error does to the pipeline."""
+
+    RETRY = "retry"  # the same call may succeed later; nothing was lost
+    HALT = "halt"  # the pipeline stops until a person has decided
+    PAUSE = "pause"  # one table stops; capture and all other tables go on
+    FAIL = "fail"  # this call was wrong; nothing changed
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Describe one kind of error: what it does and one sentence for the operator."""
+
+    directive: Directive
+    meaning: str
+
+
+def _kinds() -> dict[str, Kind]:
+    retry, halt, pause, fail = Directive.RETRY, Directive.HALT, Directive.PAUSE, Directive.FAIL
+    return {
+        # the operator's input
+        "config-invalid": Kind(fail, "The pipeline file does not say what Penstock expects."),
+        "connection-missing": Kind(fail, "A connection that the pipeline names is not defined."),
+        "preflight-failed": Kind(fail, "The source is not ready for this pipeline; the report lists each finding."),
+        "no-matching-tables": Kind(fail, "A table pattern of the pipeline matches no table."),
+        "no-usable-identity": Kind(fail, "A table would refuse updates or deletes once published."),
+        # the source
+        "source-unreachable": Kind(retry, "The source did not accept the connection or closed it."),
+        "source-auth": Kind(fail, "The source refused the login or the role lacks a privilege."),
+        "source-timeout": Kind(retry, "The source did not answer within the time limit."),
+        "source-error": Kind(retry, "The source answered with an error that has no kind of its own."),
+        "source-changed": Kind(halt, "Another server, timeline or database answers behind the source's address."),
+        "publication-missing": Kind(halt, "The publication is gone, was made anew, or was made after the slot."),
+        "slot-missing": Kind(halt, "The replication slot does not exist."),
+        "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
+        "slot-lost": Kind(halt, "The server has removed WAL that the slot still needed."),
+        "slot-ahead": Kind(halt, "The slot is ahead of the ledger: changes were consumed by somebody else."),
+        "slot-in-use": Kind(retry, "Another session holds the slot or the pipeline's lock."),
+        "slot-unusable": Kind(halt, "The slot was made with options that a batch reader cannot use."),
+        "no-free-slot": Kind(fail, "The server has no free replication slot."),
+        "slot-creation-blocked": Kind(retry, "Open transactions kept the slot from being created in time."),
+        "snapshot-gone": Kind(retry, "The exported snapshot disappeared while tables were copied."),
+        # bytes
+        "protocol-truncated": Kind(halt, "A message ended before its last field, or went on after it."),
+        "protocol-unknown": Kind(halt, "A message, flag or column kind is not part of the protocol."),
+        "protocol-sequence": Kind(halt, "A message came at a place where the protocol does not allow it."),
+        # the ledger
+        "ledger-unreachable": Kind(retry, "The control database did not accept the connection or closed it."),
+        "ledger-not-migrated": Kind(fail, "The ledger's schema is not at the version this code needs."),
+        "ledger-conflict": Kind(retry, "Another run holds a newer attempt; this one may change nothing."),
+        "pipeline-halted": Kind(halt, "The pipeline is halted; its reason says why."),
+        "not-bootstrapped": Kind(fail, "The pipeline has no slot yet: run bootstrap first."),
+        # the lake
+        "landing-unwritable": Kind(retry, "The landing zone could not be written."),
+        "landing-file-missing": Kind(halt, "A landing file that a manifest lists is not there or is damaged."),
+        "landing-version": Kind(halt, "A landing file has a contract version this code does not read."),
+        "target-clash": Kind(fail, "Two source tables would share one target table."),
+        "spark-failed": Kind(retry, "The Spark application ended without a result."),
+        "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
+        "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
+        "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
+        "divergence": Kind(pause, "A change refers to a row that neither the batch nor the lake has."),
+        "merge-conflict": Kind(pause, "Changes met rows that should or should not have been there."),
+        "misfit-refused": Kind(pause, "A value does not fit its column and the policy is to stop."),
+        "comparison-differs": Kind(fail, "Source and lake differ at the compared position."),
+    }
+
+
+KINDS: dict[str, Kind] = _kinds()
+
+
+class PenstockError(Exception):
+    """Stop with a named kind and a message that states the expectation, what came, and the next step."""
+
+    def __init__(self, slug: str, message: str) -> None:
+        self.slug = slug
+        self.kind = KINDS[slug]
+        self.message = message
+        super().__init__(f"[{slug}] {message}")
+
+    def __reduce__(self) -> tuple[type[PenstockError], tuple[str, str]]:
+        return type(self), (self.slug, self.message)
+
+    @property
+    def directive(self) -> Directive:
+        """Tell what this error does to the pipeline."""
+        return self.kind.directive
+
+    @property
+    def runbook(self) -> str:
+        """Name the page for the person on call, relative to the project."""
+        return f"docs/runbooks/{self.slug}.md"
+
+
+class ConfigError(PenstockError):
+    """The pipeline file or a connection is wrong."""
+
+
+class SourceError(PenstockError):
+    """The source database refuses, lost something, or is not the one we knew."""
+
+
+class ProtocolError(PenstockError):
+    """The stream holds bytes that pgoutput must not send."""
+
+
+class LedgerError(PenstockError):
+    """The control database refuses or contradicts us."""
+
+
+class LakeError(PenstockError):
+    """The landing zone, the catalog or Spark failed."""
