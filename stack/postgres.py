@@ -1,7 +1,7 @@
 """One PostgreSQL server of our own: a data folder, a loopback port, a password, and what drives it.
 
 `start` is the answer to every past: a folder never initialised, or half initialised, a server that already
-runs, one that was killed, a pid file left by a reboot. Tests use the same class to stop a server the hard way.
+runs, one that was killed, a pid file left by a reboot. Tests use the same class to stop one the hard way.
 """
 
 import os
