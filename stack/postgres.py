@@ -254,9 +254,7 @@ class Server:
                 "choose another port, or stop that program",
                 self.log,
             )
-        return StackError(
-            f"PostgreSQL {self.version} to start in {self.data}", last, "read the server's log", self.log
-        )
+        return StackError(f"PostgreSQL {self.version} to start in {self.data}", last, "read the server's log", self.log)
 
     def _run(self, name: str, *arguments: str | Path, **options: Any) -> str:
         said = self.account.run([self.binaries.program(name), *arguments], **options)

@@ -6,17 +6,26 @@ test's own. A test that stops or kills a server makes its own with `new_server`.
 """
 
 import itertools
+import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from stack import ports
+from stack import jars, java, lake_catalog, ports
+from stack import spark as spark_conf
 from stack.account import Account, reachable_folder
 from stack.binaries import Binaries, from_wheel
+from stack.paths import Project
 from stack.postgres import Database, Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 NO_15 = f"PostgreSQL 15 is not installed at {DEBIAN_15} (Debian: apt-get install postgresql-15)"
@@ -32,6 +41,21 @@ ROOMY = {
 HASTY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 
 NewServer = Callable[..., Server]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give Airflow a throw-away home before anything can import it: it reads its settings on import."""
+    home = Path(tempfile.mkdtemp(prefix="penstock-airflow-"))
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs from destructors, after pytest's last line
+    root = Project.here().root
+    os.environ |= {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+    }
 
 
 def pytest_report_header() -> list[str]:
@@ -123,3 +147,88 @@ def database16(postgres16: Server) -> Iterator[Database]:
     """An empty database on the embedded server only, for tests that the server's version does not touch."""
     with postgres16.temporary_database(f"t{next(_database_numbers)}") as database:
         yield database
+
+
+@dataclass(frozen=True)
+class LakeCatalog:
+    """The JDBC catalog of the tests: its name in Spark, its database, and the folder of its tables."""
+
+    name: str
+    database: Database
+    warehouse: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return what a Spark application of ours reads from its environment."""
+        return {
+            "PENSTOCK_CATALOG_URI": lake_catalog.jdbc_url(self.database.dsn()),
+            "PENSTOCK_CATALOG_USER": "postgres",
+            "PENSTOCK_CATALOG_PASSWORD": self.database.server.password,
+        }
+
+
+@pytest.fixture(scope="session")
+def lake(postgres16: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCatalog]:
+    """An Iceberg JDBC catalog of the session; tests tell themselves apart by namespaces of their own."""
+    with postgres16.temporary_database("lake_catalog") as database:
+        lake_catalog.create_tables(database.dsn())
+        yield LakeCatalog(spark_conf.CATALOG, database, tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture(scope="session")
+def java_home() -> Path:
+    """A JAVA_HOME for Spark, with the jars of the project beside it."""
+    project = Project.here()
+    home = java.home(project.jre)
+    for jar in jars.missing(project.jars):
+        jars.fetch(jar, project.jars, home, project.logs / "fetch-jars.log")
+    return home
+
+
+@pytest.fixture(scope="session")
+def spark_settings(lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The project's own Spark settings on the tests' catalog, made small; no secret is among them."""
+    scratch = tmp_path_factory.mktemp("spark-scratch")
+    return spark_conf.settings(Project.here().jars, lake.warehouse, scratch) | {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1500m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+    }
+
+
+@pytest.fixture(scope="session")
+def spark_conf_dir(
+    spark_settings: Mapping[str, str], java_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A SPARK_CONF_DIR with those settings, for tests that run `spark-submit`."""
+    folder = tmp_path_factory.mktemp("spark-conf")
+    spark_conf.write_conf(folder, spark_settings)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark(lake: LakeCatalog, java_home: Path, spark_conf_dir: Path) -> Iterator["SparkSession"]:
+    """The one Spark session of the test process, with Iceberg and the tests' catalog."""
+    os.environ |= {
+        "JAVA_HOME": str(java_home),
+        "SPARK_CONF_DIR": str(spark_conf_dir),
+        "SPARK_LOCAL_IP": ports.LOOPBACK,
+    }
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # tests without Spark don't pay for it
+
+    session = SparkSession.builder.appName("tests").getOrCreate()
+    credentials = lake.environment()
+    session.conf.set(f"spark.sql.catalog.{lake.name}.uri", credentials["PENSTOCK_CATALOG_URI"])
+    session.conf.set(f"spark.sql.catalog.{lake.name}.jdbc.user", credentials["PENSTOCK_CATALOG_USER"])
+    session.conf.set(f"spark.sql.catalog.{lake.name}.jdbc.password", credentials["PENSTOCK_CATALOG_PASSWORD"])
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def airflow_home() -> Path:
+    """Airflow's throw-away home with a migrated metadata database, enough for `dag.test()`."""
+    from airflow.utils.db import initdb  # noqa: PLC0415  # three seconds of imports, only for who asks
+
+    initdb()
+    return Path(os.environ["AIRFLOW_HOME"])

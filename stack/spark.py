@@ -1,0 +1,58 @@
+"""Spark's settings, as a `spark-defaults.conf` and a `log4j2.properties` without a secret in them.
+
+The catalog's address, user and password reach a driver by environment, and our applications set them there. Jars go
+on the driver's class path: `spark.jars` would copy 48 MB per run, and JDBC would not find its driver.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stack import jars
+from stack.files import write_whole
+
+CATALOG = "lake"
+
+LOG4J = """rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+# Said once per start on every machine without Hadoop's native code.
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
+
+
+def uri(folder: Path) -> str:
+    """Return the address of a local folder as Hadoop and Iceberg write it (nothing is percent-encoded)."""
+    return f"file://{folder}"
+
+
+def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]:
+    """Return the settings of every Spark application of this machine, secrets excepted."""
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "spark.driver.extraClassPath": jars.class_path(jar_folder),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(scratch),
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": uri(warehouse),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.jdbc.schema-version": "V1",
+        f"{catalog}.init-catalog-tables": "false",
+        f"{catalog}.warehouse": uri(warehouse),
+    }
+
+
+def write_conf(folder: Path, wanted: Mapping[str, str]) -> None:
+    """Write the folder that `SPARK_CONF_DIR` names."""
+    lines = (f"{name} {value}" for name, value in wanted.items())
+    write_whole(folder / "spark-defaults.conf", "\n".join(lines) + "\n")
+    write_whole(folder / "log4j2.properties", LOG4J)
