@@ -70,11 +70,13 @@ def _kinds() -> dict[str, Kind]:
         "pipeline-halted": Kind(halt, "The pipeline is halted; its reason says why."),
         "not-bootstrapped": Kind(fail, "The pipeline has no slot yet: run bootstrap first."),
         # the lake
+        "landing-unreachable": Kind(retry, "The landing zone did not answer."),
         "landing-unwritable": Kind(retry, "The landing zone could not be written."),
         "landing-file-missing": Kind(halt, "A landing file that a manifest lists is not there or is damaged."),
         "landing-version": Kind(halt, "A landing file has a contract version this code does not read."),
         "target-clash": Kind(fail, "Two source tables would share one target table."),
         "spark-failed": Kind(retry, "The Spark application ended without a result."),
+        "catalog-unreachable": Kind(retry, "The lake's catalog did not accept the connection, closed it, or is not set up."),
         "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
