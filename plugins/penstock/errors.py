@@ -76,7 +76,9 @@ def _kinds() -> dict[str, Kind]:
         "landing-version": Kind(halt, "A landing file has a contract version this code does not read."),
         "target-clash": Kind(fail, "Two source tables would share one target table."),
         "spark-failed": Kind(retry, "The Spark application ended without a result."),
-        "catalog-unreachable": Kind(retry, "The lake's catalog did not accept the connection, closed it, or is not set up."),
+        "catalog-unreachable": Kind(
+            retry, "The lake's catalog did not accept the connection, closed it, or is not set up."
+        ),
         "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
