@@ -1,0 +1,107 @@
+"""Which lake type holds a PostgreSQL type: one table and four rules.
+
+A type that is named here has a typed column; whatever is not named keeps its exact text. A domain is its base,
+an array holds the type of its elements, and `numeric` is a decimal wherever 38 digits hold every value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.values.pgtype import PgType
+
+STRING = "string"
+
+SCALARS = {
+    "bool": "boolean",
+    "int2": "int",
+    "int4": "int",
+    "int8": "bigint",
+    "float4": "float",
+    "float8": "double",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "bytea": "binary",
+}
+EXTENSIONS = {"hstore": "map<string,string>"}
+
+_BUILT_IN = "pg_catalog"
+_DECIMAL_DIGITS = 38
+_TYPMOD_HEADER = 4
+# Array literals are split at commas. These are the types known to separate their elements so: every type the
+# server makes itself, and all built-in ones but one. An extension may choose any character.
+_MADE_BY_THE_SERVER = frozenset("ecrm")
+_OTHER_DELIMITER = frozenset({"box"})
+_EXTENSIONS_WITH_COMMA = frozenset({"citext"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Hold a lake type as Spark SQL writes it; `exact` says that it holds every text, so nothing can misfit."""
+
+    lake_type: str
+    exact: bool
+
+
+def mapping(type: PgType) -> Mapping:
+    """Choose the lake type of a column's type."""
+    lake_type = _container(_base(type)) or _scalar(_base(type))
+    return Mapping(lake_type, exact=lake_type == STRING)
+
+
+def _base(type: PgType) -> PgType:
+    while type.base is not None:
+        type = type.base
+    return type
+
+
+def _container(type: PgType) -> str | None:
+    if type.kind == "b" and type.name in EXTENSIONS:
+        return EXTENSIONS[type.name]
+    element = _element(type)
+    return f"array<{element}>" if element else None
+
+
+def _element(type: PgType) -> str | None:
+    """Return the lake type of an array's elements; None if it is no array, or one that we can't split."""
+    if type.element is None or not _is_array(type):
+        return None
+    element = _base(type.element)
+    if element.kind in _MADE_BY_THE_SERVER or element.name in _EXTENSIONS_WITH_COMMA:
+        return STRING
+    if not _is_built_in(element) or _is_array(element) or element.name in _OTHER_DELIMITER:
+        return None
+    return _scalar(element, typmod=type.typmod if element.typmod == -1 else element.typmod)
+
+
+def _is_array(type: PgType) -> bool:
+    """Tell arrays from built-in types that have elements too: int2vector, point, name and their like."""
+    return type.element is not None and (not _is_built_in(type) or type.name.startswith("_"))
+
+
+def _is_built_in(type: PgType) -> bool:
+    return type.schema == _BUILT_IN
+
+
+def _scalar(type: PgType, typmod: int | None = None) -> str:
+    if not _is_built_in(type):
+        return STRING
+    if type.name == "numeric":
+        return _decimal(type.typmod if typmod is None else typmod)
+    return SCALARS.get(type.name, STRING)
+
+
+def _decimal(typmod: int) -> str:
+    """Return the decimal that holds numeric(p,s), also for a scale below zero or above p (PostgreSQL 15+).
+
+    Source: PostgreSQL documentation, "Arbitrary Precision Numbers"; the typmod packs 16 bits of precision and a
+    signed scale of 11 bits behind a header of 4.
+    """
+    if typmod < _TYPMOD_HEADER:
+        return STRING
+    packed = typmod - _TYPMOD_HEADER
+    precision = packed >> 16 & 0xFFFF
+    scale = (packed & 0x7FF ^ 0x400) - 0x400
+    digits = max(precision - min(scale, 0), scale)
+    return f"decimal({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING
