@@ -13,10 +13,13 @@ import pyarrow as pa
 CONTRACT_VERSION = 1
 CONTRACT_KEY = b"penstock.contract"
 
+NO_COLUMNS_FIELD = "_no_columns"
+"""The one field, always NULL, of `new` and `old` where the relation publishes no column: Parquet has no empty group."""
+
 
 def landing_schema(column_names: Sequence[str]) -> pa.Schema:
     """Return the Arrow schema of the landing files of a relation with these columns."""
-    row = pa.struct([pa.field(name, pa.string()) for name in column_names])
+    row = pa.struct([pa.field(name, pa.string()) for name in column_names or (NO_COLUMNS_FIELD,)])
     return pa.schema(
         [
             pa.field("commit_lsn", pa.int64(), nullable=False),

@@ -1,0 +1,55 @@
+"""Read landing files back, strictly: this contract version or none.
+
+A file that is absent or damaged stops the pipeline, because a change would be lost; a zone that does not
+answer is only worth another try. The two are told apart here.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from penstock.errors import LakeError
+from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
+from penstock.landing.trouble import missing, unreachable
+
+
+def read(filesystem: fs.FileSystem, path: str, uri: str) -> pa.Table:
+    """Return a landing file as a table; `uri` names it in messages.
+
+    Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (not contract version 1),
+    "landing-unreachable".
+    """
+    require(filesystem, path, uri)
+    try:
+        with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
+            _same_contract(file.schema_arrow.metadata, uri)
+            return file.read()
+    except (OSError, pa.ArrowException) as error:
+        require(filesystem, path, uri)  # else the zone went away while we read
+        raise missing(uri, f"it cannot be read to its end ({type(error).__name__})") from error
+
+
+def require(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
+    """Return what the zone says of a file that must be there; raises as `read` does."""
+    info = look(filesystem, path, uri)
+    if info.type != fs.FileType.File:
+        raise missing(uri, "it is not there")
+    return info
+
+
+def look(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
+    """Ask the zone for one path; raises LakeError("landing-unreachable") when it does not answer."""
+    with unreachable(uri):
+        return filesystem.get_file_info(path)
+
+
+def _same_contract(metadata: dict[bytes, bytes] | None, uri: str) -> None:
+    found = (metadata or {}).get(CONTRACT_KEY, b"none").decode(errors="replace")
+    if found != str(CONTRACT_VERSION):
+        raise LakeError(
+            "landing-version",
+            f"expected landing contract version {CONTRACT_VERSION} in {uri}, got {found} instead; "
+            "read it with the Penstock that wrote it, or copy its table anew",
+        )

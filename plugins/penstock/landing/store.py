@@ -1,0 +1,73 @@
+"""Which file system a landing URI means, and its options: the only place that knows about kinds of stores.
+
+Options of `s3://bucket/prefix`: `endpoint_override`, `region`, `scheme`, `access_key`, `secret_key`,
+`session_token`, `force_virtual_addressing`, `connect_timeout`, `request_timeout`. Any of them may be given as
+`<option>_env`, which names the environment variable that holds it; a folder takes no options.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+
+from penstock.errors import ConfigError
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+_S3_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "endpoint_override": str,
+    "region": str,
+    "scheme": str,
+    "access_key": str,
+    "secret_key": str,
+    "session_token": str,
+    "force_virtual_addressing": _flag,
+    "connect_timeout": float,
+    "request_timeout": float,
+}
+_S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
+
+
+def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[fs.FileSystem, str, str]:
+    """Return the file system, the root's path in it, and the root's URI for Spark; raises ConfigError."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("s3", "s3a"):
+        root = f"{parts.netloc}{parts.path}".rstrip("/")
+        if not parts.netloc:
+            raise ConfigError("config-invalid", f"landing.uri: expected s3://bucket/prefix, got {uri!r} instead")
+        return fs.S3FileSystem(**_options({**_S3_DEFAULTS, **options}, environment)), root, f"s3a://{root}"
+    if parts.scheme not in ("", "file") or parts.netloc:
+        raise ConfigError(
+            "config-invalid", f"landing.uri: expected a folder, file:///folder or s3://bucket/prefix, got {uri!r}"
+        )
+    if options:
+        raise ConfigError("config-invalid", f"landing.options: a folder takes no options, got {sorted(options)}")
+    root = str(Path(unquote(parts.path) if parts.scheme else uri).resolve())
+    return fs.LocalFileSystem(), root, f"file://{root}"
+
+
+def _options(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for given, text in options.items():
+        name = given.removesuffix("_env")
+        if name not in _S3_OPTIONS:
+            nearest = difflib.get_close_matches(name, _S3_OPTIONS, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_S3_OPTIONS)}"
+            raise ConfigError("config-invalid", f"landing.options: unknown option {given!r}; {hint}")
+        if given != name and text not in environment:
+            raise ConfigError("config-invalid", f"landing.options.{given}: the environment variable {text} is not set")
+        try:
+            found[name] = _S3_OPTIONS[name](text if given == name else environment[text])
+        except ValueError as error:
+            raise ConfigError("config-invalid", f"landing.options.{given}: {error}") from None
+    return found

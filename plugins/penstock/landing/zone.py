@@ -1,0 +1,109 @@
+"""The landing zone: one folder or object-store prefix, addressed by relative paths.
+
+Everything is written as a draft that appears under its name when it is whole and durable (`penstock.landing.draft`),
+so a reader never meets half a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from penstock.landing import reader, store
+from penstock.landing.draft import PART, Draft, FolderDraft, UploadDraft
+from penstock.landing.trouble import unreachable, unwritable
+from penstock.landing.writer import Budget, FileWriter
+
+
+class LandingZone:
+    """Address the files of one zone; its writers share one memory budget and belong to one thread."""
+
+    def __init__(self, filesystem: fs.FileSystem, root: str, root_uri: str) -> None:
+        self._filesystem = filesystem
+        self._root = root
+        self._root_uri = root_uri
+        self._budget = Budget()
+
+    @classmethod
+    def open(cls, uri: str, options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> LandingZone:
+        """Return the zone at a folder, a `file://` URI or `s3://bucket/prefix`; nothing is contacted yet.
+
+        `options` are those of `penstock.landing.store`; raises ConfigError("config-invalid").
+        """
+        return cls(*store.resolve(uri, options, environment))
+
+    def __repr__(self) -> str:
+        return f"LandingZone({self._root_uri!r})"
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path, as Spark wants it."""
+        return f"{self._root_uri}/{path}"
+
+    def writer(self, path: str, columns: Sequence[str]) -> FileWriter:
+        """Return a writer of one landing file; nothing is opened before it has a row group to write."""
+        return FileWriter(self._draft(path), path, self.uri(path), columns, self._budget)
+
+    def read(self, path: str) -> pa.Table:
+        """Return one landing file; raises what `penstock.landing.reader.read` raises."""
+        return reader.read(self._filesystem, self._full(path), self.uri(path))
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a small file at once, replacing one of that name; raises LakeError("landing-unwritable")."""
+        draft = self._draft(path)
+        with unwritable(self.uri(path)):
+            try:
+                draft.open().write(text.encode())
+                draft.publish()
+            except BaseException:
+                draft.discard()
+                raise
+
+    def read_text(self, path: str) -> str:
+        """Return what `write_text` wrote; raises LakeError("landing-file-missing" or "landing-unreachable")."""
+        reader.require(self._filesystem, self._full(path), self.uri(path))
+        with unreachable(self.uri(path)), self._filesystem.open_input_stream(self._full(path)) as stream:
+            return bytes(stream.read()).decode()
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder is there; raises LakeError("landing-unreachable")."""
+        found = reader.look(self._filesystem, self._full(path), self.uri(path))
+        return bool(found.type != fs.FileType.NotFound)
+
+    def size(self, path: str) -> int:
+        """Return a file's size in bytes; raises LakeError("landing-file-missing" or "landing-unreachable")."""
+        return int(reader.require(self._filesystem, self._full(path), self.uri(path)).size)
+
+    def list(self, folder: str) -> Sequence[str]:
+        """List all finished files below a folder, as sorted paths relative to the zone; none if it is absent."""
+        return self._below(folder, fs.FileType.File, recursive=True)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """List the folders directly in a folder, as sorted paths relative to the zone; none if it is absent."""
+        return self._below(folder, fs.FileType.Directory, recursive=False)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all it holds, one that is absent included; raises LakeError("landing-unwritable")."""
+        if not folder.strip("/"):
+            raise ValueError("expected a folder inside the landing zone, got the whole zone")
+        with unwritable(self.uri(folder)), suppress(FileNotFoundError):
+            self._filesystem.delete_dir(self._full(folder))
+
+    def _below(self, folder: str, kind: fs.FileType, *, recursive: bool) -> Sequence[str]:
+        selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=recursive)
+        with unreachable(self.uri(folder)):
+            found = self._filesystem.get_file_info(selector)
+        paths = (info.path.removeprefix(f"{self._root}/") for info in found if info.type == kind)
+        return sorted(path for path in paths if not path.endswith(PART))
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{path}".rstrip("/")
+
+    def _draft(self, path: str) -> Draft:
+        if isinstance(self._filesystem, fs.LocalFileSystem):
+            return FolderDraft(Path(self._full(path)))
+        return UploadDraft(self._filesystem, self._full(path))
