@@ -7,8 +7,8 @@ from pathlib import Path
 OWNER_ONLY = 0o600
 
 
-def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Replace `path` by `text` in one step, so that a reader sees the old file or the new one.
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Replace `path` by `content` in one step, so that a reader sees the old file or the new one.
 
     The permission bits are set on creation: there is no moment at which a secret is readable by others.
     """
@@ -16,9 +16,9 @@ def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -38,6 +38,7 @@ OUR_SETTINGS_FILE = "penstock.conf"
 START_SECONDS = 60
 LINGERING_SECONDS = 15  # children of a killed postmaster hold its shared memory for a moment
 LINGERING_SIGN = "pre-existing shared memory block"
+WRONG_PASSWORD_SIGN = "password authentication failed"  # noqa: S105
 PORT_TAKEN_SIGN = "Address already in use"
 
 StopMode = Literal["smart", "fast", "immediate"]
@@ -128,6 +129,8 @@ class Server:
                 self.connect().close()
                 return
             except psycopg.OperationalError as error:
+                if WRONG_PASSWORD_SIGN in str(error):
+                    raise self._wrong_password() from error
                 if time.monotonic() > deadline:
                     raise StackError(
                         f"PostgreSQL on 127.0.0.1:{self.port} to answer within {seconds:.0f} s",
@@ -255,6 +258,14 @@ class Server:
                 self.log,
             )
         return StackError(f"PostgreSQL {self.version} to start in {self.data}", last, "read the server's log", self.log)
+
+    def _wrong_password(self) -> StackError:
+        return StackError(
+            f"the server in {self.data} to know its password",
+            "it was initialised with another one",
+            "restore the generated passwords, or start over with `make clean` (its data is lost)",
+            self.log,
+        )
 
     def _run(self, name: str, *arguments: str | Path, **options: Any) -> str:
         said = self.account.run([self.binaries.program(name), *arguments], **options)

@@ -1,0 +1,82 @@
+# Penstock's commands; `make` alone lists them. Everything they make lies in .venv/ and .local/.
+
+PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(subst :, ,$(PATH)))) python3)
+BIN := .venv/bin
+PY := $(BIN)/python
+INSTALLED := .venv/requirements.installed
+OURS := plugins/penstock stack $(wildcard demo)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup venv demo up down status test test-all bench lint lock clean
+
+# What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
+export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)
+export NUMBA_CACHE_DIR := $(CURDIR)/.local/numba
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONHOME VIRTUAL_ENV AIRFLOW_HOME SPARK_HOME
+ifeq ($(strip $(HOME)),)
+export HOME := $(CURDIR)/.local/home
+endif
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: venv ## Install everything into .venv/ and .local/, once
+	@$(PY) -m stack setup
+
+demo: setup ## Run the whole job on a live workload, compare lake and source, stop again
+	@$(PY) -m demo
+
+up: setup ## Start the local stack with the demo's workload and leave it running
+	@$(PY) -m stack up
+	@$(PY) -m demo up
+
+down: ## Stop whatever `make up` or `make demo` left running
+	@if [ -x $(PY) ]; then $(PY) -m stack down; else echo "Nothing is installed, so nothing runs."; fi
+
+status: venv ## Show what runs, and where
+	@$(PY) -m stack status
+
+test: lint setup ## Check style, types and layers, and run the tests but the slow ones
+	@$(PY) -m pytest
+
+test-all: lint setup ## Run all tests, the slow ones too
+	@$(PY) -m pytest -m ""
+
+bench: setup ## Measure speed, memory and cost as ratios against the server's own limit
+	@$(PY) -m bench
+
+lint: venv ## Check style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy $(OURS)
+	@$(BIN)/lint-imports
+
+lock: venv ## Pin the dependencies of requirements.in in requirements.txt
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	  requirements.in -o requirements.txt
+	@echo uv | $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url - -o stack/uv.txt
+
+clean: down ## Stop everything and delete all that was generated, the demo's data included
+	@if [ -x $(PY) ]; then $(PY) -m stack clean; fi
+	rm -rf .local .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# The packages, installed when the lock's content changed. uv makes it quick; without it, pip does the same.
+venv: $(INSTALLED)
+
+$(INSTALLED): requirements.txt | $(PY)
+	@mkdir -p "$$HOME"
+	@if cmp -s requirements.txt $@ && $(PY) -c '' 2>/dev/null; then touch $@; else \
+	  echo "Installing the packages of requirements.txt (once, a few minutes)"; \
+	  if $(PY) -m pip install --quiet --require-hashes -r stack/uv.txt; \
+	  then $(BIN)/uv pip sync --python $(PY) --quiet --require-hashes requirements.txt; \
+	  else $(PY) -m pip install --quiet --require-hashes -r requirements.txt; fi \
+	  && cp requirements.txt $@; \
+	fi
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+	  echo "Expected Python 3.11. Came: $$($(PYTHON) --version 2>&1). Next: install it, or make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .venv || { \
+	  echo "Next: install the venv module of Python 3.11 (Debian: apt-get install python3.11-venv)" >&2; rm -rf .venv; exit 1; }

@@ -1,0 +1,118 @@
+"""`python -m stack <verb>`: the local stack from a shell. The Makefile's targets are these verbs."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from stack import steps
+from stack.errors import StackError
+from stack.local import Stack
+from stack.paths import Project
+from stack.postgres import Server
+from stack.progress import Progress
+
+INTERRUPTED = 130
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+
+
+@contextmanager
+def _command(project: Project) -> Iterator[Progress]:
+    """Run a verb alone, and turn its failure into words and an exit status."""
+    progress = Progress()
+    try:
+        with steps.alone(project):
+            yield progress
+    except StackError as error:
+        progress.console.print(escape(str(error)), style="red")
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        progress.console.print("Interrupted. The same command goes on from here; `make down` stops what runs.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@app.command()
+def setup() -> None:
+    """Make what needs no server: Java, jars, Spark's settings, the packed library."""
+    project = Project.here()
+    with _command(project) as progress:
+        steps.set_up(project, progress)
+
+
+@app.command()
+def up(*, servers_only: bool = typer.Option(False, help="Leave Airflow out.")) -> None:
+    """Start the two servers and Airflow, and leave them running."""
+    project = Project.here()
+    with _command(project) as progress:
+        if servers_only:
+            steps.start_servers(project, progress)
+        else:
+            stack = steps.up(project, progress)
+            _welcome(stack, progress.console)
+
+
+@app.command()
+def down() -> None:
+    """Stop everything that was started."""
+    project = Project.here()
+    with _command(project) as progress:
+        steps.down(project, progress)
+        progress.console.print("Nothing of the local stack runs.")
+
+
+@app.command()
+def clean() -> None:
+    """Stop everything and delete what was generated, all data included."""
+    project = Project.here()
+    with _command(project) as progress:
+        steps.clean(project, progress)
+
+
+@app.command()
+def status() -> None:
+    """Show what runs, where, and which log tells more."""
+    stack = Stack.load()
+    rows = [("part", "state", "address", "log")]
+    for name, server in (("source", stack.source), ("control", stack.control)):
+        rows.append((name, _state(server), f"127.0.0.1:{server.port}", str(server.log)))
+    rows.append(("airflow", _state_of_airflow(stack), stack.airflow.url, str(stack.project.logs)))
+    for session in stack.sessions():
+        if session.name != stack.airflow.session.name:
+            rows.append((session.name, "running" if session.is_alive() else "ended", "", str(session.log)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@app.command()
+def env() -> None:
+    """Print the shell file that leads `penstock` to the stack (it names passwords)."""
+    stack = Stack.load()
+    stack.write_environment()
+    sys.stdout.write(stack.project.environment.read_text())
+
+
+def _state(server: Server) -> str:
+    pid = server.pid()
+    return f"running ({server.version}, process {pid})" if pid else "stopped"
+
+
+def _state_of_airflow(stack: Stack) -> str:
+    if not stack.airflow.session.is_alive():
+        return "stopped"
+    unhealthy = stack.airflow.api.unhealthy()
+    return f"not healthy: {', '.join(unhealthy)}" if unhealthy else "running"
+
+
+def _welcome(stack: Stack, console: Console) -> None:
+    console.print(f"Airflow's UI: {stack.airflow.url}")
+    console.print(f"Login:        {stack.airflow.api.user} / {escape(stack.secrets.airflow_login)}")
+    console.print(f"A shell:      source {escape(str(stack.project.environment))}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,49 @@
+"""The library as one zip, which Spark hands to its Python processes by `--py-files`.
+
+The same sources give the same bytes. The constant SQL travels as the package `penstock_sql`, where
+`penstock.sql` looks for it.
+"""
+
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from stack.files import write_whole
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+SQL_PACKAGE = "penstock_sql"
+
+
+def build(root: Path, target: Path) -> bool:
+    """Write the zip of the checkout at `root` to `target` if it differs; return whether it did."""
+    wanted = _zip(root)
+    if target.exists() and target.read_bytes() == wanted:
+        return False
+    write_whole(target, wanted)
+    return True
+
+
+def _zip(root: Path) -> bytes:
+    whole = BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(_entries(root)):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return whole.getvalue()
+
+
+def _entries(root: Path) -> Iterator[tuple[str, bytes]]:
+    plugins = root / "plugins"
+    for path in (plugins / "penstock").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield str(path.relative_to(plugins)), path.read_bytes()
+    statements = root / "include" / "sql"
+    folders = {SQL_PACKAGE}
+    for path in statements.rglob("*.sql"):
+        name = Path(SQL_PACKAGE) / path.relative_to(statements)
+        folders.add(str(name.parent))
+        yield str(name), path.read_bytes()
+    for folder in folders:
+        yield f"{folder}/__init__.py", b""
