@@ -1,0 +1,130 @@
+"""What the tests of values share: the pinned settings, the server's raw texts, and types as the catalog has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+from psycopg import sql
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.values.pgtype import PgType
+from stack.postgres import Database
+
+PINNED = {
+    "client_encoding": "UTF8",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "timezone": "UTC",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "lc_monetary": "C",
+}
+
+DESCRIBE = """
+select oid::int, typnamespace::regnamespace::text, typname, typtype::text, typbasetype::int, typtypmod,
+       case when typsubscript = 'array_subscript_handler'::regproc then typelem::int else 0 end
+from pg_type where oid = %s
+"""
+
+
+@dataclass
+class Source:
+    """One connection under the pinned settings."""
+
+    connection: psycopg.Connection
+
+    def execute(self, statement: str | sql.Composable, *parameters: object) -> psycopg.Cursor:
+        text = statement if isinstance(statement, sql.Composable) else statement.encode()
+        return self.connection.execute(text, parameters or None)
+
+    def texts(self, statement: str | sql.Composable, *parameters: object) -> list[list[str | None]]:
+        """Run a query and return what the types' output functions rendered, untouched by the driver."""
+        result = self.execute(statement, *parameters).pgresult
+        assert result is not None
+        cells = ([result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples))
+        return [[None if cell is None else cell.decode() for cell in row] for row in cells]
+
+    def decoded(self, statement: str, *parameters: object) -> object:
+        """Run a query for one value and return what the driver makes of its binary form."""
+        row = self.connection.execute(statement.encode(), parameters, binary=True).fetchone()
+        assert row is not None
+        return row[0]
+
+    def type(self, name: str) -> PgType:
+        """Describe a type as one writes it in SQL, such as `numeric(10,2)[]`."""
+        self.execute(f"create temp table described (x {name})")
+        ((oid, typmod),) = self.execute(
+            "select atttypid::int, atttypmod from pg_attribute where attrelid = 'described'::regclass and attname = 'x'"
+        ).fetchall()
+        self.execute("drop table described")
+        return self.describe(oid, typmod)
+
+    def describe(self, oid: int, typmod: int = -1) -> PgType:
+        ((_, schema, name, kind, base, base_typmod, element),) = self.execute(DESCRIBE, oid).fetchall()
+        return PgType(
+            oid,
+            typmod,
+            schema,
+            name,
+            kind,
+            base=self.describe(base, base_typmod) if base else None,
+            element=self.describe(element) if element else None,
+        )
+
+
+@pytest.fixture
+def source(database: Database) -> Iterator[Source]:
+    """A connection to an empty database, on each server."""
+    with database.connect() as connection:
+        yield pinned(connection)
+
+
+@pytest.fixture
+def source16(database16: Database) -> Iterator[Source]:
+    """A connection to an empty database of the embedded server."""
+    with database16.connect() as connection:
+        yield pinned(connection)
+
+
+def pinned(connection: psycopg.Connection) -> Source:
+    for name, value in PINNED.items():
+        connection.execute("select set_config(%s, %s, false)", (name, value))
+    return Source(connection)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[1]").appName("values")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def cast_columns(
+    spark: SparkSession, columns: Sequence[Sequence[str | None]], expressions: Sequence[str]
+) -> list[list[object]]:
+    """Cast columns of texts in one query: the n-th expression reads column `c<n>`; returns columns of Python values.
+
+    Shorter columns are filled up with NULL. Values come through Arrow, as PyIceberg readers see them.
+    """
+    height = max(map(len, columns))
+    padded = [[*column, *[None] * (height - len(column))] for column in columns]
+    schema = StructType([StructField(f"c{number}", StringType()) for number in range(len(columns))])
+    frame = spark.createDataFrame([tuple(row) for row in zip(*padded, strict=True)], schema)
+    table = frame.selectExpr(*(f"{text} as v{number}" for number, text in enumerate(expressions))).toArrow()
+    values = (table.column(number).to_pylist() for number in range(table.num_columns))
+    return [list(column)[: len(texts)] for column, texts in zip(values, columns, strict=False)]
