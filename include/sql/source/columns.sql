@@ -1,0 +1,15 @@
+select
+  a.attrelid::bigint as relation,
+  a.attnum::int as attnum,
+  a.attname::text as name,
+  a.atttypid::bigint as type,
+  a.atttypmod as typmod,
+  a.attnotnull as not_null,
+  a.atthasdef as has_default,
+  a.attgenerated::text as generated,
+  a.attidentity::text as identity
+from pg_attribute a
+where a.attrelid = any (%(oids)s::bigint[]::oid[])
+  and a.attnum > 0
+  and not a.attisdropped
+order by a.attrelid, a.attnum

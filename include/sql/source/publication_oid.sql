@@ -1,0 +1,1 @@
+select oid::bigint from pg_publication where pubname = %(publication)s

@@ -1,0 +1,1 @@
+select pg_current_snapshot()::text

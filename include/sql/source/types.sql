@@ -1,0 +1,42 @@
+-- The wanted types and all that they are made of. parts: base of a domain, element of an array, attributes of a composite,
+-- subtype of a range. An array is a type whose element names it as its array: int2vector and point also have elements.
+with recursive needed (oid) as (
+  select w.oid::oid from unnest(%(oids)s::bigint[]) as w (oid)
+  union
+  select part.oid
+  from needed
+  join pg_type t on t.oid = needed.oid
+  cross join lateral (
+    select t.typbasetype
+    union all
+    select e.oid from pg_type e where e.oid = t.typelem and e.typarray = t.oid
+    union all
+    select a.atttypid
+    from pg_attribute a
+    where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+    union all
+    select r.rngsubtype from pg_range r where t.typtype in ('r', 'm') and t.oid in (r.rngtypid, r.rngmultitypid)
+  ) as part (oid)
+  where part.oid <> 0
+)
+select
+  t.oid::bigint as oid,
+  n.nspname::text as schema,
+  t.typname::text as name,
+  t.typtype::text as kind,
+  nullif(t.typbasetype, 0)::bigint as base,
+  t.typtypmod as base_typmod,
+  e.oid::bigint as element,
+  (select r.rngsubtype::bigint from pg_range r where t.typtype in ('r', 'm') and t.oid in (r.rngtypid, r.rngmultitypid))
+    as subtype,
+  array(select l.enumlabel::text from pg_enum l where l.enumtypid = t.oid order by l.enumsortorder) as labels,
+  array(
+    select jsonb_build_array(a.attname, a.atttypid::bigint, a.atttypmod)
+    from pg_attribute a
+    where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+    order by a.attnum
+  ) as attributes
+from needed
+join pg_type t on t.oid = needed.oid
+join pg_namespace n on n.oid = t.typnamespace
+left join pg_type e on e.oid = t.typelem and e.typarray = t.oid

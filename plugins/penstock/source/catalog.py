@@ -1,0 +1,240 @@
+"""The source's tables, read from its catalog by a constant number of statements, however many tables there are.
+
+One set of statements serves PostgreSQL 14 to 18. All of a reading is one snapshot of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from psycopg.pq import TransactionStatus
+
+from penstock.source import types
+from penstock.source.session import SourceSession, translating
+from penstock.source.tables import Leaf, SourceColumn, SourceTable
+from penstock.source.types import Types
+
+__all__ = ["Leaf", "Relation", "SourceColumn", "SourceTable", "all_tables", "describe", "published_tables", "relations"]
+
+_PUBLISHES_GENERATED = 180_000
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Name anything in the users' schemas that a pattern may match; `kind` is `pg_class.relkind`."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    persistence: str
+    is_partition: bool
+    parents: list[int]
+
+    @property
+    def qualified(self) -> str:
+        """Name the relation for a message."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Say how a table is published: None means all columns, all rows."""
+
+    columns: frozenset[str] | None = None
+    row_filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _HeapRow:
+    """Hold one row of the statement `heaps`."""
+
+    root: int
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    persistence: str
+    replica_identity: str
+    relfilenode: int
+    parents: list[int]
+    key: list[str]
+    ranged: bool
+    bytes: int
+    block_size: int
+
+    @property
+    def identity(self) -> str:
+        """Return the replica identity, with `n` for one whose index does not exist."""
+        return self.replica_identity if self.replica_identity == "f" or self.key else "n"
+
+    def leaf(self) -> Leaf:
+        """Return the row as a relation that holds rows."""
+        return Leaf(
+            oid=self.oid,
+            schema=self.schema,
+            name=self.name,
+            kind=self.kind,
+            persistence=self.persistence,
+            identity=self.identity,
+            key=tuple(self.key),
+            relfilenode=self.relfilenode,
+            blocks=self.bytes // self.block_size,
+            bytes=self.bytes,
+            ranged=self.ranged,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnRow:
+    """Hold one row of the statement `columns`."""
+
+    relation: int
+    attnum: int
+    name: str
+    type: int
+    typmod: int
+    not_null: bool
+    has_default: bool
+    generated: str
+    identity: str
+
+
+def published_tables(conn: SourceSession, publication: str, *, sizes: bool = True) -> list[SourceTable]:
+    """Read the tables of a publication, ordered by name; raises SourceError.
+
+    Without `sizes` no table is locked, not even for a moment, and no file is looked at.
+    """
+    with _one_snapshot(conn):
+        rows = conn.rows("published", publication=publication)
+        wanted = {
+            oid: Published(None if columns is None else frozenset(columns), row_filter)
+            for oid, columns, row_filter in rows
+        }
+        return describe(conn, wanted, sizes=sizes)
+
+
+def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
+    """Read all plain and partitioned tables of the users' schemas, partitions too; raises SourceError."""
+    with _one_snapshot(conn):
+        oids = (relation.oid for relation in relations(conn) if relation.kind in "rp")
+        return describe(conn, dict.fromkeys(oids, Published()), sizes=sizes)
+
+
+def relations(conn: SourceSession) -> list[Relation]:
+    """List whatever a pattern may name, ordered by name; raises SourceError."""
+    return conn.records(Relation, "relations")
+
+
+def publication_oid(conn: SourceSession, publication: str) -> int | None:
+    """Return the oid of a publication, or None; raises SourceError."""
+    rows = conn.rows("publication_oid", publication=publication)
+    return int(rows[0][0]) if rows else None
+
+
+def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: bool = True) -> list[SourceTable]:
+    """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
+    with _one_snapshot(conn):
+        heaps = conn.records(_HeapRow, "heaps", oids=list(wanted), sizes=sizes)
+        columns = _grouped(conn.records(_ColumnRow, "columns", oids=list(wanted)))
+        known = types.read(conn, (column.type for rows in columns.values() for column in rows))
+        missing = _missing(conn, heaps)
+        generated = conn.info.server_version >= _PUBLISHES_GENERATED
+    leaves: dict[int, list[_HeapRow]] = {}
+    for row in heaps:
+        if row.kind != "p":
+            leaves.setdefault(row.root, []).append(row)
+    tables = [
+        _Assembly(row, wanted[row.oid], columns.get(row.oid, []), known, missing.get(row.oid, {}), generated).table(
+            leaves.get(row.oid, [])
+        )
+        for row in heaps
+        if row.oid == row.root
+    ]
+    return sorted(tables, key=lambda table: (table.schema, table.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """Put one table together from its rows of all statements."""
+
+    row: _HeapRow
+    published: Published
+    columns: Sequence[_ColumnRow]
+    types: Types
+    missing: Mapping[str, str]
+    generated: bool
+
+    def table(self, leaves: Iterable[_HeapRow]) -> SourceTable:
+        row = self.row
+        streamed = [column for column in self.columns if self._is_streamed(column)]
+        made_of = self.types.closure(column.type for column in streamed)
+        return SourceTable(
+            oid=row.oid,
+            schema=row.schema,
+            name=row.name,
+            kind=row.kind,
+            persistence=row.persistence,
+            identity=row.identity,
+            key=tuple(row.key),
+            columns=tuple(map(self._column, streamed)),
+            hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
+            leaves=tuple(leaf.leaf() for leaf in leaves),
+            row_filter=self.published.row_filter,
+            relfilenode=row.relfilenode,
+            parents=tuple(row.parents),
+            enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},
+            composites={part.oid: tuple(part.attributes) for part in made_of if part.kind == "c"},
+        )
+
+    def _is_streamed(self, column: _ColumnRow) -> bool:
+        # 15 lists generated columns in pg_publication_tables, and yet never sends them
+        if column.generated and not (self.generated and self.published.columns is not None):
+            return False
+        return self.published.columns is None or column.name in self.published.columns
+
+    def _column(self, column: _ColumnRow) -> SourceColumn:
+        return SourceColumn(
+            name=column.name,
+            attnum=column.attnum,
+            type=self.types.tree(column.type, column.typmod),
+            not_null=column.not_null,
+            key=column.name in self.row.key,
+            missing_text=self.missing.get(column.name),
+            has_default=column.has_default,
+            generated=column.generated,
+            identity=column.identity,
+        )
+
+
+def _grouped(rows: Iterable[_ColumnRow]) -> dict[int, list[_ColumnRow]]:
+    groups: dict[int, list[_ColumnRow]] = {}
+    for row in rows:
+        groups.setdefault(row.relation, []).append(row)
+    return groups
+
+
+def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[str, str]]:
+    """Read the missing values by table and column. They lie at the leaves: a partitioned table has no rows itself."""
+    roots: dict[int, list[int]] = {}
+    for row in heaps:
+        if row.kind == "r":
+            roots.setdefault(row.oid, []).append(row.root)
+    found: dict[int, dict[str, str]] = {}
+    for oid, column, text in conn.rows("missing", oids=list(roots)):
+        for root in roots[oid]:
+            found.setdefault(root, {})[column] = text
+    return found
+
+
+@contextmanager
+def _one_snapshot(conn: SourceSession) -> Iterator[None]:
+    """Read all inside from one snapshot; inside a transaction that is already open, from that one's."""
+    if conn.info.transaction_status != TransactionStatus.IDLE:
+        yield
+        return
+    with translating(conn.place), conn.transaction():
+        conn.execute("set transaction isolation level repeatable read, read only")
+        yield

@@ -1,0 +1,131 @@
+"""Read tables under an exported snapshot, in ranges of heap blocks, as landing rows of inserts.
+
+Every value is the text that decoding would send for it. Ranges run in parallel and on any machine that reaches the
+source: this module needs drivers and Arrow only, because Spark's tasks import it from a zip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from psycopg import sql
+
+from penstock.connections import Connection
+from penstock.lake.plan import CopyRange
+from penstock.landing.layout import copy_file
+from penstock.landing.schema import landing_schema
+from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source.tables import Leaf, SourceTable
+from penstock.sql import load
+
+_SETTINGS = {
+    "statement_timeout": "0",
+    "lock_timeout": "10s",
+    "max_parallel_workers_per_gather": "0",  # the plan says how many connections read at once; each is one process
+}
+
+
+def plan_ranges(tables: Iterable[SourceTable], *, range_bytes: int, folder: str) -> list[CopyRange]:
+    """Cut the tables' heaps into ranges of about `range_bytes`, each landed as one file below `folder`.
+
+    Every heap has at least one range, an empty one too, and its last range is open: rows written between the look at
+    its size and the snapshot are in it. Partitions whose rows are not in the WAL (foreign, unlogged) are left out.
+    """
+    return [
+        _range(table, leaf, first, last, copy_file(folder, f"{table.oid}-{part:05d}"))
+        for table in tables
+        for part, (leaf, first, last) in enumerate(_cuts(table, range_bytes))
+    ]
+
+
+def read_range(
+    source: Connection, range_: CopyRange, *, snapshot_name: str, lsn: int, batch_bytes: int, what: str = "copy"
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one range that the snapshot sees, in the landing schema, in batches of about `batch_bytes`.
+
+    Each row is an insert at `lsn`; ordinals count from 0. Close the iterator to stop early.
+    Raises SourceError, "snapshot-gone" when the exporting connection has ended.
+    """
+    with connect_arrow(source, what=what, settings=_SETTINGS) as session:
+        session.run(sql.SQL("begin isolation level repeatable read, read only"))
+        session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
+        ordinal = 0
+        for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
+            yield _inserts(batch, range_.columns, lsn, ordinal)
+            ordinal += batch.num_rows
+
+
+def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
+    """Compose the query of one range; `own_casts` names the columns whose type has a cast to text of its own."""
+    values = [_text(column, column in own_casts) for column in range_.columns] or [sql.SQL("null::text").format()]
+    return sql.SQL("select {} from only {}{}").format(
+        sql.SQL(", ").join(values),
+        sql.Identifier(range_.relation_schema, range_.relation_name),
+        _where(range_),
+    )
+
+
+def _text(column: str, has_own_cast: bool) -> sql.Composed:
+    """Compose the text that the type's output function gives, as decoding sends it."""
+    if not has_own_cast:
+        return sql.SQL("{}::text").format(sql.Identifier(column))
+    # format() calls the output function itself; `is distinct from null`, because a row of nulls `is null`
+    return sql.SQL("case when {0} is distinct from null then format('%s', {0}) end").format(sql.Identifier(column))
+
+
+def _where(range_: CopyRange) -> sql.Composable:
+    conditions: list[sql.Composable] = []
+    if range_.first_block:
+        conditions.append(sql.SQL("ctid >= {}::tid").format(sql.Literal(f"({range_.first_block},0)")))
+    if range_.last_block is not None:
+        conditions.append(sql.SQL("ctid < {}::tid").format(sql.Literal(f"({range_.last_block},0)")))
+    if range_.where is not None:
+        # the server's own text of the publication's row filter
+        conditions.append(sql.SQL("(") + sql.SQL(range_.where) + sql.SQL(")"))
+    return sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
+
+
+def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
+    rows = session.rows(load("source/text_casts"), range_.relation_schema, range_.relation_name)
+    return [name for (name,) in rows]
+
+
+def _inserts(batch: pa.RecordBatch, columns: Sequence[str], lsn: int, first: int) -> pa.RecordBatch:
+    """Dress text columns as landing rows; nothing is copied but the constants."""
+    schema, rows = landing_schema(columns), batch.num_rows
+    new = pa.StructArray.from_arrays(batch.columns, fields=list(schema.field("new").type))
+    known = {
+        "commit_lsn": pa.repeat(pa.scalar(lsn, pa.int64()), rows),
+        "ordinal": pa.arange(first, first + rows),
+        "op": pa.repeat("I", rows),
+        "new": new,
+    }
+    return pa.record_batch([known.get(field.name, pa.nulls(rows, field.type)) for field in schema], schema=schema)
+
+
+def _cuts(table: SourceTable, range_bytes: int) -> Iterator[tuple[Leaf, int, int | None]]:
+    for leaf in table.leaves:
+        if leaf.kind == "r" and leaf.persistence == "p":
+            yield from ((leaf, first, last) for first, last in _block_ranges(leaf, range_bytes))
+
+
+def _block_ranges(leaf: Leaf, range_bytes: int) -> list[tuple[int, int | None]]:
+    if not leaf.ranged or not leaf.blocks:
+        return [(0, None)]
+    step = max(1, range_bytes * leaf.blocks // leaf.bytes)
+    firsts = list(range(0, leaf.blocks, step))
+    return list(zip(firsts, [*firsts[1:], None], strict=True))
+
+
+def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: str) -> CopyRange:
+    return CopyRange(
+        oid=table.oid,
+        relation_schema=leaf.schema,
+        relation_name=leaf.name,
+        columns=tuple(column.name for column in table.columns),
+        first_block=first,
+        last_block=last,
+        where=table.row_filter,
+        path=path,
+    )

@@ -1,0 +1,63 @@
+"""What the server says of itself: who it is, how far its WAL is written, and the limits that concern us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.lsn import Lsn
+from penstock.source.session import SourceSession
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """Hold what identifies a server, and its settings that matter to a pipeline.
+
+    Sizes are in bytes with None for unlimited; `idle_slot_timeout` is in seconds with 0 for none (18+).
+    `output_plugins` is None where the server has no such list.
+    """
+
+    version_num: int
+    version: str
+    system_identifier: int
+    timeline: int
+    database: str
+    in_recovery: bool
+    wal_level: str
+    encoding: str
+    max_replication_slots: int
+    max_wal_senders: int
+    max_slot_wal_keep_size: int | None
+    temp_file_limit: int | None
+    idle_slot_timeout: int
+    output_plugins: str | None
+
+    @property
+    def major(self) -> int:
+        """Return the major version, 16 for 16.14."""
+        return self.version_num // 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Hold where the WAL ends, when that was asked, and a 64-bit bound of all transaction ids before it."""
+
+    flushed: Lsn
+    time: datetime
+    xid_horizon: int
+
+
+def read(conn: SourceSession) -> ServerFacts:
+    """Ask the server who it is; raises SourceError."""
+    (facts,) = conn.records(ServerFacts, "server")
+    return facts
+
+
+def position(conn: SourceSession) -> Position:
+    """Ask how far the WAL is flushed (a standby: replayed); raises SourceError.
+
+    The horizon is read in a later statement, so that it bounds the xid of every transaction below `flushed`.
+    """
+    flushed, time = conn.row("flushed")
+    (horizon,) = conn.row("horizon")
+    return Position(flushed, time, horizon)

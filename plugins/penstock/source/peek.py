@@ -1,0 +1,62 @@
+"""Read one window of the slot: the messages of pgoutput as the server made them, without moving the slot.
+
+The same window can be peeked again and again with the same bytes. Only `data` is read: BEGIN carries position,
+time and xid. The server works out the whole result before it sends the first row; our memory is bounded by the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from psycopg import sql
+
+from penstock.connections import Connection
+from penstock.lsn import Lsn
+from penstock.source.arrow import connect_arrow
+
+_PROTOCOL = "1"  # streaming and two-phase, which later versions are for, have no use in a peek
+
+
+def peek(
+    source: Connection,
+    *,
+    slot: str,
+    publication: str,
+    upto: Lsn,
+    statement_timeout: int,
+    work_mem: int,
+    batch_bytes: int,
+    origin_none: bool = False,
+    what: str = "peek",
+) -> Iterator[pa.BinaryArray]:
+    """Yield the messages of the window that ends at `upto`, in order, in arrays of about `batch_bytes`.
+
+    `upto` must be flushed already. `statement_timeout` is in seconds and counts until the last row is taken;
+    `work_mem` is in bytes, for decoding on the server. `origin_none` (16+) leaves out what came from another server.
+    Close the iterator to stop early. Raises SourceError.
+    """
+    memory = f"{work_mem // 1024}kB"
+    settings = {
+        "statement_timeout": f"{statement_timeout}s",
+        "work_mem": memory,
+        "logical_decoding_work_mem": memory,
+    }
+    with connect_arrow(source, what=what, settings=settings) as session:
+        for batch in session.stream(peek_query(slot, publication, upto, origin_none=origin_none), batch_bytes):
+            yield batch.column(0)
+
+
+def peek_query(slot: str, publication: str, upto: Lsn, *, origin_none: bool = False) -> sql.Composed:
+    """Compose the query; the publication's name is quoted twice, as an identifier inside a literal."""
+    options = {
+        "proto_version": _PROTOCOL,
+        "publication_names": sql.Identifier(publication).as_string(None),
+        "messages": "true",
+        **({"origin": "none"} if origin_none else {}),
+    }
+    return sql.SQL("select data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {})").format(
+        sql.Literal(slot),
+        sql.Literal(str(upto)),
+        sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),
+    )

@@ -1,0 +1,217 @@
+"""The replication slot: made with an exported snapshot, watched, confirmed and dropped.
+
+A slot is made over a replication connection, because only there the server exports the snapshot of the slot's
+first position. That snapshot lives until its connection ends or takes another command. For later copies an
+ordinary transaction exports one. Source: PostgreSQL documentation, "Streaming Replication Protocol".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from select import select
+from threading import Timer
+
+import psycopg
+from psycopg import sql
+
+from penstock.connections import Connection
+from penstock.errors import SourceError
+from penstock.lsn import Lsn
+from penstock.source import facts
+from penstock.source.session import SourceSession, connect, pinning, translating
+
+_SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
+_OPTION_LISTS = 150_000  # the version that brought the parentheses
+_NO_LIMITS = {"statement_timeout": "0", "lock_timeout": "0"}
+_CANCEL_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFacts:
+    """Hold what the server shows of one slot; columns that a version does not have are None or False.
+
+    `retained` and `unread` are bytes of WAL up to the flushed position: what the slot keeps, and what it has not
+    confirmed. `invalidation` names why a slot can never be read again.
+    """
+
+    name: str
+    plugin: str | None
+    slot_type: str
+    database: str | None
+    temporary: bool
+    active: bool
+    active_pid: int | None
+    catalog_xmin_age: int | None
+    restart: Lsn | None
+    confirmed: Lsn | None
+    wal_status: str | None
+    safe_wal_size: int | None
+    two_phase: bool
+    invalidation: str | None
+    inactive_since: datetime | None
+    failover: bool
+    synced: bool
+    retained: int | None
+    unread: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Name one transaction that slot creation waits for; `prepared` is its name if it is a prepared one."""
+
+    pid: int | None
+    user: str | None
+    database: str | None
+    application: str | None
+    age_seconds: float | None
+    prepared: str | None
+
+    def describe(self) -> str:
+        """Say who it is, for a person who has to end it."""
+        age = "" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s"
+        who = f"process {self.pid} ({self.application or 'no name'})" if self.pid else f'prepared "{self.prepared}"'
+        return f'{who} of role "{self.user}" in database "{self.database}"{age}'
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Hold an exported snapshot while its connection stays open.
+
+    `snapshot` is the text of pg_current_snapshot() inside it. `lsn` is the slot's consistent point, or for a
+    snapshot without a slot a position at or after the commit of every transaction that it sees.
+    """
+
+    lsn: Lsn
+    snapshot_name: str
+    snapshot: str
+    conn: SourceSession = field(repr=False)
+
+    def assert_alive(self) -> None:
+        """Raise SourceError("snapshot-gone") when the server has ended the connection; sends nothing."""
+        try:
+            # an idle session has nothing to say; one that was ended has its last words to read, and then the end
+            while select([self.conn.fileno()], [], [], 0)[0]:
+                self.conn.pgconn.consume_input()
+        except psycopg.Error:
+            raise SourceError(
+                "snapshot-gone",
+                f"expected {self.conn.place} to keep the connection that holds the exported snapshot, but it has ended; "
+                "run again: finished tables stay, the others are copied under a snapshot of their own",
+            ) from None
+
+
+@contextmanager
+def create_exporting(source: Connection, slot: str, *, timeout: int, what: str = "bootstrap") -> Iterator[Exported]:
+    """Create a permanent pgoutput slot and hold the snapshot of its first position.
+
+    Raises SourceError: "slot-creation-blocked" (after `timeout` seconds, naming who blocks; no slot is left),
+    "slot-exists", "no-free-slot". The slot stays when the block inside fails.
+    """
+    with SourceSession.open(source, f"penstock:{what}", replication="database") as conn:
+        with translating(conn.place):
+            conn.execute(pinning(_NO_LIMITS))
+        lsn, name = _create(conn, source, slot, timeout)
+        try:
+            snapshot = _text_of(source, name, what)
+        except BaseException:
+            with connect(source, what=what) as dropping:
+                drop(dropping, slot)
+            raise
+        yield Exported(lsn, name, snapshot, conn)
+
+
+@contextmanager
+def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Exported]:
+    """Hold an exported snapshot of now, in an ordinary transaction; raises SourceError."""
+    with connect(source, what=what, statement_timeout=0) as conn, conn.transaction():
+        _repeatable_read(conn)
+        name, snapshot, lsn = conn.row("export_snapshot")
+        yield Exported(lsn, name, snapshot, conn)
+
+
+def read(conn: SourceSession, slot: str) -> SlotFacts | None:
+    """Return what the server shows of the slot, or None; raises SourceError."""
+    found = conn.records(SlotFacts, "slots", slot=slot)
+    return found[0] if found else None
+
+
+def all_slots(conn: SourceSession) -> list[SlotFacts]:
+    """Return what the server shows of every slot of the cluster; raises SourceError."""
+    return conn.records(SlotFacts, "slots", slot=None)
+
+
+def advance(conn: SourceSession, slot: str, lsn: Lsn) -> Lsn:
+    """Confirm everything up to `lsn` and return the position that the server says the slot has then.
+
+    Twice: one call frees only the WAL up to the first restart point that it meets. Raises SourceError.
+    """
+    conn.rows("advance", slot=slot, lsn=lsn)
+    (confirmed,) = conn.row("advance", slot=slot, lsn=lsn)
+    assert isinstance(confirmed, Lsn)  # noqa: S101  # the session's loader makes it one
+    return confirmed
+
+
+def drop(conn: SourceSession, slot: str) -> None:
+    """Drop a slot; raises SourceError("slot-in-use" | "slot-missing")."""
+    conn.rows("drop_slot", slot=slot)
+
+
+def blockers(conn: SourceSession) -> list[Blocker]:
+    """List the transactions that slot creation would wait for, the oldest first; raises SourceError."""
+    return conn.records(Blocker, "blockers")
+
+
+def _create(conn: SourceSession, source: Connection, slot: str, timeout: int) -> tuple[Lsn, str]:
+    # The server's own timeouts do not apply to commands of the replication protocol, nor does it notice there that
+    # its client has gone: so we keep the time, and cancel on every way out but success.
+    alarm = Timer(timeout, conn.cancel_safe, kwargs={"timeout": _CANCEL_SECONDS})
+    alarm.start()
+    try:
+        with translating(conn.place):
+            row = conn.execute(_create_statement(slot, conn.info.server_version)).fetchone()
+    except SourceError as error:
+        if error.slug == "source-timeout":  # cancelled
+            raise _blocked(source, slot, timeout) from None
+        raise
+    except BaseException:
+        conn.cancel_safe(timeout=_CANCEL_SECONDS)
+        raise
+    finally:
+        alarm.cancel()
+        alarm.join()
+    _, consistent_point, name, _ = row or ("", "", "", "")
+    return Lsn.parse(consistent_point), name
+
+
+def _create_statement(slot: str, version: int) -> sql.Composed:
+    option = sql.SQL(_SNAPSHOT_OPTION[version >= _OPTION_LISTS])
+    return sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput {}").format(sql.Identifier(slot), option)
+
+
+def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
+    with connect(source, what="blockers") as conn:
+        found = "; ".join(blocker.describe() for blocker in blockers(conn))
+        on_standby = facts.read(conn).in_recovery
+    hint = "run pg_log_standby_snapshot() on the primary" if on_standby else "end them or wait"
+    return SourceError(
+        "slot-creation-blocked",
+        f"expected every open transaction that has written to end within {timeout} s, so that slot {slot} could be "
+        f"made at {source.address}, but these were open: {found or 'none any more'}; no slot was left behind: "
+        f"{hint}, then run again",
+    )
+
+
+def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
+    with connect(source, what=what) as conn, translating(conn.place), conn.transaction():
+        _repeatable_read(conn)
+        conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
+        (text,) = conn.row("snapshot")
+    return str(text)
+
+
+def _repeatable_read(conn: SourceSession) -> None:
+    with translating(conn.place):
+        conn.execute("set transaction isolation level repeatable read, read only")

@@ -1,0 +1,124 @@
+"""A source table as its catalog describes it: what the stream carries of it, where its rows lie, and its digest.
+
+The digest holds the facts whose change the stream does not announce. It is plain data that is equal to itself
+after a way through JSON, so that the ledger can keep it and the next window can compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.values.pgtype import PgType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """Describe one column that the stream carries.
+
+    `missing_text` is the server's text of the value that rows show which are older than the column, None for NULL.
+    `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default).
+    """
+
+    name: str
+    attnum: int
+    type: PgType
+    not_null: bool = False
+    key: bool = False
+    missing_text: str | None = None
+    has_default: bool = False
+    generated: str = ""
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Describe one relation that holds rows: a plain table itself, or a partition without partitions.
+
+    `kind` is `r` or `f` (foreign: its rows are elsewhere); `identity` and `key` are the relation's own, which decide
+    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    persistence: str
+    identity: str
+    key: tuple[str, ...]
+    relfilenode: int
+    blocks: int
+    bytes: int
+    ranged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """Describe one table that is or may be published.
+
+    `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
+    given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
+    or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
+    `f` the primary key's, or none. `row_filter` is an SQL condition of the publication.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    persistence: str
+    identity: str
+    key: tuple[str, ...]
+    columns: tuple[SourceColumn, ...]
+    hidden: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+    row_filter: str | None
+    relfilenode: int
+    parents: tuple[int, ...]
+    enums: Mapping[int, tuple[str, ...]]
+    composites: Mapping[int, tuple[tuple[str, int, int], ...]]
+
+    @property
+    def qualified(self) -> str:
+        """Name the table for a message."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def blocks(self) -> int:
+        """Count the heap blocks of all leaves, when they were asked for."""
+        return sum(leaf.blocks for leaf in self.leaves)
+
+    @property
+    def bytes(self) -> int:
+        """Sum the heap bytes of all leaves, when they were asked for."""
+        return sum(leaf.bytes for leaf in self.leaves)
+
+    def digest(self) -> dict[str, Any]:
+        """Return what must stay the same between two windows, or else be noticed: plain JSON data."""
+        return {
+            "kind": self.kind,
+            "persistence": self.persistence,
+            "relfilenode": self.relfilenode,
+            "columns": [
+                [
+                    column.attnum,
+                    column.name,
+                    column.type.oid,
+                    column.type.typmod,
+                    column.not_null,
+                    column.key,
+                    column.missing_text is not None,
+                ]
+                for column in self.columns
+            ],
+            "hidden": list(self.hidden),
+            "identity": self.identity,
+            "row_filter": self.row_filter,
+            "enums": {str(oid): list(labels) for oid, labels in self.enums.items()},
+            "composites": {
+                str(oid): [list(attribute) for attribute in attributes] for oid, attributes in self.composites.items()
+            },
+            "parents": list(self.parents),
+            "leaves": {str(leaf.oid): [leaf.schema, leaf.name, leaf.relfilenode] for leaf in self.leaves},
+        }

@@ -1,0 +1,60 @@
+"""Column types from `pg_type`, as trees: a domain over its base, an array over its element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.source.session import SourceSession
+from penstock.values.pgtype import PgType
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """Hold one row of the statement `types`: a type, and the oids of what it is made of."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    base: int | None
+    base_typmod: int
+    element: int | None
+    subtype: int | None
+    labels: list[str]
+    attributes: list[tuple[str, int, int]]
+
+    def parts(self) -> list[int]:
+        """Return the oids of the types that this one is made of."""
+        direct = (oid for oid in (self.base, self.element, self.subtype) if oid is not None)
+        return [*direct, *(type_oid for _, type_oid, _ in self.attributes)]
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """Build type trees from rows that hold every part of every type asked for."""
+
+    rows: Mapping[int, TypeRow] = field(default_factory=dict)
+
+    def tree(self, oid: int, typmod: int) -> PgType:
+        """Return the tree of one column's type. A domain's base has the domain's typmod, an element its array's."""
+        row = self.rows[oid]
+        base = self.tree(row.base, row.base_typmod) if row.base is not None else None
+        element = self.tree(row.element, typmod) if row.element is not None else None
+        return PgType(oid, typmod, row.schema, row.name, row.kind, base, element)
+
+    def closure(self, oids: Iterable[int]) -> list[TypeRow]:
+        """Return the types and all that they are made of, each once, by oid."""
+        found: dict[int, TypeRow] = {}
+        waiting = list(oids)
+        while waiting:
+            oid = waiting.pop()
+            if oid not in found:
+                found[oid] = self.rows[oid]
+                waiting.extend(found[oid].parts())
+        return [found[oid] for oid in sorted(found)]
+
+
+def read(conn: SourceSession, oids: Iterable[int]) -> Types:
+    """Read the types with these oids and all that they are made of; raises SourceError."""
+    return Types({row.oid: row for row in conn.records(TypeRow, "types", oids=sorted(set(oids)))})
