@@ -54,8 +54,8 @@ class ArrowSession:
                 cursor.adbc_statement.set_options(**{_BATCH_BYTES: str(batch_bytes)})
                 with _translating_arrow(self.place):
                     cursor.execute(query.as_string(None))
-                    reader = AdbcRecordBatchReader._import_from_c(cursor.fetch_arrow().address)
-                    yield from reader
+                    handle = cursor.fetch_arrow()  # must outlive the import, which empties it
+                    yield from AdbcRecordBatchReader._import_from_c(handle.address)
                 finished = True
             finally:
                 if not finished:
