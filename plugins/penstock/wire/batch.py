@@ -1,0 +1,91 @@
+"""One Arrow batch of messages as bare arrays, and what to say when the compiled pass has refused one of them.
+
+The pass knows only which message it did not like. The scalar decoder then reads the same messages from the same state,
+so the error is its own, with field, offset and expected length. That costs Python per message, once, before the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import ProtocolError
+from penstock.wire.arrays import Bytes, Int32s
+from penstock.wire.cursor import NEXT_STEP
+from penstock.wire.pgoutput import Decoder
+
+NOT_IN_A_BATCH = (
+    b"SEcAbPKrp"  # streaming and two_phase: the scalar decoder knows them, a batch reader must not meet them
+)
+TRUNCATE_HEAD = 6  # bytes of T before its list of relations
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Hold messages as Arrow does: message i is `data[offsets[i]:offsets[i + 1]]`; `tags` are the type bytes."""
+
+    data: Bytes
+    offsets: Int32s
+    tags: Bytes
+
+    @classmethod
+    def of(cls, array: pa.BinaryArray) -> MessageBatch:
+        """View an array of messages; raises ProtocolError for NULLs and empty messages, TypeError for another type."""
+        if array.type != pa.binary():
+            raise TypeError(f"messages must come as an Arrow binary array, got {array.type} instead")
+        _, offset_buffer, value_buffer = array.buffers()
+        data: Bytes = _bare(value_buffer, np.uint8)
+        offsets: Int32s = _bare(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+        if array.null_count or not np.diff(offsets).all():
+            raise ProtocolError("protocol-truncated", f"expected messages, got NULL or no bytes instead; {NEXT_STEP}")
+        return cls(data, offsets, data[offsets[:-1]])
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def __getitem__(self, number: int) -> bytes:
+        return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
+
+    def tagged(self, tags: bytes) -> NDArray[np.intp]:
+        """Return the numbers of the messages with one of these type bytes."""
+        wanted = np.zeros(256, np.bool_)
+        wanted[list(tags)] = True
+        return np.flatnonzero(wanted[self.tags])
+
+    def most_rows(self) -> int:
+        """Return how many rows the changes of this batch make at most: one each, one per relation of a TRUNCATE."""
+        truncates = self.tagged(b"T")
+        named = (np.diff(self.offsets)[truncates].astype(np.int64) - TRUNCATE_HEAD) // 4
+        return len(self.tagged(b"IUD")) + int(named.clip(0).sum())
+
+
+def _bare(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]:
+    """View a buffer as read-only, whoever made it: numba compiles once more for a writable array."""
+    view = np.frombuffer(buffer or b"", kind)
+    view.flags.writeable = False
+    return view
+
+
+def explain(batch: MessageBatch, refused: int, oracle: Decoder, before: int) -> ProtocolError:
+    """Return the error for the message `refused` of `batch`, or for the first one that is as bad.
+
+    `oracle` stands at the batch's start, `before` messages into the peek. Messages are numbered from 1, as
+    `with ordinality` does.
+    """
+    for number in range(refused + 1):
+        message = batch[number]
+        where = f"message number {before + number + 1} of the peek"
+        try:
+            oracle.decode(message)
+        except ProtocolError as error:
+            return ProtocolError(error.slug, f"{where}, {error.message}")
+        if message[0] in NOT_IN_A_BATCH:
+            break
+    expected = "what protocol 1 says of whole transactions, with values as text (slot: two_phase=false; peek: no streaming, no binary)"
+    return ProtocolError(
+        "protocol-unknown", f"{where}: expected {expected}, got {chr(message[0])!r} instead; {NEXT_STEP}"
+    )

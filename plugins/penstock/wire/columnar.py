@@ -1,0 +1,202 @@
+"""Messages of a peek in, Arrow columns of the landing contract out, without Python per row or per transaction.
+
+Strategy: Python reads the few control messages of a batch (R, Y, O, M) with the scalar decoder's readers and turns them
+into small arrays; `passes.scan` walks all messages in one compiled loop, `passes.gather` copies the columns of each
+relation in another; what belongs to a transaction (LSN, time, xid, origin) is taken by the rows' transaction numbers.
+State lives between batches, so a batch may end after any message. Whatever the compiled loop refuses, the scalar decoder
+explains. Cost: O(bytes), plus Python per control message and per relation in a batch.
+
+Input: protocol 1, text values, option `messages`; neither two_phase nor streaming.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import ProtocolError
+from penstock.lsn import Lsn
+from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
+from penstock.wire.batch import MessageBatch, explain
+from penstock.wire.controls import ControlReader
+from penstock.wire.cursor import NEXT_STEP
+from penstock.wire.messages import Relation, RelationColumn, Type
+from penstock.wire.pgoutput import Decoder, Place, Within
+
+__all__ = ["ChangeBlock", "ColumnarDecoder", "Counts", "Relation", "RelationColumn", "Totals", "warm_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Count the changes of a block by kind; `unchanged` are rows with at least one unchanged TOAST column."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    truncates: int = 0
+    unchanged: int = 0
+    old_key: int = 0
+    old_full: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBlock:
+    """Hold changes of one shape of a relation, in stream order, as a record batch of the landing contract."""
+
+    relation: Relation
+    batch: pa.RecordBatch
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart."""
+
+    messages: int
+    transactions: int
+    changes: int
+    skipped_transactions: int
+    skipped_changes: int
+    transactional_messages: int
+    other_messages: int
+    message_prefixes: frozenset[str]
+    origins: frozenset[str]
+    types: frozenset[Type]
+    first_commit_lsn: Lsn | None
+    last_commit_lsn: Lsn | None
+
+
+class ColumnarDecoder:
+    """Decode the messages of one peek, batch by batch; after a ProtocolError it is of no more use.
+
+    `xid_horizon` is the 64-bit xmax of `pg_current_snapshot()`, taken before the peek. Transactions whose origin is in
+    `skip_origins` are checked and counted but give no rows.
+    """
+
+    def __init__(self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset()) -> None:
+        # numba takes a second to import: not before somebody decodes
+        from penstock.wire import assemble, passes  # noqa: PLC0415
+
+        self._passes, self._assemble = passes, assemble
+        self._horizon = xid_horizon
+        self._controls = ControlReader(skip_origins)
+        self._progress = Progress()
+        self._transactions = Transactions.room(0)
+        self._messages = 0
+        self._changes = 0
+        self._first_lsn: Lsn | None = None
+
+    def feed(self, data: pa.BinaryArray) -> list[ChangeBlock]:
+        """Decode a batch of whole messages; return blocks in the order of their first rows.
+
+        `data` is the column of that name of `pg_logical_slot_peek_binary_changes`. Raises ProtocolError.
+        """
+        batch = MessageBatch.of(data)
+        if not len(batch):
+            return []
+        rows, sizes = self._scan(batch)
+        blocks = list(self._blocks(batch, rows, sizes))
+        self._messages += len(batch)
+        self._changes += len(rows.op)
+        return blocks
+
+    def finish(self) -> Totals:
+        """Return what was seen; raises ProtocolError when the peek ended within a transaction."""
+        if self._progress.opened:
+            expected = f"the COMMIT of the transaction at {self._newest_lsn()} before the end of the peek"
+            raise ProtocolError("protocol-sequence", f"expected {expected}, got none; {NEXT_STEP}")
+        controls, progress = self._controls, self._progress
+        return Totals(
+            messages=self._messages,
+            transactions=progress.transactions,
+            changes=self._changes,
+            skipped_transactions=progress.skipped_transactions,
+            skipped_changes=progress.skipped_changes,
+            transactional_messages=controls.transactional,
+            other_messages=controls.other,
+            message_prefixes=frozenset(controls.prefixes),
+            origins=frozenset(controls.origins),
+            types=frozenset(controls.types),
+            first_commit_lsn=self._first_lsn,
+            last_commit_lsn=self._newest_lsn() if progress.transactions else None,
+        )
+
+    def _scan(self, batch: MessageBatch) -> tuple[Rows, Sizes]:
+        """Check the whole batch and find its changes; raises ProtocolError for the first message that is wrong."""
+        oracle = Decoder(relations=self._controls.known(), place=self._place())
+        try:
+            numbers = batch.tagged(b"RYOM")
+            controls = self._controls.read([batch[number] for number in numbers.tolist()])
+        except ProtocolError as error:
+            raise explain(batch, len(batch) - 1, oracle, self._messages) from error
+        begun = len(batch.tagged(b"B"))
+        self._transactions = Transactions.room(begun, self._transactions)
+        rows, sizes = Rows.room(batch.most_rows()), Sizes.room(self._controls.catalogue)
+        self._progress = self._passes.scan(
+            batch.data,
+            batch.offsets,
+            controls,
+            self._controls.catalogue,
+            self._transactions,
+            rows,
+            sizes,
+            self._progress,
+        )
+        if self._progress.refused != NONE:
+            raise explain(batch, self._progress.refused, oracle, self._messages)
+        if begun and self._first_lsn is None:
+            self._first_lsn = Lsn(int(self._transactions.final_lsn[1]))
+        return rows.take(slice(self._progress.rows)), sizes
+
+    def _blocks(self, batch: MessageBatch, rows: Rows, sizes: Sizes) -> Iterator[ChangeBlock]:
+        transactions = self._assemble.transaction_batch(self._transactions, self._controls.origins, self._horizon)
+        order = self._passes.group(rows.version, sizes.rows)
+        parts = np.split(order, np.cumsum(sizes.rows)[:-1])
+        for part in sorted(filter(len, parts), key=lambda part: int(part[0])):
+            taken = rows if len(part) == len(order) else rows.take(part)
+            version = int(taken.version[0])
+            relation = self._controls.shapes[version]
+            arrays = self._assemble.record_batch(
+                relation,
+                batch.data,
+                taken,
+                ordinals=self._changes + part,
+                transactions=transactions,
+                sizes=sizes.of(version, self._controls.catalogue),
+            )
+            yield ChangeBlock(relation, arrays, _counts(taken, arrays.column("unchanged")))
+
+    def _place(self) -> Place:
+        if not self._progress.opened:
+            return Place()
+        return Place(Within.TRANSACTION, self._newest_lsn(), bool(self._progress.just_opened))
+
+    def _newest_lsn(self) -> Lsn:
+        return Lsn(int(self._transactions.final_lsn[-1]))
+
+
+def _counts(rows: Rows, unchanged: pa.ListArray) -> Counts:
+    inserts, updates, deletes, truncates = (int(np.count_nonzero(rows.op == letter)) for letter in b"IUDT")
+    old_key, old_full = (int(np.count_nonzero(rows.old_kind == letter)) for letter in b"KO")
+    return Counts(inserts, updates, deletes, truncates, len(unchanged) - unchanged.null_count, old_key, old_full)
+
+
+def warm_up() -> None:
+    """Compile the passes, or load them from numba's cache; takes seconds once per machine."""
+    relation = struct.pack("!cI2s2scH", b"R", 1, b"s\0", b"t\0", b"d", 1) + struct.pack("!B2sIi", 1, b"c\0", 25, -1)
+    stream = [
+        struct.pack("!cQqI", b"B", 1, 0, 3),
+        relation,
+        struct.pack("!cIcHcI1s", b"I", 1, b"N", 1, b"t", 1, b"x"),
+        struct.pack("!cBQQq", b"C", 0, 1, 2, 0),
+    ]
+    decoder = ColumnarDecoder(xid_horizon=4)
+    decoder.feed(pa.array(stream, pa.binary()))
+    decoder.finish()

@@ -1,0 +1,98 @@
+"""What Python makes of the control messages (R, Y, O, M) before the compiled pass runs.
+
+Shapes, origins and skipping become numbers in small arrays, one entry per control message. A relation gets a new version
+when its RELATION message says something new; the server repeats identical ones after any ANALYZE or CREATE INDEX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.wire.arrays import NONE, Catalogue, Controls
+from penstock.wire.cursor import Cursor
+from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
+from penstock.wire.pgoutput import RULES
+
+
+class ControlReader:
+    """Read control messages in stream order and remember what they have named.
+
+    `shapes` are all relation shapes so far, by version; `origins` all origins, by number.
+    """
+
+    def __init__(self, skip_origins: frozenset[str]) -> None:
+        self.shapes: list[Relation] = []
+        self.origins: list[str] = []
+        self.types: set[Type] = set()
+        self.prefixes: set[str] = set()
+        self.transactional = 0
+        self.other = 0
+        self.catalogue = Catalogue._make(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int32, np.int64))
+        self._skip_origins = skip_origins
+        self._newest: dict[int, int] = {}
+
+    def known(self) -> dict[int, Relation]:
+        """Return the relations as they stand at this place of the stream, by oid."""
+        present = zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True)
+        return {oid: self.shapes[version] for oid, version in present if version != NONE}
+
+    def read(self, messages: Sequence[bytes]) -> Controls:
+        """Read the control messages of a batch and bring `catalogue` up to date; raises ProtocolError."""
+        shapes_before = len(self.shapes)
+        oids = np.zeros(len(messages), np.int64)
+        value = np.zeros(len(messages), np.int32)
+        skip = np.zeros(len(messages), np.bool_)
+        for number, data in enumerate(messages):
+            message = _read(data)
+            value[number] = self._learn(message)
+            oids[number] = message.oid if isinstance(message, Relation) else 0
+            skip[number] = isinstance(message, Origin) and message.name in self._skip_origins
+        if len(self.shapes) > shapes_before:
+            self._extend_catalogue()
+        return Controls(value, np.searchsorted(self.catalogue.oids, oids).astype(np.int32), skip)
+
+    def _learn(self, message: PlainMessage) -> int:
+        """Note what a message says and return the number that `scan` needs of it."""
+        match message:
+            case Relation():
+                return self._version(message)
+            case Origin(name=name):
+                if name not in self.origins:
+                    self.origins.append(name)
+                return self.origins.index(name)
+            case LogicalMessage(transactional=transactional, prefix=prefix):
+                self.prefixes.add(prefix)
+                self.transactional += transactional
+                self.other += not transactional
+                return int(transactional)
+            case Type():
+                self.types.add(message)
+        return 0
+
+    def _version(self, relation: Relation) -> int:
+        version = self._newest.get(relation.oid, NONE)
+        if version == NONE or self.shapes[version] != relation:
+            version = len(self.shapes)
+            self.shapes.append(relation)
+            self._newest[relation.oid] = version
+        return version
+
+    def _extend_catalogue(self) -> None:
+        before = dict(zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True))
+        oids = sorted(self._newest)
+        width = np.array([len(shape.columns) for shape in self.shapes], np.int32)
+        first = np.cumsum(width, dtype=np.int64) - width
+        current = np.array([before.get(oid, NONE) for oid in oids], np.int32)
+        self.catalogue = Catalogue(np.array(oids, np.int64), current, width, first)
+
+
+def _read(data: bytes) -> PlainMessage:
+    """Read one control message; where it stands is the compiled pass's to judge."""
+    cursor = Cursor(data)
+    rule = RULES[cursor.tag]
+    cursor.int8("type byte")
+    message = rule.read(cursor, {})
+    cursor.end()
+    return message

@@ -1,0 +1,101 @@
+"""On generated streams the columnar decoder says what the scalar one says, and refuses what that one refuses."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import ProtocolError
+from penstock.wire import messages as m
+from penstock.wire.pgoutput import Decoder
+from tests.wire.encoder import encode
+from tests.wire.rows import batches, feed, rows_of, scalar_rows
+from tests.wire.streams import streams
+
+several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@several
+@given(streams(), st.data(), st.sampled_from([frozenset(), frozenset({"north"}), frozenset({"north", ""})]))
+def test_any_stream_cut_into_any_batches_gives_the_same_rows(
+    stream: list[m.Message], data: st.DataObject, skip_origins: frozenset[str]
+) -> None:
+    messages = [encode(message) for message in stream]
+    cuts = data.draw(st.lists(st.integers(0, len(messages)), max_size=4))
+
+    blocks, totals = feed(batches(messages, cuts), skip_origins=skip_origins)
+
+    expected = scalar_rows(messages, skip_origins=skip_origins)
+    assert expected == rows_of(blocks)
+    assert len(messages) == totals.messages
+    assert len(expected) == totals.changes
+    assert len(scalar_rows(messages)) == totals.changes + totals.skipped_changes
+    assert sum(isinstance(message, m.Begin) for message in stream) == totals.transactions
+    assert {message.name for message in stream if isinstance(message, m.Origin)} == totals.origins
+    assert {message for message in stream if isinstance(message, m.Type)} == totals.types
+    logical = [message for message in stream if isinstance(message, m.LogicalMessage)]
+    assert sum(message.transactional for message in logical) == totals.transactional_messages
+    assert len(logical) == totals.transactional_messages + totals.other_messages
+    assert {message.prefix for message in logical} == totals.message_prefixes
+
+
+@several
+@given(streams(), st.data())
+def test_a_message_cut_or_one_byte_longer_is_refused_by_its_number(
+    stream: list[m.Message], data: st.DataObject
+) -> None:
+    messages = [encode(message) for message in stream]
+    number = data.draw(st.integers(0, len(messages) - 1))
+    length = data.draw(st.integers(1, len(messages[number]) + 1).filter(lambda each: each != len(messages[number])))
+    messages[number] = (messages[number] + b"\0")[:length]
+    cut = data.draw(st.integers(0, len(messages)))
+
+    with pytest.raises(ProtocolError, match=rf"message number {number + 1} of the peek, ") as refusal:
+        feed(batches(messages, [cut]))
+
+    assert refusal.value.slug == "protocol-truncated"
+
+
+@settings(several, max_examples=150)
+@given(streams(), st.data())
+def test_a_byte_changed_anywhere_is_refused_by_both_or_read_the_same_by_both(
+    stream: list[m.Message], data: st.DataObject
+) -> None:
+    messages = [encode(message) for message in stream]
+    number = data.draw(st.integers(0, len(messages) - 1))
+    changed = bytearray(messages[number])
+    changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    messages[number] = bytes(changed)
+
+    expected = refusal_of(messages)
+
+    if expected is None:
+        assert scalar_rows(messages) == rows_of(feed(batches(messages))[0])
+    else:
+        with pytest.raises(ProtocolError) as refusal:
+            feed(batches(messages))
+        assert expected in refusal.value.message or "UTF-8" in refusal.value.message
+
+
+def refusal_of(messages: list[bytes]) -> str | None:
+    """Return what must be in the columnar decoder's refusal: the scalar one's, or that a batch can't hold a message."""
+    decoder = Decoder()
+    for number, data in enumerate(messages, 1):
+        try:
+            message = decoder.decode(data)
+        except ProtocolError as error:
+            return error.message
+        if not for_batches(message):
+            return f"message number {number} of the peek: expected what protocol 1 says"
+    return None
+
+
+def for_batches(message: m.Message) -> bool:
+    """Tell whether a batch may hold this: no streaming, no two_phase, no binary values, LSNs below 2^63."""
+    match message:
+        case m.Insert(new=cells) | m.Update(old=None, new=cells) | m.Delete(old=m.OldKey(cells) | m.OldRow(cells)):
+            return not any(isinstance(cell, m.Binary) for cell in cells)
+        case m.Update(old=m.OldKey(old) | m.OldRow(old), new=new):
+            return not any(isinstance(cell, m.Binary) for cell in (*old, *new))
+        case m.Begin(final_lsn=lsn):
+            return lsn < 2**63
+    return isinstance(message, m.Commit | m.Origin | m.Relation | m.Type | m.Truncate | m.LogicalMessage)
