@@ -62,16 +62,18 @@ clean: down ## Stop everything and delete all that was generated, the demo's dat
 	@if [ -x $(PY) ]; then $(PY) -m stack clean; fi
 	rm -rf .local .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-# The packages, installed when the lock's content changed. uv makes it quick; without it, pip does the same.
+# The packages, installed when the lock's content changed. uv makes it quick; where it can't (not to be had, or a
+# network that only pip is set up for), pip does the same.
 venv: $(INSTALLED)
 
 $(INSTALLED): requirements.txt | $(PY)
 	@mkdir -p "$$HOME"
-	@if cmp -s requirements.txt $@ && $(PY) -c '' 2>/dev/null; then touch $@; else \
+	@if cmp -s requirements.txt $@; then touch $@; else \
 	  echo "Installing the packages of requirements.txt (once, a few minutes)"; \
-	  if $(PY) -m pip install --quiet --require-hashes -r stack/uv.txt; \
-	  then $(BIN)/uv pip sync --python $(PY) --quiet --require-hashes requirements.txt; \
-	  else $(PY) -m pip install --quiet --require-hashes -r requirements.txt; fi \
+	  { $(PY) -m pip install --quiet --require-hashes -r stack/uv.txt \
+	    && $(BIN)/uv pip sync --system-certs --python $(PY) --quiet --require-hashes requirements.txt; } \
+	  || { echo "uv did not succeed; pip does it, more slowly"; \
+	    $(PY) -m pip install --quiet --require-hashes -r requirements.txt; } \
 	  && cp requirements.txt $@; \
 	fi
 

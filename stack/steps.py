@@ -22,12 +22,7 @@ from stack.paths import Project
 from stack.progress import Progress
 
 # The decoder's compiled passes are cached on disk; compiling them takes seconds that no first run should pay.
-WARM_UP = """
-from importlib.util import find_spec
-if find_spec("penstock.wire.columnar"):
-    from penstock.wire import columnar
-    columnar.warm_up()
-"""
+WARM_UP = "from penstock.wire import columnar; columnar.warm_up()"
 
 
 @contextmanager
