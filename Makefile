@@ -1,6 +1,7 @@
 # Penstock's commands; `make` alone lists them. Everything they make lies in .venv/ and .local/.
 
-PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(subst :, ,$(PATH)))) python3)
+SYSTEM_PYTHON := $(firstword $(wildcard $(addsuffix /python3.11,$(subst :, ,$(PATH)))) python3)
+PYTHON ?= $(SYSTEM_PYTHON)
 BIN := .venv/bin
 PY := $(BIN)/python
 INSTALLED := .venv/requirements.installed
@@ -10,6 +11,7 @@ OURS := plugins/penstock stack $(wildcard demo)
 .PHONY: help setup venv demo up down status test test-all bench lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)
 export NUMBA_CACHE_DIR := $(CURDIR)/.local/numba
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -9,6 +9,8 @@ import itertools
 import logging
 import os
 import shutil
+import sys
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,12 +46,13 @@ NewServer = Callable[..., Server]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give Airflow a throw-away home before anything can import it: it reads its settings on import."""
+    """Put our programs first, and give Airflow a throw-away home before its import: it reads its settings then."""
     home = Path(tempfile.mkdtemp(prefix="penstock-airflow-"))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs from destructors, after pytest's last line
     root = Project.here().root
     os.environ |= {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
@@ -213,6 +216,8 @@ def spark(lake: LakeCatalog, java_home: Path, spark_conf_dir: Path) -> Iterator[
         "JAVA_HOME": str(java_home),
         "SPARK_CONF_DIR": str(spark_conf_dir),
         "SPARK_LOCAL_IP": ports.LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(str(Project.here().root / each) for each in ("plugins", "spark_apps", ".")),
     }
     from pyspark.sql import SparkSession  # noqa: PLC0415  # tests without Spark don't pay for it
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,7 @@ def test_spark_writes_merges_and_runs_python_on_the_packaged_java(tmp_path: Path
     )
 
     said = subprocess.run(
-        [Path(sys.executable).parent / "spark-submit", application],
+        ["spark-submit", application],
         env=environ,
         capture_output=True,
         text=True,
