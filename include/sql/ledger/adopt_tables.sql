@@ -1,0 +1,13 @@
+-- The lake is the truth about merge: whatever state a table is in here, it holds what the lake says it holds.
+update penstock.table as t
+set
+    complete_through = %(lsn)s,
+    snapshot_id = coalesce(p.snapshot_id, t.snapshot_id),
+    state = case when t.state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.state end,
+    paused_from_state = case
+        when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
+    end
+from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text)
+where
+    t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'
+    and (t.complete_through is null or t.complete_through <= %(lsn)s or p.copy_id = t.copy_id)

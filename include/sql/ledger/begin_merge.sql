@@ -1,0 +1,1 @@
+update penstock.pipeline set merge_attempt = %(attempt)s where name = %(name)s

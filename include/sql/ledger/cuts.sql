@@ -1,0 +1,5 @@
+select pipeline, lsn, attempt, tables, rows, published_at
+from penstock.cut
+where pipeline = %(name)s and (%(attempt)s::text is null or attempt = %(attempt)s)
+order by number desc
+limit %(limit)s

@@ -1,0 +1,1 @@
+delete from penstock.copy where pipeline = %(name)s

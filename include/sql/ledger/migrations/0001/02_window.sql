@@ -1,0 +1,21 @@
+create table penstock.window (
+    pipeline text not null references penstock.pipeline on delete cascade,
+    from_lsn pg_lsn not null,
+    upto_lsn pg_lsn not null check (upto_lsn > from_lsn),
+    attempt text not null,
+    state text not null check (state in ('planned', 'staged', 'confirmed')),
+    rows bigint not null default 0,
+    bytes bigint not null default 0,
+    transactions bigint not null default 0,
+    messages bigint not null default 0,
+    files jsonb not null default '[]',
+    settings_digest text not null,
+    source_time timestamptz,
+    planned_at timestamptz not null default clock_timestamp(),
+    staged_at timestamptz,
+    confirmed_at timestamptz,
+    seconds double precision,
+    primary key (pipeline, from_lsn),
+    check ((state = 'planned') = (staged_at is null)),
+    check ((state = 'confirmed') = (confirmed_at is not null))
+)

@@ -1,0 +1,1 @@
+create unique index window_planned on penstock.window (pipeline) where state = 'planned'

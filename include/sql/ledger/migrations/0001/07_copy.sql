@@ -1,0 +1,16 @@
+create table penstock.copy (
+    pipeline text not null,
+    id text not null,
+    oid oid not null,
+    snapshot text not null,
+    lsn pg_lsn not null,
+    state text not null default 'copying' check (state in ('copying', 'copied', 'loaded')),
+    files jsonb not null default '[]',
+    rows bigint not null default 0,
+    bytes bigint not null default 0,
+    started_at timestamptz not null default clock_timestamp(),
+    finished_at timestamptz,
+    primary key (pipeline, id, oid),
+    foreign key (pipeline, oid) references penstock.table on delete cascade,
+    check ((state = 'copying') = (finished_at is null))
+)

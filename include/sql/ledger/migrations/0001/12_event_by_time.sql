@@ -1,0 +1,1 @@
+create index event_by_time on penstock.event (pipeline, at)

@@ -1,0 +1,11 @@
+update penstock.table as t
+set state = 'ready', complete_through = %(lsn)s, snapshot_id = coalesce(p.snapshot_id, t.snapshot_id)
+from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text)
+where
+    t.pipeline = %(name)s and t.oid = p.oid
+    and case t.state
+        when 'ready' then p.copy_id is null and t.complete_through <= %(lsn)s
+        when 'copied' then p.copy_id = t.copy_id
+        else false
+    end
+returning t.oid

@@ -1,0 +1,3 @@
+insert into penstock.pipeline (name, database, slot, publication)
+values (%(name)s, %(database)s, %(slot)s, %(publication)s)
+on conflict (name) do nothing

@@ -1,0 +1,1 @@
+select to_regnamespace('penstock') is not null

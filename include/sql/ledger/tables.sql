@@ -1,0 +1,9 @@
+select
+    pipeline, oid, schema, name, target, shape, state, identity, columns, catalog_digest, copy_id,
+    complete_through, snapshot_id, paused_slug, paused_reason, paused_from_state
+from penstock.table
+where
+    pipeline = %(name)s
+    and (%(oid)s::oid is null or oid = %(oid)s)
+    and (%(states)s::text[] is null or state = any(%(states)s))
+order by schema, name, oid

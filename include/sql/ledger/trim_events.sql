@@ -1,0 +1,1 @@
+delete from penstock.event where pipeline = %(name)s and at < %(before)s

@@ -1,0 +1,1 @@
+delete from penstock.slot_sample where pipeline = %(name)s and at < %(before)s

@@ -1,0 +1,22 @@
+select
+    coalesce(jsonb_object_agg(state, windows), '{}') as windows,
+    coalesce(sum(unmerged), 0)::bigint as unmerged_windows,
+    coalesce(sum(unmerged_rows), 0)::bigint as unmerged_rows,
+    coalesce(sum(unmerged_bytes), 0)::bigint as unmerged_bytes
+from (
+    select
+        state,
+        count(*) as windows,
+        count(*) filter (where due) as unmerged,
+        sum(rows) filter (where due) as unmerged_rows,
+        sum(bytes) filter (where due) as unmerged_bytes
+    from (
+        select w.state, w.rows, w.bytes, w.state <> 'planned' and w.upto_lsn > coalesce(last.lsn, '0/0') as due
+        from penstock.window as w
+        left join (
+            select lsn from penstock.cut where pipeline = %(name)s order by number desc limit 1
+        ) as last on true
+        where w.pipeline = %(name)s
+    ) as each
+    group by state
+) as totals

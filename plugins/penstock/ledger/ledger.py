@@ -1,0 +1,24 @@
+"""The ledger as the use cases see it: one class, one method per thing that happens, one transaction per method."""
+
+from __future__ import annotations
+
+from penstock.ledger.journal import Journal
+from penstock.ledger.merges import Merges
+from penstock.ledger.pipelines import Pipelines
+from penstock.ledger.tables import Tables
+from penstock.ledger.windows import Windows
+
+
+class Ledger(Pipelines, Windows, Tables, Merges, Journal):
+    """Remember pipelines, windows, tables, copies, cuts and events in the schema `penstock` of a control database.
+
+    Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and
+    LedgerError("ledger-not-migrated"); the calls of one thread within `session()` share a connection.
+    """
+
+    def migrate(self) -> str:
+        """Bring the schema to this code's revision and return it; a second call, even at once, does no harm."""
+        from penstock.ledger.migrate import upgrade  # noqa: PLC0415  # SQLAlchemy takes a second, only this needs it
+
+        upgrade(self.connection)
+        return self.version()

@@ -1,0 +1,135 @@
+"""Publish the cut: every table moves to one position at once, or none does.
+
+`begin_merge` hands out the only attempt that may publish. A published attempt is known by its cut, so a publisher
+whose answer got lost may simply ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from psycopg.types.json import Jsonb
+
+from penstock.connections import Connection
+from penstock.errors import LedgerError
+from penstock.lake.plan import Pointer
+from penstock.ledger.attempt import new_attempt
+from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.ledger.pipelines import lock, lock_active
+from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
+from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.tables import pause
+from penstock.lsn import Lsn
+
+
+class Merges(Sessions):
+    """Record merges and their cuts."""
+
+    def begin_merge(self, name: str) -> str:
+        """Return a new attempt; from now on no older one can publish.
+
+        Raises LedgerError: "pipeline-halted", "not-bootstrapped".
+        """
+        attempt = new_attempt()
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            transaction.change("begin_merge", name=name, attempt=attempt)
+        return attempt
+
+    def publish(
+        self,
+        name: str,
+        *,
+        attempt: str,
+        catalog: Connection,
+        catalog_name: str,
+        pointers: Sequence[Pointer],
+        lsn: Lsn,
+        tables: Sequence[PublishedTable],
+        paused: Sequence[PausedTable] = (),
+        rows: int = 0,
+    ) -> CutRecord:
+        """Move every pointer and record the cut in one transaction; publishing again returns the cut.
+
+        `tables` are all that are complete through `lsn`, touched or not. Where the catalog is another database, its
+        transaction commits just before ours; what a crash between them leaves, `adopt_published` heals.
+        Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError: "ledger-conflict" (an older attempt,
+        or a table changed its state meanwhile), "pipeline-halted", "ledger-unreachable" (the outcome is unknown: ask
+        again).
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            published = _cut(transaction, name, attempt)
+            if published is not None:
+                return published
+            lock_active(transaction, name)
+            _advance(transaction, name, lsn, tables)
+            for table in paused:
+                pause(transaction, name, table.oid, table.slug, table.reason)
+            cut = _record(transaction, name, attempt, lsn, rows)
+            if same_database(self.connection, catalog):
+                move(transaction, catalog, catalog_name, pointers)
+            else:
+                move_elsewhere(catalog, catalog_name, pointers)
+        return cut
+
+    def adopt_published(
+        self, name: str, *, attempt: str, lsn: Lsn, tables: Sequence[PublishedTable], rows: int = 0
+    ) -> CutRecord:
+        """Believe the lake when it says that this attempt was published; merges under way can publish no more.
+
+        Tables keep the states that need a person. Raises LedgerError("ledger-conflict") when `lsn` is not even staged.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            published = _cut(transaction, name, attempt)
+            if published is not None:
+                return published
+            transaction.change("begin_merge", name=name, attempt=attempt)
+            listed = _listed(tables)
+            transaction.change("adopt_tables", name=name, lsn=lsn, tables=listed)
+            transaction.change("load_copies", name=name, tables=listed)
+            return _record(transaction, name, attempt, lsn, rows)
+
+    def last_cut(self, name: str) -> CutRecord | None:
+        """Return the newest cut."""
+        return next(iter(self.cuts(name, limit=1)), None)
+
+    def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
+        """Return the newest cuts, newest first."""
+        with self.transaction() as transaction:
+            return transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=limit)
+
+
+def _record(transaction: Transaction, name: str, attempt: str, lsn: Lsn, rows: int) -> CutRecord:
+    transaction.change("add_cut", name=name, attempt=attempt, lsn=lsn, rows=rows)
+    cut = _cut(transaction, name, attempt)
+    if cut is None:
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected attempt {attempt} to be the newest merge of {name} and {lsn} to be staged, but a newer merge "
+            "has begun or the position is not reached; this one changed nothing: leave it",
+        )
+    return cut
+
+
+def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
+    listed = _listed(tables)
+    advanced = {oid for (oid,) in transaction.rows("publish_tables", name=name, lsn=lsn, tables=listed)}
+    loaded = transaction.change("load_copies", name=name, tables=listed)
+    left = sorted({table.oid for table in tables} - advanced)
+    if left or loaded != sum(table.copy_id is not None for table in tables):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected the tables of {name} as they were when this merge was planned, but {left or 'their copies'} "
+            "were paused, copied anew or published meanwhile; nothing was published: merge again",
+        )
+
+
+def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
+    return next(iter(transaction.records(CutRecord, "cuts", name=name, attempt=attempt, limit=1)), None)
+
+
+def _listed(tables: Sequence[PublishedTable]) -> Jsonb:
+    return Jsonb([asdict(table) for table in tables])

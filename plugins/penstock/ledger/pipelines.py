@@ -1,0 +1,136 @@
+"""A pipeline's life: new -> bootstrapping -> running, halted from anywhere, torn down at last."""
+
+from __future__ import annotations
+
+from penstock.errors import ConfigError, LedgerError
+from penstock.ledger.records import PipelineRecord
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+
+
+class Pipelines(Sessions):
+    """Record what happens to pipelines."""
+
+    def pipeline(self, name: str) -> PipelineRecord:
+        """Return one pipeline; raises LedgerError("not-bootstrapped") when nobody registered it."""
+        with self.transaction() as transaction:
+            return find(transaction, name)
+
+    def pipelines(self) -> list[PipelineRecord]:
+        """Return every pipeline, by name."""
+        with self.transaction() as transaction:
+            return transaction.records(PipelineRecord, "pipelines", name=None)
+
+    def register_pipeline(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
+        """Make a pipeline known; one that was torn down begins anew, any other stays as it is.
+
+        Raises ConfigError("config-invalid") when the names are not those under which its slot was made.
+        """
+        sources = {"database": database, "slot": slot, "publication": publication}
+        with self.transaction() as transaction:
+            transaction.change("register_pipeline", name=name, **sources)
+            if lock(transaction, name).state == "torn_down":
+                for step in ("begin_anew", "forget_windows", "forget_copies", "begin_tables_anew"):
+                    transaction.change(step, name=name)
+            transaction.change("rename_sources", name=name, **sources)
+            found = find(transaction, name)
+        for what, value in sources.items():
+            if getattr(found, what) != value:
+                raise ConfigError(
+                    "config-invalid",
+                    f"expected pipeline {name} to keep its {what} {getattr(found, what)}, got {value} instead; "
+                    "take the old name back, or tear the pipeline down first",
+                )
+        return found
+
+    def intend_slot(
+        self, name: str, *, system_identifier: int, timeline: int, database: str, publication_oid: int
+    ) -> PipelineRecord:
+        """Note, before the slot is made, that it will be ours: a slot found after a crash is then known.
+
+        Raises LedgerError("ledger-conflict") when the pipeline has a slot already.
+        """
+        facts = {
+            "system_identifier": system_identifier,
+            "timeline": timeline,
+            "database": database,
+            "publication_oid": publication_oid,
+        }
+        return self._change_pipeline(name, "intend_slot", "to be without a slot", **facts)
+
+    def record_slot(self, name: str, *, consistent_point: Lsn) -> PipelineRecord:
+        """Note the slot that was intended; the pipeline stands at its consistent point from now on.
+
+        Raises LedgerError("ledger-conflict") when no slot was intended or another one was recorded.
+        """
+        with self.transaction() as transaction:
+            known = lock(transaction, name)
+            if known.consistent_point == consistent_point:
+                return known
+            return _change(transaction, known, "record_slot", "to wait for its slot", consistent_point=consistent_point)
+
+    def finish_bootstrap(self, name: str) -> PipelineRecord:
+        """Note that the pipeline runs; raises LedgerError("ledger-conflict") when it has no slot or is halted."""
+        return self._change_pipeline(name, "finish_bootstrap", "to have a slot and not be halted")
+
+    def halt(self, name: str, *, slug: str, reason: str) -> PipelineRecord:
+        """Stop a pipeline until a person has decided, with an event that says why."""
+        with self.transaction() as transaction:
+            known = lock(transaction, name)
+            transaction.change(
+                "add_event", name=name, slug=slug, level="error", table_oid=None, message=reason, details="{}"
+            )
+            return _change(transaction, known, "halt", "not to be torn down", slug=slug, reason=reason)
+
+    def resume(self, name: str) -> PipelineRecord:
+        """Let a halted pipeline go on from where it was; raises LedgerError("ledger-conflict") if it isn't halted."""
+        return self._change_pipeline(name, "resume", "to be halted")
+
+    def tear_down(self, name: str) -> PipelineRecord:
+        """Note that slot and publication are gone; cuts and events stay."""
+        return self._change_pipeline(name, "tear_down", "to be known")
+
+    def _change_pipeline(self, name: str, statement: str, need: str, **values: object) -> PipelineRecord:
+        with self.transaction() as transaction:
+            return _change(transaction, lock(transaction, name), statement, need, **values)
+
+
+def find(transaction: Transaction, name: str) -> PipelineRecord:
+    """Return a pipeline; raises LedgerError("not-bootstrapped") for one that nobody registered."""
+    for record in transaction.records(PipelineRecord, "pipelines", name=name):
+        return record
+    raise LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")
+
+
+def lock(transaction: Transaction, name: str) -> PipelineRecord:
+    """Return a pipeline and keep every other change of it waiting until this transaction ends."""
+    transaction.rows("lock_pipeline", name=name)
+    return find(transaction, name)
+
+
+def lock_active(transaction: Transaction, name: str) -> PipelineRecord:
+    """Lock a pipeline that has a slot and is not halted; raises LedgerError("pipeline-halted", "not-bootstrapped")."""
+    known = lock(transaction, name)
+    if known.state == "halted":
+        raise LedgerError(
+            "pipeline-halted",
+            f"expected pipeline {name} to run, but it is halted by {known.halted_slug}: {known.halted_reason}; "
+            f"follow docs/runbooks/{known.halted_slug}.md, then resume it",
+        )
+    if known.position is None or known.state == "torn_down":
+        raise LedgerError(
+            "not-bootstrapped", f"expected pipeline {name} to have a slot, but it is {known.state}; bootstrap it"
+        )
+    return known
+
+
+def _change(
+    transaction: Transaction, known: PipelineRecord, statement: str, need: str, **values: object
+) -> PipelineRecord:
+    if transaction.change(statement, name=known.name, **values) != 1:
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected pipeline {known.name} {need}, but it is {known.state} at {known.position}; "
+            "another run changed it: start over",
+        )
+    return find(transaction, known.name)

@@ -1,0 +1,297 @@
+"""What the ledger remembers, one frozen record per row."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from penstock.lake.plan import ColumnPlan
+from penstock.landing.manifest import FileEntry
+from penstock.lsn import Lsn
+from penstock.values.pgtype import PgType
+from penstock.wire.messages import Relation, RelationColumn
+
+PipelineState = Literal["new", "bootstrapping", "running", "halted", "torn_down"]
+WindowState = Literal["planned", "staged", "confirmed"]
+TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
+CopyState = Literal["copying", "copied", "loaded"]
+Level = Literal["info", "warning", "error"]
+
+
+class Row:
+    """Be a record that is made from a row whose columns are named as its fields."""
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row as psycopg returns it."""
+        return cls(**row)
+
+
+@dataclass(frozen=True)
+class PipelineRecord(Row):
+    """Hold one pipeline: the source it knew, its slot, and how far it came.
+
+    `position` is the end of the newest staged window, the slot's consistent point before the first;
+    None until a slot is recorded. `merge_attempt` is the only one that may publish.
+    """
+
+    name: str
+    state: PipelineState
+    database: str
+    slot: str
+    publication: str
+    system_identifier: int | None
+    timeline: int | None
+    publication_oid: int | None
+    slot_intent_at: datetime | None
+    consistent_point: Lsn | None
+    position: Lsn | None
+    halted_slug: str | None
+    halted_reason: str | None
+    halted_from: PipelineState | None
+    merge_attempt: str | None
+    created_at: datetime
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
+        identifier = row["system_identifier"]
+        return cls(**{**row, "system_identifier": None if identifier is None else int(identifier)})
+
+
+@dataclass(frozen=True)
+class WindowRecord(Row):
+    """Hold one window `(from_lsn, upto_lsn]`; `seconds` is what its capture took."""
+
+    pipeline: str
+    from_lsn: Lsn
+    upto_lsn: Lsn
+    attempt: str
+    state: WindowState
+    rows: int
+    bytes: int
+    transactions: int
+    messages: int
+    files: tuple[FileEntry, ...]
+    settings_digest: str
+    source_time: datetime | None
+    planned_at: datetime
+    staged_at: datetime | None
+    confirmed_at: datetime | None
+    seconds: float | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
+
+
+@dataclass(frozen=True)
+class RelationRecord(Row):
+    """Hold one shape of a relation as the stream described it, first in the window that ends at `seen_lsn`."""
+
+    version: int
+    relation: Relation
+    seen_lsn: Lsn
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(row["version"], relation_from_json(row), row["seen_lsn"])
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Describe one source table and its target, as `save_tables` takes it.
+
+    `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever tells that the table was changed behind
+    the stream's back.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    identity: str
+    columns: tuple[ColumnPlan, ...]
+    catalog_digest: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "columns": [column_to_json(column) for column in self.columns]}
+
+
+@dataclass(frozen=True)
+class TableRecord(Row):
+    """Hold one table of a pipeline.
+
+    `complete_through` and `snapshot_id` say what the lake's main holds as we last published it.
+    """
+
+    pipeline: str
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    shape: str
+    state: TableState
+    identity: str
+    columns: tuple[ColumnPlan, ...]
+    catalog_digest: dict[str, Any]
+    copy_id: str | None
+    complete_through: Lsn | None
+    snapshot_id: int | None
+    paused_slug: str | None
+    paused_reason: str | None
+    paused_from_state: TableState | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        columns = tuple(map(column_from_json, row["columns"]))
+        return cls(**{**row, "target": tuple(row["target"]), "columns": columns})
+
+
+@dataclass(frozen=True)
+class CopyRecord(Row):
+    """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
+
+    Every commit before `lsn` is in the snapshot; what came later may be in it too.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    snapshot: str
+    lsn: Lsn
+    state: CopyState
+    files: tuple[FileEntry, ...]
+    rows: int
+    bytes: int
+    started_at: datetime
+    finished_at: datetime | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
+
+
+@dataclass(frozen=True)
+class CutRecord(Row):
+    """Hold one published cut; `tables` says per table its state, position and snapshot in the lake."""
+
+    pipeline: str
+    lsn: Lsn
+    attempt: str
+    tables: list[dict[str, Any]]
+    rows: int
+    published_at: datetime
+
+
+@dataclass(frozen=True)
+class EventRecord(Row):
+    """Hold one thing that happened, under the name of its runbook."""
+
+    pipeline: str
+    at: datetime
+    slug: str
+    level: Level
+    table_oid: int | None
+    message: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SlotSample:
+    """Hold what a health check saw of the slot."""
+
+    confirmed_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    flushed_lsn: Lsn | None
+    wal_status: str | None
+    safe_wal_size: int | None
+    active: bool | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """Say that a table is complete through the cut.
+
+    `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now.
+    """
+
+    oid: int
+    snapshot_id: int | None = None
+    copy_id: str | None = None
+
+
+@dataclass(frozen=True)
+class PausedTable:
+    """Say that a table stayed behind, and why."""
+
+    oid: int
+    slug: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class MergeQueue:
+    """Hold what is due to be merged, all read at one moment.
+
+    `tables` are the ready and the copied ones; `windows` are those that at least one of them does not have yet;
+    `copies` are the finished copies that are not loaded, by oid; `upto` is the position of the next cut.
+    """
+
+    pipeline: PipelineRecord
+    upto: Lsn
+    windows: tuple[WindowRecord, ...]
+    tables: tuple[TableRecord, ...]
+    copies: dict[int, CopyRecord]
+    last_cut: CutRecord | None
+
+
+@dataclass(frozen=True)
+class StatusRecord:
+    """Hold one pipeline's state, all read at one moment; the unmerged windows end after the last cut."""
+
+    pipeline: PipelineRecord
+    windows: dict[str, int]
+    newest_window: WindowRecord | None
+    unmerged_windows: int
+    unmerged_rows: int
+    unmerged_bytes: int
+    tables: dict[str, int]
+    paused: tuple[TableRecord, ...]
+    last_cut: CutRecord | None
+    events: tuple[EventRecord, ...]
+
+
+def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:
+    """Return plain data, with the names of the ledger's columns."""
+    return {
+        "oid": relation.oid,
+        "version": version,
+        "schema": relation.namespace,
+        "name": relation.name,
+        "replica_identity": relation.replica_identity,
+        "columns": [asdict(column) for column in relation.columns],
+    }
+
+
+def relation_from_json(data: dict[str, Any]) -> Relation:
+    """Read what `relation_to_json` wrote."""
+    columns = tuple(RelationColumn(**column) for column in data["columns"])
+    return Relation(data["oid"], data["schema"], data["name"], data["replica_identity"], columns)
+
+
+def column_to_json(column: ColumnPlan) -> dict[str, Any]:
+    """Return plain data."""
+    return {**asdict(column), "type": column.type.to_json()}
+
+
+def column_from_json(data: dict[str, Any]) -> ColumnPlan:
+    """Read what `column_to_json` wrote."""
+    return ColumnPlan(**{**data, "type": PgType.from_json(data["type"])})

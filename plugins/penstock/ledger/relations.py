@@ -1,0 +1,30 @@
+"""Number the shapes of relations by their content, so that the same shape always has the same number.
+
+A landing file is named after its relation's number before the window is staged; the ledger takes the number
+only if nobody gave it to another shape meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.ledger.records import RelationRecord
+from penstock.wire.messages import Relation
+
+
+class RelationVersions:
+    """Give every shape of a relation its number: the known one, or the next of its oid."""
+
+    def __init__(self, known: Iterable[RelationRecord] = ()) -> None:
+        self._numbers: dict[Relation, int] = {}
+        self._last: dict[int, int] = {}
+        for record in known:
+            self._numbers[record.relation] = record.version
+            self._last[record.relation.oid] = max(record.version, self._last.get(record.relation.oid, 0))
+
+    def number(self, relation: Relation) -> int:
+        """Return the number of this content, counted from 1 per oid."""
+        if relation not in self._numbers:
+            self._last[relation.oid] = self._last.get(relation.oid, 0) + 1
+            self._numbers[relation] = self._last[relation.oid]
+        return self._numbers[relation]

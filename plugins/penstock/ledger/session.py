@@ -1,0 +1,180 @@
+"""Transactions on the control database: how one is opened, what it sends, and what its failures are called.
+
+Every call of the ledger is one transaction on a connection of its own, or on the thread's shared one within
+`session()`. Errors name the address and what PostgreSQL said of itself, never a value or a password.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.adapt import Dumper, Loader
+from psycopg.rows import kwargs_row
+
+from penstock import sql
+from penstock.connections import Connection
+from penstock.errors import LedgerError, PenstockError
+from penstock.ledger.records import Row
+from penstock.lsn import Lsn
+
+Record = TypeVar("Record", bound=Row)
+
+REVISION = "0001"
+"""The revision of the schema that this code reads and writes: the last one in `migrations/versions`."""
+
+_NETWORK = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege)
+_TAKEN = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
+_AWAY = (pg.OperationalError, pg.IdleInTransactionSessionTimeout, pg.ReadOnlySqlTransaction)
+
+
+class _LsnLoader(Loader):
+    def load(self, data: Any) -> Lsn:
+        return Lsn.parse(bytes(data).decode())
+
+
+class _LsnDumper(Dumper):
+    oid = psycopg.adapters.types["pg_lsn"].oid
+
+    def dump(self, obj: Lsn) -> bytes:
+        return str(obj).encode()
+
+
+def connect(connection: Connection, application: str) -> psycopg.Connection:
+    """Open a connection in autocommit, with pinned settings and LSNs as `Lsn`; raises psycopg.Error."""
+    words = {name: value for name, value in _NETWORK.items() if name not in connection.options}
+    opened = psycopg.connect(connection.conninfo(application_name=application, **words), autocommit=True)
+    opened.adapters.register_loader("pg_lsn", _LsnLoader)
+    opened.adapters.register_dumper(Lsn, _LsnDumper)
+    opened.execute(sql.load("ledger/session").encode())
+    return opened
+
+
+class Transaction:
+    """Run the ledger's statements by name inside one transaction."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+
+    def change(self, statement: str, **values: Any) -> int:
+        """Run a statement and return how many rows it touched."""
+        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).rowcount
+
+    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows."""
+        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+
+    def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
+        """Run a query and return its rows as records."""
+        with self.connection.cursor(row_factory=kwargs_row(record.from_row)) as cursor:
+            return cursor.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+
+
+class Sessions:
+    """Open transactions on one control database."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._shared = threading.local()
+        self._checked = False
+
+    def version(self) -> str:
+        """Return the schema's revision; raises LedgerError("ledger-not-migrated") unless it is this code's."""
+        with self._named_failures(), self._opened() as opened:
+            return self._require_revision(opened)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Let this thread's calls inside the block share one connection; each is still its own transaction."""
+        if self._current() is not None:
+            yield
+            return
+        with self._named_failures(), connect(self.connection, "penstock ledger") as opened:
+            self._shared.connection = opened
+            try:
+                yield
+            finally:
+                self._shared.connection = None
+
+    @contextmanager
+    def transaction(self, *, frozen: bool = False) -> Iterator[Transaction]:
+        """Run the block in one transaction; with `frozen` everything is read as of one moment, and only read."""
+        with self._named_failures(), self._opened() as opened:
+            if not self._checked:
+                self._require_revision(opened)
+            with opened.transaction():
+                if frozen:
+                    opened.execute("set transaction isolation level repeatable read, read only")
+                yield Transaction(opened)
+
+    @contextmanager
+    def _opened(self) -> Iterator[psycopg.Connection]:
+        shared = self._current()
+        if shared is not None:
+            yield shared
+            return
+        with connect(self.connection, "penstock ledger") as opened:
+            yield opened
+
+    def _require_revision(self, opened: psycopg.Connection) -> str:
+        found = [row[0] for row in Transaction(opened).rows("version")]
+        if found != [REVISION]:
+            raise LedgerError(
+                "ledger-not-migrated",
+                f"expected revision {REVISION} of the ledger at {self.connection.address}, got {found} instead; "
+                "migrate the ledger with the newest Penstock, and use that one everywhere",
+            )
+        self._checked = True
+        return REVISION
+
+    def _current(self) -> psycopg.Connection | None:
+        return getattr(self._shared, "connection", None)
+
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise named(error, self.connection) from None
+
+
+def named(error: psycopg.Error, connection: Connection) -> PenstockError | psycopg.Error:
+    """Return the error of ours that a failure of the control database means; our own bugs stay what they are."""
+    where = f"the control database at {connection.address}"
+    if isinstance(error, _NOT_SET_UP):
+        return LedgerError(
+            "ledger-not-migrated",
+            f"expected the ledger's schema in {where}, got: {said(error)}; migrate the ledger, "
+            "or grant this role the schema penstock",
+        )
+    if isinstance(error, _TAKEN):
+        return LedgerError(
+            "ledger-conflict", f"expected the pipeline's row in {where} to be free, got: {said(error)}; run again"
+        )
+    if isinstance(error, pg.IntegrityError):
+        return LedgerError(
+            "ledger-conflict",
+            f"expected a change that {where} allows, got a violation of {error.diag.constraint_name}; "
+            "run again, and report a bug if it comes back",
+        )
+    if isinstance(error, _AWAY):
+        return LedgerError(
+            "ledger-unreachable",
+            f"expected {where} to answer, got: {said(error)}; "
+            "check that it runs and accepts this role, then run again: nothing half-done was kept",
+        )
+    return error
+
+
+def said(error: psycopg.Error) -> str:
+    """Return what PostgreSQL said, in one line: its primary message, or the client's reason."""
+    primary = error.diag.message_primary
+    if primary:
+        return primary
+    last = str(error).strip().splitlines()[-1:] or ["no reason given"]
+    return last[0].rpartition("FATAL:")[2].strip()

@@ -1,0 +1,139 @@
+"""A table's life: new -> copying -> copied -> ready; paused from any of them and back; dropped at last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import errors as pg
+from psycopg.types.json import Jsonb
+
+from penstock.errors import LakeError, LedgerError
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.pipelines import lock
+from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+
+
+class Tables(Sessions):
+    """Record tables and their copies."""
+
+    def save_tables(self, name: str, tables: Sequence[TableFacts]) -> list[TableRecord]:
+        """Take over what the source says of these tables; new ones begin as `new`, the others keep their state.
+
+        Raises LakeError("target-clash") when two tables would share a target.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
+            try:
+                transaction.connection.execute("set constraints all immediate")
+            except pg.ExclusionViolation:
+                raise LakeError(
+                    "target-clash",
+                    f"expected every table of {name} to have a target of its own, but two share one; "
+                    "change lake.target or leave one of the tables out",
+                ) from None
+            return _tables(transaction, name)
+
+    def tables(self, name: str) -> list[TableRecord]:
+        """Return every table, in whatever state, by schema and name."""
+        with self.transaction() as transaction:
+            return _tables(transaction, name)
+
+    def set_table_state(self, name: str, oid: int, *, expected: TableState, state: TableState) -> TableRecord:
+        """Move a table from one state to another; raises LedgerError("ledger-conflict") if it is in a third."""
+        return self._change_table(name, oid, "set_table_state", f"to be {expected}", expected=expected, state=state)
+
+    def pause_table(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
+        """Keep a table out of merges, with an event that says why; capture goes on landing its changes."""
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            return pause(transaction, name, oid, slug, reason)
+
+    def resume_table(self, name: str, oid: int) -> TableRecord:
+        """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
+        return self._change_table(name, oid, "resume_table", "to be paused")
+
+    def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[CopyRecord]:
+        """Note that these tables are being copied under one snapshot; their unfinished older copies are forgotten.
+
+        Raises LedgerError("ledger-conflict") when a table is unknown or dropped.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            chosen = {"name": name, "copy_id": copy_id, "oids": list(oids)}
+            transaction.change("forget_unloaded_copies", **chosen)
+            if transaction.change("start_copy_of_tables", **chosen) != len(set(oids)):
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
+                    "save the source's tables, then start over",
+                )
+            transaction.change("start_copy", snapshot=snapshot, lsn=lsn, **chosen)
+            return _copies(transaction, name, copy_id=copy_id)
+
+    def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> CopyRecord:
+        """Note that one table is copied; finishing again returns the copy.
+
+        Raises LedgerError("ledger-conflict") when another copy of the table was started meanwhile.
+        """
+        chosen = {"name": name, "copy_id": copy_id, "oid": oid}
+        totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            listed = Jsonb([file.to_json() for file in files])
+            finished = transaction.change("finish_copy", files=listed, **totals, **chosen)
+            of_table = transaction.change("finish_copy_of_table", **chosen)
+            copies = _copies(transaction, name, copy_id=copy_id, oid=oid)
+            if finished != of_table or not copies:
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected copy {copy_id} to be the newest of table {oid} of {name}, but another was started or "
+                    "the table was dropped; this copy is of no use: leave it",
+                )
+            return copies[0]
+
+    def copies(self, name: str, *, state: CopyState | None = None) -> list[CopyRecord]:
+        """Return the copies, oldest first."""
+        with self.transaction() as transaction:
+            return _copies(transaction, name, state=state)
+
+    def _change_table(self, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            return _change(transaction, name, oid, statement, need, **values)
+
+
+def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str) -> TableRecord:
+    """Pause a table inside a transaction; the event is written each time."""
+    event = {"slug": slug, "level": "error", "table_oid": oid, "message": reason, "details": "{}"}
+    transaction.change("add_event", name=name, **event)
+    return _change(transaction, name, oid, "pause_table", "not to be dropped", slug=slug, reason=reason)
+
+
+def _tables(transaction: Transaction, name: str, oid: int | None = None) -> list[TableRecord]:
+    return transaction.records(TableRecord, "tables", name=name, oid=oid, states=None)
+
+
+def _copies(
+    transaction: Transaction,
+    name: str,
+    *,
+    copy_id: str | None = None,
+    oid: int | None = None,
+    state: CopyState | None = None,
+) -> list[CopyRecord]:
+    return transaction.records(CopyRecord, "copies", name=name, id=copy_id, oid=oid, state=state)
+
+
+def _change(transaction: Transaction, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:
+    changed = transaction.change(statement, name=name, oid=oid, **values)
+    found = _tables(transaction, name, oid)
+    if changed != 1:
+        state = found[0].state if found else "unknown"
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected table {oid} of {name} {need}, but it is {state}; another run changed it: start over",
+        )
+    return found[0]

@@ -1,0 +1,194 @@
+"""A window's life: planned -> staged -> confirmed, one after the other without a gap.
+
+Only the newest attempt of the window that starts exactly at the pipeline's position can be staged, so two
+captures at once, a killed one and one that woke up late cannot lose or repeat a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from psycopg.types.json import Jsonb
+
+from penstock.errors import LedgerError
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.pipelines import find, lock, lock_active
+from penstock.ledger.records import (
+    CopyRecord,
+    CutRecord,
+    MergeQueue,
+    RelationRecord,
+    TableRecord,
+    WindowRecord,
+    WindowState,
+    relation_to_json,
+)
+from penstock.ledger.relations import RelationVersions
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+from penstock.wire.messages import Relation
+
+
+class Windows(Sessions):
+    """Record windows and the relation shapes that came with them."""
+
+    def plan_window(
+        self,
+        name: str,
+        *,
+        from_lsn: Lsn,
+        upto_lsn: Lsn,
+        attempt: str,
+        source_time: datetime | None,
+        settings_digest: str,
+    ) -> WindowRecord:
+        """Note which window this attempt will capture; a dead attempt at it is replaced.
+
+        Raises LedgerError: "ledger-conflict" (the pipeline stands elsewhere by now), "pipeline-halted",
+        "not-bootstrapped".
+        """
+        facts = {"upto_lsn": upto_lsn, "source_time": source_time, "settings_digest": settings_digest}
+        with self.transaction() as transaction:
+            known = lock_active(transaction, name)
+            if not transaction.change("plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
+                raise _moved(name, from_lsn, known.position)
+            return _window(transaction, name, from_lsn)
+
+    def stage_window(
+        self,
+        name: str,
+        *,
+        from_lsn: Lsn,
+        attempt: str,
+        files: Sequence[FileEntry],
+        relations: Mapping[tuple[int, int], Relation],
+        transactions: int,
+        messages: int,
+        seconds: float,
+    ) -> WindowRecord:
+        """Make the window exist: its files, its relations by (oid, version), and the pipeline's new position.
+
+        Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
+        another window is due), "pipeline-halted", "not-bootstrapped".
+        """
+        totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
+        with self.transaction() as transaction:
+            known = lock_active(transaction, name)
+            changed = transaction.change(
+                "stage_window",
+                name=name,
+                from_lsn=from_lsn,
+                attempt=attempt,
+                files=Jsonb([file.to_json() for file in files]),
+                transactions=transactions,
+                messages=messages,
+                seconds=seconds,
+                **totals,
+            )
+            window = _find_window(transaction, name, from_lsn)
+            if window is None or window.attempt != attempt or window.state == "planned":
+                raise _moved(name, from_lsn, known.position)
+            if changed:
+                _add_relations(transaction, name, relations, window.upto_lsn)
+            return window
+
+    def confirm_windows(self, name: str, *, through: Lsn) -> int:
+        """Note that the slot was advanced to `through`; return how many staged windows that confirms.
+
+        Raises LedgerError("ledger-conflict") when something was confirmed that was never staged.
+        """
+        with self.transaction() as transaction:
+            known = lock(transaction, name)
+            if known.position is None or through > known.position:
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected the slot of {name} at or before {known.position}, where the ledger stands, got "
+                    f"{through} instead; somebody else may have consumed changes: capture will say so",
+                )
+            return transaction.change("confirm_windows", name=name, through=through)
+
+    def windows(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
+        """Return the windows that end after a position, in order."""
+        with self.transaction() as transaction:
+            return windows(transaction, name, after=after, states=None if state is None else [state])
+
+    def windows_to_merge(self, name: str) -> MergeQueue:
+        """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            pipeline = find(transaction, name)
+            if pipeline.position is None:
+                raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
+            ((least,),) = transaction.rows("merge_from", name=name)
+            staged = ["staged", "confirmed"]
+            due = [] if least is None else windows(transaction, name, after=least, states=staged)
+            tables = transaction.records(TableRecord, "tables", name=name, oid=None, states=["ready", "copied"])
+            current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
+            copies = transaction.records(CopyRecord, "copies", name=name, id=None, oid=None, state="copied")
+            cuts = transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=1)
+        return MergeQueue(
+            pipeline=pipeline,
+            upto=pipeline.position,
+            windows=tuple(due),
+            tables=tuple(tables),
+            copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},
+            last_cut=cuts[0] if cuts else None,
+        )
+
+    def relations(self, name: str) -> list[RelationRecord]:
+        """Return every relation shape that was staged, by oid and version."""
+        with self.transaction() as transaction:
+            return transaction.records(RelationRecord, "relations", name=name)
+
+    def relation_versions(self, name: str) -> RelationVersions:
+        """Return the numbering of relation shapes, to number those of the next window."""
+        return RelationVersions(self.relations(name))
+
+
+def windows(
+    transaction: Transaction,
+    name: str,
+    *,
+    from_lsn: Lsn | None = None,
+    after: Lsn | None = None,
+    through: Lsn | None = None,
+    states: Sequence[str] | None = None,
+) -> list[WindowRecord]:
+    """Return the windows that meet every condition given, in order."""
+    conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states}
+    return transaction.records(WindowRecord, "windows", name=name, **conditions)
+
+
+def _find_window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord | None:
+    return next(iter(windows(transaction, name, from_lsn=from_lsn)), None)
+
+
+def _window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord:
+    (window,) = windows(transaction, name, from_lsn=from_lsn)
+    return window
+
+
+def _add_relations(
+    transaction: Transaction, name: str, relations: Mapping[tuple[int, int], Relation], seen_lsn: Lsn
+) -> None:
+    shapes = [relation_to_json(version, relation) for (_, version), relation in relations.items()]
+    transaction.change("add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes))
+    known = {
+        (record.relation.oid, record.version): record.relation
+        for record in transaction.records(RelationRecord, "relations", name=name)
+    }
+    for key, relation in relations.items():
+        if known[key] != relation:
+            raise LedgerError(
+                "ledger-conflict",
+                f"expected shape {key[1]} of relation {key[0]} to be new or the same as before, it is another one; "
+                "number the window's relations from relation_versions() and capture it again",
+            )
+
+
+def _moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:
+    return LedgerError(
+        "ledger-conflict",
+        f"expected this attempt's window to be the next one of {name}, from {from_lsn}, but the pipeline stands at "
+        f"{position} or another attempt has planned it; another run is at work: start over from its position",
+    )

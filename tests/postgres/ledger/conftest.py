@@ -1,0 +1,190 @@
+"""One migrated ledger with an Iceberg catalog in its database; every test has a pipeline of its own in it."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from penstock.connections import Connection
+from penstock.lake.plan import ColumnPlan, Pointer
+from penstock.landing.manifest import FileEntry
+from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.records import PublishedTable, TableFacts, WindowRecord
+from penstock.lsn import Lsn
+from penstock.values.pgtype import PgType
+from penstock.wire.messages import Relation, RelationColumn
+from stack import lake_catalog
+from stack.postgres import Database, Server
+
+START = Lsn.parse("0/1000")
+INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
+ORDERS = Relation(
+    16385, "shop", "orders", "d", (RelationColumn("id", 23, -1, True), RelationColumn("note", 25, -1, False))
+)
+
+_numbers = itertools.count(1)
+
+
+def connection_to(database: Database) -> Connection:
+    server = database.server
+    return Connection("penstock_ledger", "127.0.0.1", server.port, "postgres", server.password, database.name)
+
+
+@pytest.fixture(scope="session")
+def control(postgres16: Server) -> Iterator[Database]:
+    """A control database as in production: the ledger and the lake's catalog side by side."""
+    with postgres16.temporary_database("control") as database:
+        Ledger(connection_to(database)).migrate()
+        lake_catalog.create_tables(database.dsn())
+        yield database
+
+
+@pytest.fixture
+def connection(control: Database) -> Connection:
+    return connection_to(control)
+
+
+@pytest.fixture
+def ledger(connection: Connection) -> Iterator[Ledger]:
+    """The ledger, with one connection for the test's own thread to save time."""
+    ledger = Ledger(connection)
+    with ledger.session():
+        yield ledger
+
+
+@pytest.fixture
+def name() -> str:
+    return f"p{next(_numbers)}"
+
+
+@pytest.fixture
+def running(ledger: Ledger, name: str) -> str:
+    """A pipeline that stands at START."""
+    bootstrap(ledger, name)
+    return name
+
+
+@pytest.fixture
+def ready(ledger: Ledger, running: str) -> str:
+    """A running pipeline whose tables 1 and 2 are complete through START."""
+    ledger.save_tables(running, [facts(1, "a"), facts(2, "b")])
+    copy(ledger, running, 1, 2)
+    publish(ledger, running, START, [PublishedTable(1, 11, "first"), PublishedTable(2, 12, "first")])
+    return running
+
+
+def bootstrap(ledger: Ledger, name: str, point: Lsn = START) -> None:
+    ledger.register_pipeline(name, database="app", slot=f"slot_{name}", publication="pub")
+    intend(ledger, name)
+    ledger.record_slot(name, consistent_point=point)
+    ledger.finish_bootstrap(name)
+
+
+def intend(ledger: Ledger, name: str) -> None:
+    ledger.intend_slot(name, system_identifier=(1 << 64) - 1, timeline=1, database="app", publication_oid=16400)
+
+
+def plan(ledger: Ledger, name: str, from_: int, upto: int, attempt: str | None = None) -> str:
+    attempt = attempt or new_attempt()
+    ledger.plan_window(
+        name,
+        from_lsn=Lsn(from_),
+        upto_lsn=Lsn(upto),
+        attempt=attempt,
+        source_time=datetime(2026, 11, 21, tzinfo=UTC),
+        settings_digest="settings",
+    )
+    return attempt
+
+
+def stage(ledger: Ledger, name: str, from_: int, attempt: str, **changes: Any) -> WindowRecord:
+    totals: dict[str, Any] = {"files": [], "relations": {}, "transactions": 1, "messages": 0, "seconds": 0.5}
+    return ledger.stage_window(name, from_lsn=Lsn(from_), attempt=attempt, **(totals | changes))
+
+
+def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) -> WindowRecord:
+    """One whole window, confirmed."""
+    window = stage(ledger, name, from_, plan(ledger, name, from_, upto), **changes)
+    ledger.confirm_windows(name, through=Lsn(upto))
+    return window
+
+
+def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100) -> FileEntry:
+    return FileEntry(f"p/{oid}.{version}.parquet", oid, version, rows, size, 1, 2, ("id",), inserts=rows)
+
+
+def facts(oid: int, table: str, **changes: Any) -> TableFacts:
+    columns = (ColumnPlan("id", 1, INTEGER, key=True), ColumnPlan("n", 2, INTEGER, missing_text="7"))
+    known = {"target": ("ns", "shop", table), "identity": "d", "columns": columns, "catalog_digest": {"relfilenode": 5}}
+    return TableFacts(oid=oid, schema="shop", name=table, **(known | changes))
+
+
+def copy(ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START) -> None:
+    ledger.start_copy(name, copy_id=copy_id, snapshot="700:705:701", lsn=lsn, oids=oids)
+    for oid in oids:
+        ledger.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
+
+
+def publish(ledger: Ledger, name: str, lsn: Lsn, tables: list[PublishedTable], **changes: Any) -> str:
+    attempt = ledger.begin_merge(name)
+    wanted = {"attempt": attempt, "catalog": ledger.connection, "catalog_name": "lake", "pointers": []} | changes
+    ledger.publish(name, lsn=lsn, tables=tables, **wanted)
+    return attempt
+
+
+class Lake:
+    """Rows of `iceberg_tables` in a catalog of the test's own."""
+
+    def __init__(self, database: Database, catalog: str) -> None:
+        self.database = database
+        self.catalog = catalog
+
+    def add(self, *tables: str) -> list[Pointer]:
+        """Make tables that point to `<table>-0`; return the moves to `<table>-1`."""
+        for table in tables:
+            self.database.execute(
+                "insert into iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+                " values (%s, 'ns', %s, %s, 'TABLE')",
+                self.catalog,
+                table,
+                f"{table}-0",
+            )
+        return [Pointer("ns", table, f"{table}-0", f"{table}-1") for table in tables]
+
+    def shows(self) -> dict[str, tuple[str, str | None]]:
+        """Return what every table points to, and pointed to before."""
+        rows = self.database.execute(
+            "select table_name, metadata_location, previous_metadata_location from iceberg_tables where catalog_name = %s",
+            self.catalog,
+        )
+        return {table: (now, before) for table, now, before in rows}
+
+    def move(self, table: str, to: str) -> None:
+        """Do what somebody else does."""
+        self.database.execute(
+            "update iceberg_tables set metadata_location = %s where catalog_name = %s and table_name = %s",
+            to,
+            self.catalog,
+            table,
+        )
+
+
+@pytest.fixture
+def lake_rows(control: Database, name: str) -> Lake:
+    return Lake(control, f"lake_{name}")
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Run calls at the same moment, each in its thread; return results, or the errors that they raised."""
+
+    def outcome(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(outcome, calls))

@@ -1,0 +1,66 @@
+"""What the ledger says when the control database does not answer, and how its connections behave."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from penstock.connections import Connection
+from penstock.errors import LedgerError
+from penstock.ledger import Ledger
+from stack import ports
+from stack.postgres import Database
+
+BACKENDS = "select count(*) from pg_stat_activity where application_name = 'penstock ledger' and datname = 'control'"
+
+
+@pytest.mark.parametrize("wrong", ["port", "password", "database", "host"])
+def test_a_control_database_that_refuses_is_named_without_the_password(connection: Connection, wrong: str) -> None:
+    values = {"port": ports.choose(), "password": "wrong-secret", "database": "absent", "host": "127.0.0.255"}
+    ledger = Ledger(replace(connection, **{wrong: values[wrong]}))
+
+    for call in (ledger.pipelines, ledger.migrate, ledger.version):
+        with pytest.raises(LedgerError) as caught:
+            call()
+        assert caught.value.slug == "ledger-unreachable"
+        assert caught.value.__cause__ is None
+        for secret in (connection.password, "wrong-secret"):
+            assert secret not in str(caught.value)
+
+
+@pytest.fixture
+def fresh(connection: Connection) -> Ledger:
+    return Ledger(connection)
+
+
+def test_a_session_is_one_connection_and_ends_with_the_block(fresh: Ledger, running: str, control: Database) -> None:
+    before = control.execute(BACKENDS)[0][0]
+    with fresh.session():
+        fresh.pipeline(running)
+        with fresh.session():
+            fresh.pipeline(running)
+        fresh.pipeline(running)
+        assert control.execute(BACKENDS) == [(before + 1,)]
+    fresh.pipeline(running)
+    while control.execute(BACKENDS) != [(before,)]:  # a backend ends a moment after its client
+        time.sleep(0.01)
+
+
+def test_a_failed_call_in_a_session_undoes_only_itself(ledger: Ledger, running: str) -> None:
+    ledger.event(running, slug="test", message="before")
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        ledger.resume(running)
+    ledger.event(running, slug="test", message="after")
+
+    assert [event.message for event in ledger.events(running)] == ["after", "before"]
+
+
+def test_a_connection_that_dies_between_calls_is_unreachable(fresh: Ledger, running: str, control: Database) -> None:
+    with fresh.session():
+        fresh.pipeline(running)
+        control.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'penstock ledger'"
+        )
+        with pytest.raises(LedgerError, match="ledger-unreachable"):
+            fresh.pipeline(running)
+    assert fresh.pipeline(running).name == running

@@ -1,0 +1,109 @@
+from datetime import timedelta
+
+import pytest
+
+from penstock.errors import LedgerError
+from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.records import PublishedTable, SlotSample
+from penstock.lsn import Lsn
+from stack.postgres import Database
+from tests.postgres.ledger.conftest import START, capture, copy, entry, facts, plan, publish, stage
+
+NOW = timedelta(0)
+
+
+def test_attempts_sort_by_time_and_suit_files_and_branches() -> None:
+    attempts = [new_attempt() for _ in range(200)]
+
+    assert len(set(attempts)) == 200
+    assert all(set(attempt) <= set("0123456789abcdef_t") for attempt in attempts)
+    assert [attempt[:18] for attempt in attempts] == sorted(attempt[:18] for attempt in attempts)
+
+
+def test_events_are_told_newest_first(ledger: Ledger, running: str) -> None:
+    ledger.event(running, slug="one", message="first")
+    ledger.event(running, slug="two", message="second", level="warning", table_oid=7, details={"bytes": 12})
+
+    newest = ledger.events(running, limit=1)
+    assert [(event.slug, event.level, event.table_oid, event.details) for event in newest] == [
+        ("two", "warning", 7, {"bytes": 12})
+    ]
+    assert len(ledger.events(running)) == 2
+
+
+def test_an_event_of_nobody_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        ledger.event("nobody", slug="one", message="x")
+
+
+def test_slot_samples_are_kept(ledger: Ledger, running: str, control: Database) -> None:
+    sample = SlotSample(Lsn(1), Lsn(2), Lsn((1 << 64) - 1), "reserved", None, False, {"spill": 3})
+    ledger.record_slot_sample(running, sample)
+
+    query = "select confirmed_lsn::text, flushed_lsn::text, wal_status, active, details from penstock.slot_sample where pipeline = %s"
+    assert control.execute(query, running) == [("0/1", "FFFFFFFF/FFFFFFFF", "reserved", False, {"spill": 3})]
+
+
+def test_the_status_of_a_new_pipeline_is_empty(ledger: Ledger, name: str) -> None:
+    ledger.register_pipeline(name, database="app", slot="s", publication="p")
+    status = ledger.status(name)
+
+    assert (status.windows, status.tables, status.newest_window, status.last_cut) == ({}, {}, None, None)
+    assert (status.unmerged_windows, status.unmerged_rows, status.unmerged_bytes) == (0, 0, 0)
+    assert (status.paused, status.events) == ((), ())
+
+
+def test_the_status_tells_everything_at_once(ledger: Ledger, ready: str) -> None:
+    capture(ledger, ready, START, START + 10, files=[entry(1, rows=5, size=50)])
+    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
+    capture(ledger, ready, START + 10, START + 20, files=[entry(1, rows=7, size=70), entry(2, rows=1, size=5)])
+    stage(ledger, ready, START + 20, plan(ledger, ready, START + 20, START + 30), files=[entry(1, rows=2, size=20)])
+    plan(ledger, ready, START + 30, START + 40)
+    ledger.save_tables(ready, [facts(3, "c")])
+    ledger.pause_table(ready, 2, slug="divergence", reason="x")
+
+    status = ledger.status(ready)
+    assert status.windows == {"planned": 1, "staged": 1, "confirmed": 2}
+    assert (status.unmerged_windows, status.unmerged_rows, status.unmerged_bytes) == (2, 10, 95)
+    assert status.tables == {"ready": 1, "paused": 1, "new": 1}
+    assert [table.oid for table in status.paused] == [2]
+    assert status.newest_window is not None
+    assert (status.newest_window.upto_lsn, status.newest_window.state) == (START + 30, "staged")
+    assert status.last_cut is not None
+    assert (status.last_cut.lsn, status.events[0].slug) == (START + 10, "divergence")
+
+
+def test_trimming_forgets_merged_windows_and_old_history(ledger: Ledger, ready: str, control: Database) -> None:
+    for from_ in (START, START + 10, START + 20):
+        capture(ledger, ready, from_, from_ + 10)
+    publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
+    ledger.event(ready, slug="old", message="x")
+    ledger.record_slot_sample(ready, SlotSample(None, None, None, None, None, None))
+
+    assert ledger.trim(ready, older_than=timedelta(hours=1)) == []
+    trimmed = ledger.trim(ready, older_than=NOW)
+    assert [window.from_lsn for window in trimmed] == [START, START + 10]
+    assert [window.from_lsn for window in ledger.windows(ready)] == [START + 20]
+    assert (ledger.events(ready), [cut.lsn for cut in ledger.cuts(ready)]) == ([], [START + 20])
+    assert control.execute("select count(*) from penstock.slot_sample where pipeline = %s", ready) == [(0,)]
+
+
+def test_a_window_that_some_table_still_needs_is_not_trimmed(ledger: Ledger, ready: str) -> None:
+    for from_ in (START, START + 10):
+        capture(ledger, ready, from_, from_ + 10)
+    ledger.pause_table(ready, 2, slug="divergence", reason="x")
+    publish(ledger, ready, Lsn(START + 20), [PublishedTable(1)])
+    assert ledger.trim(ready, older_than=NOW) == []
+
+    ledger.resume_table(ready, 2)
+    publish(ledger, ready, Lsn(START + 20), [PublishedTable(2)])
+    ledger.save_tables(ready, [facts(3, "c")])
+    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 10))
+    assert [window.from_lsn for window in ledger.trim(ready, older_than=NOW)] == [START]
+
+
+def test_a_window_that_is_not_confirmed_is_not_trimmed(ledger: Ledger, ready: str) -> None:
+    stage(ledger, ready, START, plan(ledger, ready, START, START + 10))
+    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
+
+    assert ledger.trim(ready, older_than=NOW) == []
