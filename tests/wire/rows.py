@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from penstock.landing.schema import NO_COLUMNS_FIELD
 from penstock.wire import messages as m
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Totals
 from penstock.wire.pgoutput import Decoder
@@ -126,7 +127,7 @@ def _image(relation: m.Relation, cells: tuple[m.Cell, ...] | None) -> Image:
     if cells is None:
         return None
     texts = (cell.value if isinstance(cell, m.Text) else None for cell in cells)
-    return {column.name: text for column, text in zip(relation.columns, texts, strict=True)}
+    return {column.name: text for column, text in zip(relation.columns, texts, strict=True)} or {NO_COLUMNS_FIELD: None}
 
 
 def _unchanged(relation: m.Relation, cells: tuple[m.Cell, ...] | None) -> list[str] | None:

@@ -80,17 +80,20 @@ def refusal_of(messages: list[bytes]) -> str | None:
     """Return what must be in the columnar decoder's refusal: the scalar one's, or that a batch can't hold a message."""
     decoder = Decoder()
     for number, data in enumerate(messages, 1):
+        for_nobody = f"message number {number} of the peek: expected what protocol 1 says"
+        if data[0] in b"SEcAbPKrp":
+            return for_nobody
         try:
             message = decoder.decode(data)
         except ProtocolError as error:
             return error.message
         if not for_batches(message):
-            return f"message number {number} of the peek: expected what protocol 1 says"
+            return for_nobody
     return None
 
 
 def for_batches(message: m.Message) -> bool:
-    """Tell whether a batch may hold this: no streaming, no two_phase, no binary values, LSNs below 2^63."""
+    """Tell whether the landing contract can hold this: no binary values, LSNs below 2^63."""
     match message:
         case m.Insert(new=cells) | m.Update(old=None, new=cells) | m.Delete(old=m.OldKey(cells) | m.OldRow(cells)):
             return not any(isinstance(cell, m.Binary) for cell in cells)
@@ -98,4 +101,4 @@ def for_batches(message: m.Message) -> bool:
             return not any(isinstance(cell, m.Binary) for cell in (*old, *new))
         case m.Begin(final_lsn=lsn):
             return lsn < 2**63
-    return isinstance(message, m.Commit | m.Origin | m.Relation | m.Type | m.Truncate | m.LogicalMessage)
+    return True

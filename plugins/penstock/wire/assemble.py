@@ -19,6 +19,7 @@ from penstock.wire.messages import POSTGRES_EPOCH_US, Relation
 from penstock.wire.passes import gather
 
 INT64 = np.iinfo(np.int64)
+NO_COLUMNS_FIELD = "_no_columns"  # always null: the contract's stand-in for no column at all, which Parquet can't hold
 
 TRANSACTION_FIELDS = [
     pa.field("commit_lsn", pa.int64(), nullable=False),
@@ -31,7 +32,7 @@ TRANSACTION_FIELDS = [
 @lru_cache(maxsize=256)
 def block_schema(column_names: tuple[str, ...]) -> pa.Schema:
     """Return the schema of a block: the landing contract's, version 1, which a test holds against `landing`."""
-    row = pa.struct([pa.field(name, pa.string()) for name in column_names])
+    row = pa.struct([pa.field(name, pa.string()) for name in column_names or (NO_COLUMNS_FIELD,)])
     commit_lsn, committed_at, xid, origin = TRANSACTION_FIELDS
     return pa.schema(
         [
@@ -128,7 +129,7 @@ def _structs(
         return pa.nulls(count, row_type), None
     into = Gathered.room(count, sizes, unchanged)
     gather(data, starts, into)
-    children = list(_strings(relation, into, sizes, count))
+    children = list(_strings(relation, into, sizes, count)) or [pa.nulls(count, pa.string())]
     buffers = [_bitmap(present)]
     return pa.Array.from_buffers(row_type, count, buffers, -1, 0, children), into
 

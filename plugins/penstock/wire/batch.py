@@ -79,12 +79,12 @@ def explain(batch: MessageBatch, refused: int, oracle: Decoder, before: int) -> 
     for number in range(refused + 1):
         message = batch[number]
         where = f"message number {before + number + 1} of the peek"
+        if message[0] in NOT_IN_A_BATCH:
+            break
         try:
             oracle.decode(message)
         except ProtocolError as error:
             return ProtocolError(error.slug, f"{where}, {error.message}")
-        if message[0] in NOT_IN_A_BATCH:
-            break
     expected = "what protocol 1 says of whole transactions, with values as text (slot: two_phase=false; peek: no streaming, no binary)"
     return ProtocolError(
         "protocol-unknown", f"{where}: expected {expected}, got {chr(message[0])!r} instead; {NEXT_STEP}"
