@@ -10,7 +10,6 @@ import logging
 import os
 import shutil
 import sys
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

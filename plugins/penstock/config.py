@@ -119,6 +119,8 @@ class Merge(_Section):
 
     schedule: str | None = "*/5 * * * *"
     """Merge at these times too, besides whenever capture has landed something."""
+    idle_cut: Seconds = 3600
+    """Publish a cut this long after the last one even when nothing has changed, so that readers see time pass."""
     on_conflict: Literal["fail", "continue"] = "continue"
     """`fail` pauses a table on an update or delete of an absent row; `continue` counts it."""
     on_misfit: Literal["keep", "fail"] = "keep"

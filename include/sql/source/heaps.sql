@@ -37,6 +37,12 @@ select
     order by k.place
   ) as key,
   coalesce(m.amname = 'heap', false) as ranged,
+  -- made by the transaction that made it a partition: a system column's row is written once, with the relation
+  not exists (
+    select from pg_inherits i
+    join pg_attribute a on a.attrelid = i.inhrelid and a.attnum = -1
+    where i.inhrelid = c.oid and i.xmin <> a.xmin
+  ) as born_attached,
   case when %(sizes)s and c.relkind = 'r' then coalesce(pg_relation_size(c.oid), 0) else 0 end as bytes,
   current_setting('block_size')::int as block_size
 from tree

@@ -198,6 +198,7 @@ class CopyPlan:
     parallel: int
     batch_bytes: int
     ranges: tuple[CopyRange, ...]
+    landing_options: dict[str, str] = field(default_factory=dict)
     version: int = 1
 
     def dumps(self) -> str:

@@ -62,6 +62,7 @@ class _HeapRow:
     parents: list[int]
     key: list[str]
     ranged: bool
+    born_attached: bool
     bytes: int
     block_size: int
 
@@ -84,6 +85,7 @@ class _HeapRow:
             blocks=self.bytes // self.block_size,
             bytes=self.bytes,
             ranged=self.ranged,
+            born_attached=self.born_attached,
         )
 
 

@@ -37,7 +37,8 @@ class Leaf:
     """Describe one relation that holds rows: a plain table itself, or a partition without partitions.
 
     `kind` is `r` or `f` (foreign: its rows are elsewhere); `identity` and `key` are the relation's own, which decide
-    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks.
+    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks. `born_attached` is False for a
+    partition that was a table of its own first: rows that it had then were never sent.
     """
 
     oid: int
@@ -51,6 +52,7 @@ class Leaf:
     blocks: int
     bytes: int
     ranged: bool
+    born_attached: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Speed, memory and cost, as ratios against the server's own limit measured in the same run."""

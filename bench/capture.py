@@ -1,0 +1,116 @@
+"""Capture against the server's own limit: how fast a window is landed, and how much memory that takes.
+
+The limit is what the server needs to answer `select count(*)` over the very same peek. Both are run in turn, five
+times, and the medians are compared. Memory is the peak of a process of its own that captures once.
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import load
+from bench.figures import Figure
+from bench.servers import Address, RunningServer, source_connection, source_server
+from penstock.flow.stream import Landed, land
+from penstock.landing.zone import LandingZone
+from penstock.lsn import Lsn
+from penstock.source import peek, session
+from penstock.wire.columnar import ColumnarDecoder, warm_up
+from stack.postgres import Server
+
+CHANGES = 1_000_000
+HUGE = 5_000_000
+RUNS = 5
+WORK_MEM = 512 << 20
+BATCH_BYTES = 16 << 20
+
+
+def measure() -> list[Figure]:
+    """Return `capture_vs_server`, `capture_rss_mib` and `capture_rss_huge_mib`."""
+    warm_up()
+    with source_server() as server:
+        upto = _prepare(server, CHANGES, one_transaction=False)
+        pairs = [(_count_seconds(server, upto), _land_seconds(server, upto)) for _ in range(RUNS)]
+        limit, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+        rss = _rss(server, upto)
+        huge = _prepare(server, HUGE, one_transaction=True)
+        rss_huge = _rss(server, huge)
+    return [
+        Figure("capture_vs_server", CHANGES / ours, "changes/s", limit / ours),
+        Figure("capture_rss_mib", rss, "MiB"),
+        Figure("capture_rss_huge_mib", rss_huge, "MiB"),
+    ]
+
+
+def _prepare(server: Server, changes: int, *, one_transaction: bool) -> Lsn:
+    with server.connect() as conn:
+        conn.execute("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
+        load.create(conn)
+        load.slot(conn, "bench")
+        load.change(conn, changes, one_transaction=one_transaction)
+        row = conn.execute("select pg_current_wal_flush_lsn()::text").fetchone()
+    assert row is not None
+    return Lsn.parse(row[0])
+
+
+def _count_seconds(server: Server, upto: Lsn) -> float:
+    with session.connect(source_connection(server), what="bench", statement_timeout=600) as conn:
+        conn.execute("select set_config('work_mem', %s, false)", (f"{WORK_MEM >> 10}kB",))
+        conn.execute("select set_config('logical_decoding_work_mem', %s, false)", (f"{WORK_MEM >> 10}kB",))
+        started = time.perf_counter()
+        conn.execute(
+            "select count(*) from pg_logical_slot_peek_binary_changes('bench', %s::pg_lsn, null, "
+            "'proto_version', '1', 'publication_names', 'bench', 'messages', 'true')",
+            (str(upto),),
+        )
+        return time.perf_counter() - started
+
+
+def _land_seconds(server: Server, upto: Lsn) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        landed = land_once(server, upto, Path(folder))
+        seconds = time.perf_counter() - started
+    assert sum(entry.rows for entry in landed.files) == CHANGES
+    return seconds
+
+
+def land_once(server: Address, upto: Lsn, folder: Path) -> Landed:
+    """Peek, decode and write one window as capture does; the slot does not move."""
+    messages = peek.peek(
+        source_connection(server),
+        slot="bench",
+        publication="bench",
+        upto=upto,
+        statement_timeout=600,
+        work_mem=WORK_MEM,
+        batch_bytes=BATCH_BYTES,
+    )
+    decoder = ColumnarDecoder(xid_horizon=1 << 40)
+    return land(messages, decoder, LandingZone.open(str(folder), {}), "bench/window", lambda _: 1)
+
+
+def _rss(server: Server, upto: Lsn) -> float:
+    """Return the peak resident memory, in MiB, of a process that captures the window once."""
+    environment = {**os.environ, "BENCH_PORT": str(server.port), "BENCH_PASSWORD": server.password}
+    command = [sys.executable, "-m", "bench.capture", str(int(upto))]
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return float(json.loads(said.stdout.splitlines()[-1])["rss_mib"])
+
+
+def main() -> None:
+    """Capture once and print the process's own peak memory."""
+    server = RunningServer(int(os.environ["BENCH_PORT"]), os.environ["BENCH_PASSWORD"])
+    with tempfile.TemporaryDirectory() as folder:
+        land_once(server, Lsn(int(sys.argv[1])), Path(folder))
+    print(json.dumps({"rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The servers that the measurements run on: embedded PostgreSQL with ordinary, durable settings."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from penstock.connections import Connection
+from stack import ports
+from stack.account import Account, reachable_folder
+from stack.binaries import from_wheel
+from stack.postgres import SUPERUSER, Server
+
+SETTINGS = {
+    "shared_buffers": "512MB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "max_replication_slots": "10",
+    "max_wal_senders": "10",
+}
+
+
+class Address(Protocol):
+    """Where a server answers."""
+
+    port: int
+    password: str
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that another process started."""
+
+    port: int
+    password: str
+
+
+@contextmanager
+def source_server() -> Iterator[Server]:
+    """Start a server of our own and remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
+        Path(made).chmod(0o711)
+        home = reachable_folder(Path(made), Account.for_postgres())
+        server = Server(home / "source", from_wheel(home), ports.choose(), "only-for-the-bench", SETTINGS)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.remove()
+
+
+def source_connection(server: Address, database: str = SUPERUSER) -> Connection:
+    """Return a server's address as the pipeline would get it from Airflow."""
+    return Connection(
+        id="bench",
+        host=ports.LOOPBACK,
+        port=server.port,
+        user=SUPERUSER,
+        password=server.password,
+        database=database,
+        options={},
+    )

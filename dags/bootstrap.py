@@ -1,0 +1,75 @@
+"""### Bring a database into the lake: once, by hand
+
+**Does** preflight -> publication -> slot with its exported snapshot -> copy of every table -> first cut.
+
+**Safe to repeat.** Each step looks at what is already there. If it fails in the middle, mend what the message
+names and trigger the DAG again (or clear the failed task): finished tables stay finished, the others are copied
+under a snapshot of their own, and the merge drops exactly the changes which that snapshot had already seen.
+
+**Costs** one reading of every published table on the source, in parallel `ctid` ranges; the slot keeps WAL from
+its creation on, so unpause `capture` as soon as this DAG has created it.
+
+**If it fails:** `check` prints a report with the next step for each finding; every error names its page in
+`docs/runbooks/`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, task
+
+from penstock.config import Pipeline
+from penstock.flow import bootstrap as steps
+from penstock.flow import check as preflight
+from penstock.flow import merge
+from penstock.orchestration.parts import (
+    SOURCE_POOL,
+    dag_arguments,
+    lake_asset,
+    outcome,
+)
+from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.spark import CopyOperator, MergeOperator
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(**dag_arguments(pipeline, "bootstrap", __doc__), schedule=None) as dag:
+
+        @task(pool=SOURCE_POOL)
+        def check() -> None:
+            """Ask the source whether it is ready; the report is in the log."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                preflight.require(ctx)
+
+        @task(pool=SOURCE_POOL)
+        def publication() -> str:
+            """Create or adopt the publication: it must exist before the slot."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return steps.prepare(ctx)
+
+        copy = CopyOperator(
+            task_id="copy",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            retries=2,
+            execution_timeout=timedelta(days=2),
+        )
+        load = MergeOperator(task_id="load", pipeline=pipeline.name, conn_id=pipeline.spark.connection)
+
+        @task(outlets=[lake_asset(pipeline)])
+        def publish(attempt: str | None) -> str:
+            """Move all tables to the first cut in one step."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return str(merge.publish(ctx, attempt)) if attempt else "nothing was due"
+
+        check() >> publication() >> copy >> load >> publish(load.output)
+    return dag
+
+
+for _pipeline in pipelines("bootstrap"):
+    globals()[f"{_pipeline.name}_bootstrap"] = build(_pipeline)

@@ -1,0 +1,53 @@
+"""### Take the slot's changes into the landing zone, and let the source free its WAL
+
+**Does** one window of WAL after another until it has caught up or its time budget ends: reconcile slot and ledger,
+plan, peek, stage Parquet files and their manifest, and only then advance the slot.
+
+**Safe to repeat, to clear, to kill.** A window is byte-for-byte repeatable until it is staged; a second run at the
+same time finds the pipeline's lock taken and retries. Backfilling this DAG is pointless: state is keyed by
+LSN, not by date.
+
+**Keep it unpaused**: while it rests, the slot keeps WAL on the source's disk.
+
+**If it fails:** `slot-ahead`, `slot-lost`, `source-changed` and `publication-missing` halt the pipeline, because
+changes may be gone; the message says what was expected and the runbook of the same name says how to recover.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from penstock.config import Pipeline
+from penstock.flow import capture as flow
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
+from penstock.orchestration.pipelines import context, pipelines
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "capture", __doc__),
+        schedule=pipeline.capture.schedule,
+        dagrun_timeout=timedelta(seconds=2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout),
+    ) as dag:
+
+        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline)])
+        def windows(*, outlet_events: Any) -> dict[str, Any]:
+            """Capture windows until caught up; rings the merge's doorbell when something was landed."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                report = flow.capture(ctx)
+            if report.changes:
+                extra = {"upto": str(report.upto), "changes": report.changes}
+                outlet_events[landing_doorbell(pipeline)].add(landing_asset(pipeline), extra=extra)
+            return report.summary()
+
+        windows()
+    return dag
+
+
+for _pipeline in pipelines("capture"):
+    globals()[f"{_pipeline.name}_capture"] = build(_pipeline)

@@ -1,0 +1,72 @@
+"""### Merge all staged windows into the lake's tables, and publish them as one cut
+
+**Does** plan -> Spark -> publish. Spark writes every table on a branch of this attempt; `publish` then moves all
+tables, `_penstock_cuts` and the ledger in one transaction, so that a reader never sees an order without its lines.
+
+**Runs** when capture has landed something, and at the times of `merge.schedule`; each run takes everything that is
+due, in order, whatever woke it. Set `force` to publish a cut even when nothing has changed.
+
+**Safe to repeat, to clear, to kill.** Every try is a new attempt on a new branch, and an older attempt can never
+publish, even if its Spark application outlived its task.
+
+**If it fails:** a table with a problem of its own is paused with the reason, all others go on. An error of the
+whole run is retried; `publish-conflict` means that somebody moved a table: the next run starts over.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import merge as flow
+from penstock.orchestration.parts import dag_arguments, lake_asset, landing_asset, outcome
+from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.spark import MergeOperator
+
+
+def schedule(pipeline: Pipeline) -> Any:
+    """Return what wakes the merge: landed changes, and the clock."""
+    if pipeline.merge.schedule is None:
+        return [landing_asset(pipeline)]
+    times = CronTriggerTimetable(pipeline.merge.schedule, timezone="UTC")
+    return AssetOrTimeSchedule(timetable=times, assets=[landing_asset(pipeline)])
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "merge", __doc__),
+        schedule=schedule(pipeline),
+        params={"force": Param(False, type="boolean", description="publish a cut even when nothing has changed")},
+    ) as dag:
+
+        @task.short_circuit
+        def plan(**context_: Any) -> bool:
+            """Say what is due; nothing due ends the run here."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return flow.due(ctx, force=bool(context_["params"]["force"]))
+
+        spark = MergeOperator(
+            task_id="spark",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            execution_timeout=timedelta(hours=6),
+        )
+
+        @task(outlets=[lake_asset(pipeline)])
+        def publish(attempt: str | None) -> str:
+            """Move every table to the new cut in one step."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return str(flow.publish(ctx, attempt)) if attempt else "nothing was due"
+
+        plan() >> spark >> publish(spark.output)
+    return dag
+
+
+for _pipeline in pipelines("merge"):
+    globals()[f"{_pipeline.name}_merge"] = build(_pipeline)

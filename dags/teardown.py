@@ -1,0 +1,44 @@
+"""### End a pipeline: drop its slot and publication, keep the lake
+
+**Does** nothing but print what it would drop, until it is triggered with `dry_run` set to false.
+
+**Afterwards** the source keeps no WAL for this pipeline, the lake's tables stay readable at the last cut, and the
+landing zone stays. Starting again means `bootstrap`: a new slot and a new copy.
+
+**Pause `capture` and `merge` first.** An active slot is never dropped; a publication that the pipeline adopted
+is never dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import teardown as flow
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.pipelines import context, pipelines
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "teardown", __doc__),
+        schedule=None,
+        params={"dry_run": Param(True, type="boolean", description="only print what would be dropped")},
+    ) as dag:
+
+        @task(pool=SOURCE_POOL)
+        def teardown(**context_: Any) -> list[str]:
+            """Drop slot and publication, or print the statements."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return flow.teardown(ctx, dry_run=bool(context_["params"]["dry_run"]))
+
+        teardown()
+    return dag
+
+
+for _pipeline in pipelines("teardown"):
+    globals()[f"{_pipeline.name}_teardown"] = build(_pipeline)

@@ -1,0 +1,169 @@
+"""`penstock <verb> <pipeline>`: the same use cases as the DAGs, from a shell, with or without Airflow.
+
+Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`), so that one definition serves both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from penstock.config import load_pipeline, load_pipelines
+from penstock.connections import Connection
+from penstock.errors import ConfigError, PenstockError
+from penstock.flow import bootstrap as bootstrap_flow
+from penstock.flow import capture as capture_flow
+from penstock.flow import check as check_flow
+from penstock.flow import merge as merge_flow
+from penstock.flow import status as status_flow
+from penstock.flow import teardown as teardown_flow
+from penstock.flow.context import Context
+from penstock.flow.outcome import remembered
+from penstock.flow.spark_job import Submit
+from penstock.shell import spark_submit
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+console = Console(stderr=True, highlight=False)
+
+Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
+
+
+def home() -> Path:
+    """Return the project folder."""
+    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[2]))
+
+
+def find(name: str) -> Context:
+    """Return the context of a pipeline given by name or by file."""
+    environment = {"PENSTOCK_HOME": str(home()), **os.environ}
+    if name.endswith((".yaml", ".yml")):
+        pipeline = load_pipeline(Path(name), environment)
+    else:
+        folder = Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
+        known = load_pipelines(folder, environment)
+        if name not in known:
+            raise ConfigError(
+                "config-invalid", f"expected one of the pipelines {sorted(known)} in {folder}, got {name}"
+            )
+        pipeline = known[name]
+    resolver = partial(Connection.from_airflow_environment, environ=os.environ)
+    return Context(pipeline, resolver, home(), environment, console.print)
+
+
+@contextmanager
+def reported(name: str) -> Iterator[Context]:
+    """Open the pipeline; end the process with the error's own words when it stops."""
+    try:
+        ctx = find(name)
+        with remembered(ctx):
+            yield ctx
+    except PenstockError as error:
+        console.print(f"[bold red]{error.slug}[/]: {error.message}", f"\nNext step: {error.runbook}", soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+def submitter(ctx: Context) -> Submit:
+    """Return how Spark is started from a shell: the master is the Spark connection's host."""
+    return spark_submit(ctx.connections(ctx.pipeline.spark.connection).host, ctx.progress)
+
+
+@app.command()
+def check(name: Name) -> None:
+    """Ask the source whether it is ready, and print each finding with its next step."""
+    with reported(name) as ctx:
+        findings = check_flow.check(ctx)
+        table = Table(title=f"{ctx.name}: {ctx.source.host}:{ctx.source.port}/{ctx.source.database}")
+        for heading in ("", "subject", "finding", "next step"):
+            table.add_column(heading, overflow="fold")
+        colours = {"ok": "green", "warn": "yellow", "error": "red"}
+        for finding in findings:
+            level = f"[{colours[finding.level]}]{finding.level}[/]"
+            table.add_row(level, finding.subject, finding.message, finding.next_step or "")
+        Console().print(table)
+        if check_flow.failures(findings):
+            raise typer.Exit(1)
+
+
+@app.command()
+def bootstrap(name: Name) -> None:
+    """Create publication and slot, copy every table, and publish the first cut."""
+    with reported(name) as ctx:
+        check_flow.require(ctx)
+        bootstrap_flow.prepare(ctx)
+        bootstrap_flow.copy(ctx, submitter(ctx))
+        _merge(ctx, force=False)
+
+
+@app.command()
+def capture(name: Name) -> None:
+    """Land the slot's changes until caught up, or until the time budget ends."""
+    with reported(name) as ctx:
+        summary = capture_flow.capture(ctx).summary()
+        Console().print(", ".join(f"{key} {value}" for key, value in summary.items()))
+
+
+@app.command()
+def merge(
+    name: Name, force: Annotated[bool, typer.Option(help="Publish a cut even when nothing changed.")] = False
+) -> None:
+    """Merge all staged windows into the lake and publish them as one cut."""
+    with reported(name) as ctx:
+        _merge(ctx, force=force)
+
+
+def _merge(ctx: Context, *, force: bool) -> None:
+    attempt = merge_flow.plan(ctx, force=force)
+    if attempt is None:
+        return
+    submitter(ctx)(merge_flow.job(ctx, attempt))
+    merge_flow.publish(ctx, attempt)
+
+
+@app.command()
+def status(name: Name) -> None:
+    """Show where the pipeline stands: slot, windows, tables, last cut, last events."""
+    with reported(name) as ctx:
+        found = status_flow.status(ctx)
+        table = Table(title=f"{ctx.name}: {found.ledger.pipeline.state}", show_header=False)
+        for label, value in status_flow.lines(found):
+            table.add_row(label, value)
+        Console().print(table)
+
+
+@app.command()
+def resume(
+    name: Name, table: Annotated[str | None, typer.Option(help="Resume this paused table, as schema.table.")] = None
+) -> None:
+    """Resume a halted pipeline, or one paused table, after the repair that its runbook describes."""
+    with reported(name) as ctx:
+        if table is None:
+            ctx.ledger.resume(ctx.name)
+            ctx.progress(f"resumed {ctx.name}")
+            return
+        known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
+        if table not in known:
+            raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
+        ctx.ledger.resume_table(ctx.name, known[table].oid)
+        ctx.progress(f"resumed {table}")
+
+
+@app.command()
+def teardown(
+    name: Name, dry_run: Annotated[bool, typer.Option(help="Only print what would be dropped.")] = True
+) -> None:
+    """Drop slot and publication; the lake and the landing zone stay."""
+    with reported(name) as ctx:
+        teardown_flow.teardown(ctx, dry_run=dry_run)
+
+
+if __name__ == "__main__":
+    sys.exit(app())

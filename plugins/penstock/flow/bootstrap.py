@@ -1,0 +1,177 @@
+"""Bootstrap: from an empty ledger to tables that are copied and ready for their first cut.
+
+Every step looks at what is already there, so it may be killed anywhere and run again. The slot's exported snapshot
+lives as long as its connection: tables that were not copied under it are copied under a snapshot of their own,
+and the merge drops exactly the staged changes which that snapshot had already seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from penstock.errors import SourceError
+from penstock.flow.context import Context
+from penstock.flow.drift import table_facts
+from penstock.flow.spark_job import SparkJob, Submit, describe
+from penstock.lake.plan import CopyPlan
+from penstock.landing import layout
+from penstock.landing.manifest import FileEntry
+from penstock.ledger import new_attempt
+from penstock.ledger.records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source import catalog, facts, publication, session, slot
+from penstock.source.copy import plan_ranges
+from penstock.source.slot import Exported
+
+UNCOPIED = ("new", "copying")
+
+
+def prepare(ctx: Context) -> str:
+    """Migrate the ledger, register the pipeline, create or adopt its publication; return the publication's name."""
+    ctx.ledger.migrate()
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        ctx.ledger.register_pipeline(
+            ctx.name,
+            database=facts.read(conn).database,
+            slot=ctx.pipeline.slot,
+            publication=ctx.pipeline.publication,
+        )
+        publication.ensure(conn, ctx.pipeline)
+    return ctx.pipeline.publication
+
+
+def copy(ctx: Context, submit: Submit) -> list[str]:
+    """Copy every table that has no copy yet; create the slot first if there is none. Return the tables copied.
+
+    The snapshot's connection stays open while Spark reads. Tables that were finished before an error stay
+    finished. Raises SourceError, LakeError, LedgerError.
+    """
+    _collect(ctx)
+    copied: list[str] = []
+    if ctx.ledger.pipeline(ctx.name).position is None or _uncopied(ctx):
+        with _snapshot(ctx) as exported:
+            tables = _uncopied(ctx)
+            try:
+                _copy(ctx, exported, tables, submit)
+            finally:
+                _collect(ctx)
+            copied = [f"{table.schema}.{table.name}" for table in tables]
+    ctx.ledger.finish_bootstrap(ctx.name)
+    return copied
+
+
+@contextmanager
+def _snapshot(ctx: Context) -> Iterator[Exported]:
+    """Hold a snapshot to copy under: the new slot's own, or a later one for what that could not finish."""
+    if ctx.ledger.pipeline(ctx.name).position is None:
+        left_over = _left_over(ctx)
+        if left_over is None:
+            _intend(ctx)
+            timeout = ctx.pipeline.source.slot_timeout
+            with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
+                _record(ctx, exported.lsn)
+                yield exported
+            return
+        _record(ctx, left_over)
+    with slot.export_snapshot(ctx.source) as exported:
+        yield exported
+
+
+def _left_over(ctx: Context) -> Lsn | None:
+    """Return the position of a slot that is ours already: adopted, or made by a run that died before it said so."""
+    intended = ctx.ledger.pipeline(ctx.name).slot_intent_at is not None
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        found = slot.read(conn, ctx.pipeline.slot)
+    if found is None:
+        return None
+    if not intended and not ctx.pipeline.source.adopt:
+        raise SourceError(
+            "slot-exists",
+            f"expected no slot named {found.name} before bootstrap, found one of plugin {found.plugin}; "
+            "drop it, choose another name, or set source.adopt to take it over",
+        )
+    if not intended:
+        _intend(ctx)
+    if found.confirmed is None or found.plugin != "pgoutput":
+        raise SourceError(
+            "slot-unusable", f"expected slot {found.name} to be a readable pgoutput slot, got plugin {found.plugin}"
+        )
+    return found.confirmed
+
+
+def _intend(ctx: Context) -> None:
+    """Write down that a slot is about to be made, so that a slot found after a crash is known to be ours."""
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        server = facts.read(conn)
+        ctx.ledger.intend_slot(
+            ctx.name,
+            system_identifier=server.system_identifier,
+            timeline=server.timeline,
+            database=server.database,
+            publication_oid=_publication_oid(ctx, conn),
+        )
+
+
+def _publication_oid(ctx: Context, conn: session.SourceSession) -> int:
+    name = ctx.pipeline.publication
+    oid = catalog.publication_oid(conn, name)
+    if oid is None:
+        raise SourceError("publication-missing", f"expected publication {name} before its slot is made, found none")
+    return oid
+
+
+def _record(ctx: Context, position: Lsn) -> None:
+    """Write tables and slot into the ledger: from here the pipeline has a position."""
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        tables = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
+    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables])
+    ctx.ledger.record_slot(ctx.name, consistent_point=position)
+    ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")
+
+
+def _uncopied(ctx: Context) -> list[TableRecord]:
+    return [table for table in ctx.ledger.tables(ctx.name) if table.state in UNCOPIED]
+
+
+def _copy(ctx: Context, exported: Exported, tables: Sequence[TableRecord], submit: Submit) -> None:
+    copy_id = new_attempt()
+    folder = layout.copy_folder(ctx.name, copy_id)
+    oids = {table.oid for table in tables}
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        sources = [t for t in catalog.published_tables(conn, ctx.pipeline.publication) if t.oid in oids]
+    ctx.ledger.start_copy(
+        ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[t.oid for t in sources]
+    )
+    settings = ctx.pipeline.copy_
+    plan = CopyPlan(
+        pipeline=ctx.name,
+        attempt=copy_id,
+        landing_uri=ctx.pipeline.landing.uri,
+        landing_options=dict(ctx.pipeline.landing.options),
+        result_folder=folder,
+        snapshot_name=exported.snapshot_name,
+        lsn=exported.lsn,
+        parallel=settings.parallel,
+        batch_bytes=ctx.pipeline.capture.batch_bytes,
+        ranges=tuple(plan_ranges(sources, range_bytes=settings.range_bytes, folder=folder)),
+    )
+    ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
+    ctx.progress(f"copying {len(sources)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
+    submit(_job(ctx, f"{folder}/plan.json"))
+
+
+def _job(ctx: Context, plan: str) -> SparkJob:
+    return describe(ctx, "copy_tables", ("--plan", ctx.landing.uri(plan)), ctx.source.environment("SOURCE"))
+
+
+def _collect(ctx: Context) -> None:
+    """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
+    for copying in ctx.ledger.copies(ctx.name, state="copying"):
+        path = f"{layout.copy_folder(ctx.name, copying.id)}/{copying.oid}.json"
+        if not ctx.landing.exists(path):
+            continue
+        files = [FileEntry.from_json(entry) for entry in json.loads(ctx.landing.read_text(path))["files"]]
+        ctx.ledger.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
+        ctx.progress(f"copied table {copying.oid}: {sum(entry.rows for entry in files)} rows")

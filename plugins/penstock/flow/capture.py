@@ -1,0 +1,205 @@
+"""Capture: take the slot's changes into the landing zone, one window of WAL after another.
+
+A window is planned in the ledger, peeked, staged and only then confirmed to the slot; killed between any two
+of these steps, the next run finds the ledger as the truth and repeats or goes on. Lake and merge play no part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from penstock.errors import LedgerError
+from penstock.flow import drift, judge
+from penstock.flow.context import Context
+from penstock.flow.judge import Found, Known
+from penstock.flow.stream import Landed, land
+from penstock.landing import layout
+from penstock.ledger import new_attempt
+from penstock.lsn import Lsn
+from penstock.source import catalog, facts, lock, peek, session, slot
+from penstock.wire.columnar import ColumnarDecoder
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReport:
+    """Say what one window brought."""
+
+    from_lsn: Lsn
+    upto_lsn: Lsn
+    changes: int
+    transactions: int
+    bytes: int
+    seconds: float
+    behind: int
+    """Bytes of WAL that were already written beyond the window when it was planned."""
+
+    def line(self) -> str:
+        """Return the window as one line of a log."""
+        return (
+            f"window {self.from_lsn}-{self.upto_lsn}: {self.changes} changes in {self.transactions} transactions, "
+            f"{self.seconds:.1f} s, {self.behind} bytes of WAL behind"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """Sum up one run of capture."""
+
+    windows: tuple[WindowReport, ...]
+
+    @property
+    def changes(self) -> int:
+        """Count the changes landed."""
+        return sum(window.changes for window in self.windows)
+
+    @property
+    def upto(self) -> Lsn:
+        """Name the position through which everything is landed."""
+        return self.windows[-1].upto_lsn
+
+    @property
+    def caught_up(self) -> bool:
+        """Tell whether the last window reached the end of the WAL as it was when it was planned."""
+        return not self.windows[-1].behind
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain data for logs and XCom."""
+        seconds = sum(window.seconds for window in self.windows)
+        return {
+            "windows": len(self.windows),
+            "changes": self.changes,
+            "transactions": sum(window.transactions for window in self.windows),
+            "bytes": sum(window.bytes for window in self.windows),
+            "upto": str(self.upto),
+            "caught_up": self.caught_up,
+            "seconds": round(seconds, 3),
+            "changes_per_second": round(self.changes / seconds) if seconds else 0,
+        }
+
+
+def capture(ctx: Context) -> CaptureReport:
+    """Capture windows until the slot is caught up or the time budget ends."""
+    deadline = monotonic() + ctx.pipeline.capture.time_budget
+    windows = [capture_window(ctx)]
+    while windows[-1].behind and monotonic() < deadline:
+        windows.append(capture_window(ctx))
+    return CaptureReport(tuple(windows))
+
+
+def capture_window(ctx: Context) -> WindowReport:
+    """Capture one window on fresh connections, holding the pipeline's lock."""
+    started = monotonic()
+    timeout = ctx.pipeline.capture.statement_timeout
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:capture", statement_timeout=timeout) as conn,
+        lock.hold(conn, ctx.name),
+    ):
+        record = running(ctx)
+        server = facts.read(conn)
+        _heal(ctx, conn, server, record)
+        drift.follow(ctx, catalog.published_tables(conn, record.publication, sizes=False))
+        end = facts.position(conn)
+        upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
+        landed = _land(ctx, conn, record, end, upto) if upto > record.position else None
+        confirmed = slot.advance(conn, record.slot, upto)
+        if landed is not None:
+            ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
+    report = WindowReport(
+        from_lsn=record.position,
+        upto_lsn=upto,
+        changes=sum(entry.rows for entry in landed.files) if landed else 0,
+        transactions=landed.totals.transactions if landed else 0,
+        bytes=sum(entry.bytes for entry in landed.files) if landed else 0,
+        seconds=monotonic() - started,
+        behind=end.flushed - upto,
+    )
+    ctx.progress(report.line())
+    return report
+
+
+def running(ctx: Context) -> Known:
+    """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state == "halted":
+        raise LedgerError(
+            "pipeline-halted",
+            f"pipeline {ctx.name} was halted by {record.halted_slug}: {record.halted_reason} "
+            f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
+        )
+    return Known.of(record)
+
+
+def _heal(ctx: Context, conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> None:
+    """Hold slot and ledger against each other; advance a slot that a server crash has set back."""
+    target = judge.judge(known, _found(conn, server, known))
+    if target is not None:
+        ctx.progress(f"slot {known.slot} is behind the ledger: advancing it to {target}")
+        slot.advance(conn, known.slot, target)
+
+
+def _found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
+    """Read from the source what the verdict needs."""
+    state = slot.read(conn, known.slot)
+    return Found(
+        system_identifier=server.system_identifier,
+        timeline=server.timeline,
+        database=server.database,
+        publication_oid=catalog.publication_oid(conn, known.publication),
+        slot_exists=state is not None,
+        plugin=state.plugin if state else None,
+        slot_database=state.database if state else None,
+        two_phase=bool(state and state.two_phase),
+        temporary=bool(state and state.temporary),
+        wal_status=state.wal_status if state else None,
+        invalidation=state.invalidation if state else None,
+        confirmed=state.confirmed if state else None,
+        flushed=facts.position(conn).flushed,
+    )
+
+
+def _land(
+    ctx: Context,
+    conn: session.SourceSession,
+    known: Known,
+    end: facts.Position,
+    upto: Lsn,
+) -> Landed:
+    """Plan, peek and stage one window; from the end of this function the window exists."""
+    started = monotonic()
+    settings, source = ctx.pipeline.capture, ctx.pipeline.source
+    attempt = new_attempt()
+    ctx.ledger.plan_window(
+        ctx.name,
+        from_lsn=known.position,
+        upto_lsn=upto,
+        attempt=attempt,
+        source_time=end.time,
+        settings_digest=session.pinned_digest(),
+    )
+    messages = peek.peek(
+        ctx.source,
+        slot=known.slot,
+        publication=known.publication,
+        upto=upto,
+        origin_none=source.origin == "none",
+        statement_timeout=settings.statement_timeout,
+        work_mem=settings.work_mem,
+        batch_bytes=settings.batch_bytes,
+    )
+    decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
+    folder = layout.window_folder(ctx.name, known.position, upto, attempt)
+    landed = land(messages, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
+    judge.same_publication(known, catalog.publication_oid(conn, known.publication))
+    ctx.ledger.stage_window(
+        ctx.name,
+        from_lsn=known.position,
+        attempt=attempt,
+        files=landed.files,
+        relations=landed.relations,
+        transactions=landed.totals.transactions,
+        messages=landed.totals.messages,
+        seconds=monotonic() - started,
+    )
+    return landed

@@ -1,0 +1,59 @@
+"""What every use case needs: the pipeline, and how to reach the source, the ledger and the landing zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from penstock.config import Pipeline
+from penstock.connections import Connection, Resolver
+from penstock.landing.zone import LandingZone
+from penstock.ledger import Ledger
+
+Progress = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Context:
+    """Hold one pipeline with its ways to the outside.
+
+    `home` is the project folder; `environment` is what Spark drivers inherit, without secrets;
+    `progress` receives one readable line at a time.
+    """
+
+    pipeline: Pipeline
+    connections: Resolver
+    home: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress = _silent
+
+    @property
+    def name(self) -> str:
+        """Name the pipeline."""
+        return self.pipeline.name
+
+    @cached_property
+    def source(self) -> Connection:
+        """Return the connection of the source database."""
+        return self.connections(self.pipeline.source.connection)
+
+    @cached_property
+    def catalog(self) -> Connection:
+        """Return the connection of the database that holds the lake's catalog."""
+        return self.connections(self.pipeline.lake.connection)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Return the ledger; no connection is opened before its first call."""
+        return Ledger(self.connections(self.pipeline.ledger.connection))
+
+    @cached_property
+    def landing(self) -> LandingZone:
+        """Return the landing zone."""
+        return LandingZone.open(self.pipeline.landing.uri, self.pipeline.landing.options)

@@ -1,0 +1,179 @@
+"""Notice, once per window, what changed in the source's catalog and the stream does not carry.
+
+PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
+change pauses that one table with the reason, while capture and all other tables go on. The verdict is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.flow.context import Context
+from penstock.lake.plan import ColumnPlan
+from penstock.ledger.records import TableFacts, TableRecord
+from penstock.source.catalog import SourceColumn, SourceTable
+from penstock.wire.messages import Relation
+
+WATCHED = ("new", "copying", "copied", "ready")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Say what follows for one table: new columns, or the reason to pause it."""
+
+    added: tuple[ColumnPlan, ...] = ()
+    reason: str | None = None
+
+
+def follow(ctx: Context, found: Sequence[SourceTable]) -> None:
+    """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
+    now = {table.oid: table for table in found}
+    known = ctx.ledger.tables(ctx.name)
+    for record in known:
+        if record.state in WATCHED:
+            _follow(ctx, record, now.get(record.oid))
+    for oid in now.keys() - {record.oid for record in known}:
+        _strange(ctx, now[oid])
+
+
+def _follow(ctx: Context, record: TableRecord, now: SourceTable | None) -> None:
+    decided = verdict(record.columns, record.identity, record.catalog_digest, now)
+    if decided.reason is not None:
+        ctx.ledger.pause_table(ctx.name, record.oid, slug="schema-change", reason=decided.reason)
+        ctx.progress(f"paused {record.schema}.{record.name}: {decided.reason}")
+    elif now is not None and (decided.added or now.digest() != record.catalog_digest):
+        columns = (*record.columns, *decided.added)
+        ctx.ledger.save_tables(ctx.name, [replace(_facts(record), columns=columns, catalog_digest=now.digest())])
+        for column in decided.added:
+            ctx.progress(f"{record.schema}.{record.name}: column {column.name} was added")
+
+
+def _strange(ctx: Context, table: SourceTable) -> None:
+    """Remember a table that joined the publication after bootstrap: its changes are landed, it has no copy."""
+    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table)])
+    reason = "the table joined the publication after bootstrap and has no copy yet"
+    ctx.ledger.pause_table(ctx.name, table.oid, slug="schema-change", reason=reason)
+    ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
+
+
+def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
+    """Return a source table as the ledger keeps it."""
+    return TableFacts(
+        oid=table.oid,
+        schema=table.schema,
+        name=table.name,
+        target=ctx.pipeline.target(table.schema, table.name),
+        identity=table.identity,
+        columns=tuple(map(column_plan, table.columns)),
+        catalog_digest=table.digest(),
+    )
+
+
+def _facts(record: TableRecord) -> TableFacts:
+    return TableFacts(
+        record.oid, record.schema, record.name, record.target, record.identity, record.columns, record.catalog_digest
+    )
+
+
+def column_plan(column: SourceColumn) -> ColumnPlan:
+    """Return a source column as merge plans name it."""
+    return ColumnPlan(column.name, column.attnum, column.type, column.key, column.missing_text)
+
+
+def verdict(
+    columns: Sequence[ColumnPlan], identity: str, digest: Mapping[str, Any], now: SourceTable | None
+) -> Verdict:
+    """Compare one table with what the ledger knows of it."""
+    if now is None:
+        return Verdict(reason="the table was dropped, or left the publication")
+    reasons = [
+        *_column_reasons(columns, now),
+        *_rewrite_reasons(columns, digest, now),
+        *_identity_reasons(columns, identity, now),
+        *_filter_reasons(digest, now),
+        *_type_reasons(digest, now.digest()),
+        *_leaf_reasons(digest, now),
+    ]
+    if reasons:
+        return Verdict(reason="; ".join(reasons))
+    return Verdict(added=tuple(map(column_plan, _added(columns, now))))
+
+
+def reshaped(table: TableRecord, relation: Relation) -> str | None:
+    """Say why landed rows of this shape do not belong into the table, or None when they do.
+
+    Columns that the rows lack are fine: they were added later, or dropped since (which `verdict` notices).
+    """
+    columns = {column.name: column for column in table.columns}
+    for column in relation.columns:
+        known = columns.get(column.name)
+        if known is None:
+            return f"the stream has a column {column.name} that the catalog no longer has"
+        if (known.type.oid, known.type.typmod) != (column.type_oid, column.typmod):
+            return f"column {column.name} changed its type from {known.type.name} under a window"
+    return None
+
+
+def _added(columns: Sequence[ColumnPlan], now: SourceTable) -> list[SourceColumn]:
+    before = {column.attnum for column in columns}
+    return [column for column in now.columns if column.attnum not in before]
+
+
+def _column_reasons(columns: Sequence[ColumnPlan], now: SourceTable) -> Iterator[str]:
+    by_attnum = {column.attnum: column for column in now.columns}
+    for column in columns:
+        found = by_attnum.get(column.attnum)
+        if found is None:
+            yield f"column {column.name} was dropped"
+        elif found.name != column.name:
+            yield f"column {column.name} was renamed to {found.name}"
+        elif found.type != column.type:
+            yield f"column {column.name} changed its type from {column.type.name} to {found.type.name}"
+
+
+def _rewrite_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name added columns whose old rows hold values that no catalog entry tells: the table was rewritten."""
+    if _storage(digest) == _storage(now.digest()):
+        return
+    for column in _added(columns, now):
+        if (column.has_default or column.identity) and column.missing_text is None:
+            yield f"column {column.name} was added with a default that was written into every row"
+
+
+def _storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the files that hold the rows: a rewrite gives new ones."""
+    leaves = digest.get("leaves", {})
+    return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
+
+
+def _identity_reasons(columns: Sequence[ColumnPlan], identity: str, now: SourceTable) -> Iterator[str]:
+    before = {column.attnum for column in columns if column.key}
+    if identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
+        yield "the replica identity changed"
+
+
+def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    if digest.get("row_filter") != now.row_filter:
+        yield "the publication's row filter changed"
+
+
+def _type_reasons(digest: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for oid, labels in digest.get("enums", {}).items():
+        now = after["enums"].get(oid, labels)
+        if [label for label in now if label in labels] != labels:
+            yield "a label of an enum was renamed or moved"
+    for oid, attributes in digest.get("composites", {}).items():
+        if after["composites"].get(oid, attributes) != attributes:
+            yield "a composite type changed its attributes"
+
+
+def _leaf_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    before = digest.get("leaves", {})
+    leaves = {str(leaf.oid): leaf for leaf in now.leaves}
+    for oid in before.keys() - leaves.keys():
+        yield f"partition {before[oid][1]} was detached or dropped with its rows"
+    for oid in leaves.keys() - before.keys():
+        if now.kind == "p" and not leaves[oid].born_attached:
+            yield f"partition {leaves[oid].name} was attached with the rows it had"

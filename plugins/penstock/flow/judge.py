@@ -1,0 +1,155 @@
+"""Decide, from what the ledger and the source say, whether capture may go on.
+
+The ledger is the truth, the slot is a hint: a slot that is behind is advanced, a slot that is ahead means that
+somebody consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import LedgerError, SourceError
+from penstock.ledger.records import PipelineRecord
+from penstock.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Hold what the ledger knows of a pipeline that has a slot."""
+
+    system_identifier: int
+    timeline: int
+    database: str
+    slot: str
+    publication: str
+    publication_oid: int
+    consistent_point: Lsn
+    position: Lsn
+
+    @classmethod
+    def of(cls, record: PipelineRecord) -> Known:
+        """Read a ledger row; raises LedgerError("not-bootstrapped") where there is no slot yet."""
+        facts = (
+            record.system_identifier,
+            record.timeline,
+            record.publication_oid,
+            record.consistent_point,
+            record.position,
+        )
+        system_identifier, timeline, publication_oid, consistent_point, position = facts
+        if (
+            system_identifier is None
+            or timeline is None
+            or publication_oid is None
+            or consistent_point is None
+            or position is None
+        ):
+            raise LedgerError("not-bootstrapped", f"pipeline {record.name} has no slot yet: run bootstrap first")
+        return cls(
+            system_identifier,
+            timeline,
+            record.database,
+            record.slot,
+            record.publication,
+            publication_oid,
+            consistent_point,
+            position,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hold what the source says now; None where a thing does not exist."""
+
+    system_identifier: int
+    timeline: int
+    database: str
+    publication_oid: int | None
+    slot_exists: bool
+    plugin: str | None
+    slot_database: str | None
+    two_phase: bool
+    temporary: bool
+    wal_status: str | None
+    invalidation: str | None
+    confirmed: Lsn | None
+    flushed: Lsn
+
+
+def judge(known: Known, found: Found) -> Lsn | None:
+    """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
+    _same_server(known, found)
+    same_publication(known, found.publication_oid)
+    _usable_slot(known, found)
+    return _position(known, found)
+
+
+def _same_server(known: Known, found: Found) -> None:
+    facts = (
+        ("system identifier", known.system_identifier, found.system_identifier),
+        ("timeline", known.timeline, found.timeline),
+        ("database", known.database, found.database),
+    )
+    for what, wanted, now in facts:
+        if wanted != now:
+            raise SourceError(
+                "source-changed",
+                f"expected {what} {wanted} behind the source's connection, got {now} instead; "
+                "if the server was restored or failed over, the slot's position means nothing here: copy anew",
+            )
+
+
+def same_publication(known: Known, oid: int | None) -> None:
+    """Raise SourceError("publication-missing") unless the publication is the one that the ledger knows.
+
+    Checked before and after a peek: then it existed all along, and no change of the window was left out. (PostgreSQL
+    18 only warns about a publication that is missing at a place of the WAL, and leaves the changes out.)
+    """
+    if oid == known.publication_oid:
+        return
+    state = "it does not exist" if oid is None else "another one of this name was made since"
+    raise SourceError(
+        "publication-missing",
+        f"expected publication {known.publication} as the pipeline knew it, but {state}; "
+        "changes may be missing from the stream: copy the tables anew",
+    )
+
+
+def _usable_slot(known: Known, found: Found) -> None:
+    if not found.slot_exists:
+        raise SourceError(
+            "slot-missing",
+            f"expected slot {known.slot} at {known.position}, but the server has no such slot; "
+            "changes since then are lost to the stream: recover by copying the tables anew",
+        )
+    if found.wal_status == "lost" or found.invalidation or found.confirmed is None:
+        raise SourceError(
+            "slot-lost",
+            f"slot {known.slot} was invalidated ({found.invalidation or found.wal_status}) after "
+            f"{known.position}; it cannot be read again: recover by copying the tables anew",
+        )
+    if found.plugin != "pgoutput" or found.two_phase or found.temporary or found.slot_database != known.database:
+        raise SourceError(
+            "slot-unusable",
+            f"expected slot {known.slot} to be a permanent pgoutput slot of database {known.database} without "
+            f"two_phase, got plugin {found.plugin}, database {found.slot_database}, two_phase {found.two_phase}",
+        )
+
+
+def _position(known: Known, found: Found) -> Lsn | None:
+    confirmed = found.confirmed
+    if confirmed is None:  # _usable_slot has refused it
+        raise AssertionError("a usable slot has a confirmed position")
+    if found.flushed < known.position:
+        raise SourceError(
+            "source-changed",
+            f"the source has written WAL only up to {found.flushed}, but {known.position} is already staged; "
+            "the server lost commits or was restored: copy the tables anew",
+        )
+    if confirmed > known.position:
+        raise SourceError(
+            "slot-ahead",
+            f"expected slot {known.slot} at {known.position}, got {confirmed}; somebody else consumed the "
+            f"{confirmed - known.position} bytes of WAL between: recover by copying the tables anew",
+        )
+    return known.position if confirmed < known.position else None

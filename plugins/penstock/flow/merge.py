@@ -1,0 +1,205 @@
+"""Merge: decide what is due, give Spark its orders, and publish what Spark prepared as one cut.
+
+Spark prepares, `publish` moves. Every plan belongs to a new attempt on a branch of its own; an attempt that was
+overtaken can never publish, even if its Spark application outlived its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from penstock.errors import LakeError
+from penstock.flow import drift
+from penstock.flow.capture import running
+from penstock.flow.context import Context
+from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
+from penstock.lake.plan import FileRef, MergePlan, MergeResult, TablePlan
+from penstock.landing import layout
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord, WindowRecord
+from penstock.lsn import Lsn
+
+
+def due(ctx: Context, *, force: bool = False) -> bool:
+    """Tell whether a merge has anything to do, and say it in the log."""
+    running(ctx)
+    queue = ctx.ledger.windows_to_merge(ctx.name)
+    changes, loads = _changes(queue), _loads(queue)
+    needed = force or bool(changes or loads) or _stale(ctx, queue)
+    ctx.progress(
+        f"{changes} changes in {len(queue.windows)} windows and {loads} copied tables are due through {queue.upto}: "
+        + ("merging" if needed else "nothing to do")
+    )
+    return needed
+
+
+def plan(ctx: Context, *, force: bool = False) -> str | None:
+    """Write the orders of a new attempt; return the attempt, or None when nothing is due."""
+    if not due(ctx, force=force):
+        return None
+    attempt = ctx.ledger.begin_merge(ctx.name)
+    queue = _pause_reshaped(ctx, ctx.ledger.windows_to_merge(ctx.name))
+    settings = ctx.pipeline.merge
+    orders = MergePlan(
+        pipeline=ctx.name,
+        attempt=attempt,
+        branch=f"penstock_{attempt}",
+        catalog=ctx.pipeline.lake.catalog,
+        namespace=ctx.pipeline.namespace,
+        from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
+        upto_lsn=queue.upto,
+        tables=tuple(_table_plan(ctx, table, queue) for table in queue.tables),
+        skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
+        on_conflict=settings.on_conflict,
+        on_misfit=settings.on_misfit,
+        parallel_tables=ctx.pipeline.spark.parallel_tables,
+        table_properties=dict(ctx.pipeline.lake.properties),
+        cuts_expected_snapshot=_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+    )
+    ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
+    return attempt
+
+
+def job(ctx: Context, attempt: str) -> SparkJob:
+    """Describe the Spark application that carries out an attempt."""
+    arguments = (
+        "--plan",
+        ctx.landing.uri(_plan_path(ctx, attempt)),
+        "--result",
+        ctx.landing.uri(_result_path(ctx, attempt)),
+    )
+    return describe(ctx, "merge_changes", arguments, catalog_secrets(ctx))
+
+
+def publish(ctx: Context, attempt: str) -> CutRecord:
+    """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing."""
+    orders = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, attempt)))
+    result = _result(ctx, attempt)
+    paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
+    cut = ctx.ledger.publish(
+        ctx.name,
+        attempt=attempt,
+        catalog=ctx.catalog,
+        catalog_name=orders.catalog,
+        pointers=[*(table.pointer for table in result.tables if table.pointer), result.cuts],
+        lsn=Lsn(result.upto_lsn),
+        tables=_published(orders, result, _loaded(ctx, orders)),
+        paused=paused,
+        rows=sum(table.counts.get("rows_written", 0) for table in result.tables),
+    )
+    for table in paused:
+        ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
+    ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
+    return cut
+
+
+def _result(ctx: Context, attempt: str) -> MergeResult:
+    path = _result_path(ctx, attempt)
+    if not ctx.landing.exists(path):
+        raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
+    result = MergeResult.loads(ctx.landing.read_text(path))
+    if (result.pipeline, result.attempt) != (ctx.name, attempt):
+        raise LakeError("spark-failed", f"expected the result of {ctx.name} {attempt}, got that of {result.attempt}")
+    return result
+
+
+def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
+    """Name, per table, the copy that these orders load."""
+    loading = {table.oid for table in orders.tables if table.copy_files is not None}
+    return {copied.oid: copied.id for copied in ctx.ledger.copies(ctx.name, state="copied") if copied.oid in loading}
+
+
+def _stale(ctx: Context, queue: MergeQueue) -> bool:
+    oldest = datetime.now(UTC) - timedelta(seconds=ctx.pipeline.merge.idle_cut)
+    return queue.last_cut is not None and queue.last_cut.published_at < oldest
+
+
+def _changes(queue: MergeQueue) -> int:
+    return sum(entry.rows for table in queue.tables for entry in _files(table, queue.windows))
+
+
+def _loads(queue: MergeQueue) -> int:
+    return sum(table.state == "copied" for table in queue.tables)
+
+
+def _files(table: TableRecord, windows: Iterable[WindowRecord]) -> list[FileEntry]:
+    done = table.complete_through or Lsn(0)
+    return [entry for window in windows if window.upto_lsn > done for entry in window.files if entry.oid == table.oid]
+
+
+def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
+    """Pause the tables whose landed files have another shape than the lake's table can take; return the rest."""
+    shapes = {(record.relation.oid, record.version): record.relation for record in ctx.ledger.relations(ctx.name)}
+    kept: list[TableRecord] = []
+    for table in queue.tables:
+        relations = {
+            (entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in _files(table, queue.windows)
+        }
+        reason = next(filter(None, (drift.reshaped(table, relation) for relation in relations.values())), None)
+        if reason is None:
+            kept.append(table)
+        else:
+            ctx.ledger.pause_table(ctx.name, table.oid, slug="schema-change", reason=reason)
+            ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
+    return replace(queue, tables=tuple(kept))
+
+
+def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue) -> TablePlan:
+    copied = queue.copies.get(table.oid) if table.state == "copied" else None
+    return TablePlan(
+        oid=table.oid,
+        schema=table.schema,
+        table=table.name,
+        target=table.target,
+        identity=table.identity,
+        columns=table.columns,
+        files=_refs(ctx, _files(table, queue.windows)),
+        copy_files=None if copied is None else _refs(ctx, copied.files),
+        copy_snapshot=None if copied is None else copied.snapshot,
+        expected_snapshot=table.snapshot_id,
+    )
+
+
+def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]) -> list[PublishedTable]:
+    """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
+    done = {table.oid: table for table in result.tables if table.paused_slug is None}
+    return [
+        PublishedTable(table.oid, done[table.oid].snapshot_id, copies.get(table.oid))
+        for table in orders.tables
+        if table.oid in done
+    ]
+
+
+def _refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
+    return tuple(_ref(ctx, entry) for entry in entries)
+
+
+def _ref(ctx: Context, entry: FileEntry) -> FileRef:
+    if not ctx.landing.exists(entry.path):
+        raise LakeError(
+            "landing-file-missing",
+            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
+        )
+    return FileRef(
+        uri=ctx.landing.uri(entry.path),
+        rows=entry.rows,
+        bytes=entry.bytes,
+        columns=entry.columns,
+        inserts=entry.inserts,
+        updates=entry.updates,
+        deletes=entry.deletes,
+        truncates=entry.truncates,
+        unchanged=entry.unchanged,
+        old_key=entry.old_key,
+        old_full=entry.old_full,
+    )
+
+
+def _plan_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/plan.json"
+
+
+def _result_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/result.json"

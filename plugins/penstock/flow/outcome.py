@@ -1,0 +1,32 @@
+"""What happens after an error: the ledger remembers it, and an error that halts stops the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from penstock.errors import Directive, LedgerError, PenstockError
+from penstock.flow.context import Context
+
+
+@contextmanager
+def remembered(ctx: Context) -> Iterator[None]:
+    """Record a PenstockError of the block in the ledger, halt the pipeline if its kind says so, and raise it on."""
+    try:
+        yield
+    except PenstockError as error:
+        ctx.progress(f"{error} See {error.runbook}.")
+        with suppress(LedgerError):  # the first error is the one to show; the ledger may be what failed
+            _record(ctx, error)
+        raise
+
+
+def _record(ctx: Context, error: PenstockError) -> None:
+    if error.directive is Directive.HALT and error.slug != "pipeline-halted":
+        ctx.ledger.halt(ctx.name, slug=error.slug, reason=error.message)
+    ctx.ledger.event(
+        ctx.name,
+        slug=error.slug,
+        level="warning" if error.directive is Directive.RETRY else "error",
+        message=error.message,
+    )

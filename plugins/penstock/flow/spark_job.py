@@ -1,0 +1,53 @@
+"""One Spark application to submit, described once for the shell and for Airflow.
+
+Secrets travel only in `environment`: never on the command line, in a plan file or in Spark's configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.flow.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class SparkJob:
+    """Describe a submission: which application, with which arguments and environment."""
+
+    name: str
+    application: Path
+    arguments: tuple[str, ...]
+    py_files: Path
+    driver_memory: str
+    conf: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+Submit = Callable[[SparkJob], None]
+"""Run a job to its end; raises LakeError("spark-failed") when it ends without success."""
+
+
+def describe(ctx: Context, application: str, arguments: tuple[str, ...], secrets: Mapping[str, str]) -> SparkJob:
+    """Return the job that runs `spark_apps/<application>.py` for this pipeline."""
+    spark = ctx.pipeline.spark
+    return SparkJob(
+        name=f"penstock:{ctx.name}:{application}",
+        application=ctx.home / "spark_apps" / f"{application}.py",
+        arguments=arguments,
+        py_files=Path(ctx.environment.get("PENSTOCK_ZIP", str(ctx.home / ".local" / "penstock.zip"))),
+        driver_memory=spark.driver_memory,
+        conf=dict(spark.conf),
+        environment=dict(secrets),
+    )
+
+
+def catalog_secrets(ctx: Context) -> dict[str, str]:
+    """Return what the driver needs to open the lake's catalog."""
+    catalog = ctx.catalog
+    return {
+        "PENSTOCK_CATALOG_URI": catalog.jdbc_url(),
+        "PENSTOCK_CATALOG_USER": catalog.user,
+        "PENSTOCK_CATALOG_PASSWORD": catalog.password,
+    }

@@ -1,0 +1,81 @@
+"""Status: where a pipeline stands, from the ledger and, when it answers, from the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import SourceError
+from penstock.flow.context import Context
+from penstock.ledger.records import StatusRecord
+from penstock.source import facts, session, slot
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """Say what the slot keeps on the source: bytes not read yet, and bytes of WAL that cannot be freed."""
+
+    unread: int
+    retained: int
+    wal_status: str | None
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Hold both sides; `source` is None, with the reason, when the source cannot be asked."""
+
+    ledger: StatusRecord
+    source: SourceStatus | None
+    source_problem: str | None
+
+
+def status(ctx: Context) -> Status:
+    """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
+    known = ctx.ledger.status(ctx.name)
+    try:
+        return Status(known, _source(ctx), None)
+    except SourceError as error:
+        return Status(known, None, str(error))
+
+
+def _source(ctx: Context) -> SourceStatus:
+    with session.connect(ctx.source, what=f"{ctx.name}:status") as conn:
+        state = slot.read(conn, ctx.pipeline.slot)
+        if state is None:
+            raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
+        flushed = facts.position(conn).flushed
+    return SourceStatus(
+        unread=max(0, flushed - (state.confirmed or flushed)),
+        retained=max(0, flushed - (state.restart or flushed)),
+        wal_status=state.wal_status,
+        active=state.active,
+    )
+
+
+def lines(found: Status) -> list[tuple[str, str]]:
+    """Return the status as labelled lines, the urgent ones first."""
+    known, pipeline = found.ledger, found.ledger.pipeline
+    halted = [("halted", f"[{pipeline.halted_slug}] {pipeline.halted_reason}")] if pipeline.halted_slug else []
+    paused = [(f"paused {t.schema}.{t.name}", f"[{t.paused_slug}] {t.paused_reason}") for t in known.paused]
+    return [
+        *halted,
+        *paused,
+        ("source", found.source_problem or _source_line(found.source)),
+        ("landed through", str(pipeline.position)),
+        ("windows", _counts(known.windows)),
+        ("not merged yet", f"{known.unmerged_rows} changes in {known.unmerged_windows} windows"),
+        ("tables", _counts(known.tables)),
+        ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
+        *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
+    ]
+
+
+def _source_line(source: SourceStatus | None) -> str:
+    if source is None:
+        return "unknown"
+    return f"{source.unread} bytes unread, {source.retained} bytes of WAL retained, slot {source.wal_status}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none"

@@ -1,0 +1,92 @@
+"""Turn one window of the slot into landing files: pull, decode and write, overlapped in threads.
+
+Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
+and says what it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.flow.ahead import ahead
+from penstock.landing import layout
+from penstock.landing.manifest import FileEntry
+from penstock.landing.writer import FileWriter
+from penstock.landing.zone import LandingZone
+from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Relation, Totals
+
+VersionOf = Callable[[Relation], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Say what one window left in the landing zone."""
+
+    files: tuple[FileEntry, ...]
+    relations: dict[tuple[int, int], Relation]
+    totals: Totals
+
+
+def land(
+    batches: Iterable[pa.BinaryArray],
+    decoder: ColumnarDecoder,
+    zone: LandingZone,
+    folder: str,
+    version_of: VersionOf,
+) -> Landed:
+    """Write every change of the window's messages below `folder`; on any error no file of it is left open.
+
+    `batches` are arrays of pgoutput messages in stream order; `version_of` numbers relation shapes.
+    Raises ProtocolError, SourceError or LakeError; files of a failed attempt are never referred to.
+    """
+    writers: dict[tuple[int, int], _Open] = {}
+    relations: dict[tuple[int, int], Relation] = {}
+    try:
+        for block in ahead(_blocks(ahead(batches), decoder)):
+            key = (block.relation.oid, version_of(block.relation))
+            if key not in writers:
+                relations[key] = block.relation
+                names = [column.name for column in block.relation.columns]
+                writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
+            writers[key].write(block)
+        totals = decoder.finish()
+        files = tuple(opened.close(*key) for key, opened in writers.items())
+    except BaseException:
+        for opened in writers.values():
+            opened.writer.abort()
+        raise
+    return Landed(files, relations, totals)
+
+
+def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterable[ChangeBlock]:
+    for batch in batches:
+        yield from decoder.feed(batch)
+
+
+class _Open:
+    """Hold one open file and the counts of what it received."""
+
+    def __init__(self, writer: FileWriter) -> None:
+        self.writer = writer
+        self.counts = Counts()
+
+    def write(self, block: ChangeBlock) -> None:
+        self.writer.write(block.batch)
+        self.counts += block.counts
+
+    def close(self, oid: int, version: int) -> FileEntry:
+        counts = self.counts
+        return self.writer.close(
+            oid=oid,
+            version=version,
+            inserts=counts.inserts,
+            updates=counts.updates,
+            deletes=counts.deletes,
+            truncates=counts.truncates,
+            unchanged=counts.unchanged,
+            old_key=counts.old_key,
+            old_full=counts.old_full,
+        )

@@ -1,0 +1,95 @@
+"""The parts that every DAG of Penstock is made of: defaults, assets, outcomes and failure notices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, BaseNotifier
+from airflow.sdk.exceptions import AirflowFailException
+
+from penstock.config import Pipeline, load_pipeline
+from penstock.errors import ConfigError, Directive, LedgerError, PenstockError
+from penstock.flow.context import Context
+from penstock.flow.outcome import remembered
+from penstock.orchestration import pipelines
+
+SOURCE_POOL = "penstock_source"
+SPARK_POOL = "penstock_spark"
+
+
+def landing_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that capture emits when it has landed changes."""
+    return Asset(name=f"{pipeline.name}.landing", uri=f"penstock://{pipeline.name}/landing", group="penstock")
+
+
+def landing_doorbell(pipeline: Pipeline) -> AssetAlias:
+    """Return the alias through which an event is emitted only when there is something to merge."""
+    return AssetAlias(name=f"{pipeline.name}.landed", group="penstock")
+
+
+def lake_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that a published cut emits, for the DAGs downstream."""
+    return Asset(name=f"{pipeline.name}.lake", uri=f"penstock://{pipeline.name}/lake", group="penstock")
+
+
+def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:
+    """Return what all DAGs have in common: id, tags, one run at a time, a failure notice at DAG level.
+
+    A notice at DAG level also fires when the task process is killed; a task's own callback does not.
+    """
+    return {
+        "dag_id": f"{pipeline.name}.{verb}",
+        "dag_display_name": f"{pipeline.name}.{verb}",
+        "doc_md": doc,
+        "tags": {"penstock", pipeline.name, verb},
+        "start_date": datetime(2025, 1, 1, tzinfo=UTC),
+        "catchup": False,
+        "max_active_runs": 1,
+        "default_args": {"owner": "penstock", "retries": 2, "retry_delay": timedelta(seconds=20)},
+        "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
+    }
+
+
+@contextmanager
+def outcome(ctx: Context) -> Iterator[None]:
+    """Let Airflow retry only the errors that a retry can mend; every error is remembered in the ledger."""
+    try:
+        with remembered(ctx):
+            yield
+    except PenstockError as error:
+        if error.directive is Directive.RETRY:
+            raise
+        raise AirflowFailException(f"{error} See {error.runbook}.") from None
+
+
+class FailureNotice(BaseNotifier):
+    """Write a failed DAG run into the ledger's events and the log, with the runbook to open."""
+
+    template_fields = ()
+
+    def __init__(self, pipeline: str, verb: str) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.verb = verb
+
+    def notify(self, context: Any) -> None:
+        """Record the failure; runs in the DAG processor, where the task's exception is not at hand."""
+        run = getattr(context.get("dag_run"), "run_id", "unknown run")
+        message = f"{self.pipeline}.{self.verb} failed in {run}: {context.get('reason', 'task failure')}"
+        self.log.error("%s; see docs/runbooks/dag-failed.md", message)
+        ctx = find_context(self.pipeline)
+        with suppress(LedgerError):  # the ledger may be what failed, and the log has the notice
+            ctx.ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)
+
+
+def find_context(name: str) -> Context:
+    """Return the context of a pipeline by its name; raises ConfigError when no file defines it."""
+    for path in sorted(pipelines.folder().glob("*.yaml")):
+        pipeline = load_pipeline(path, dict(os.environ))
+        if pipeline.name == name:
+            return pipelines.context(pipeline)
+    raise ConfigError("config-invalid", f"expected a file in {pipelines.folder()} that defines pipeline {name}")

@@ -1,0 +1,80 @@
+"""Spark work as Airflow operators: the plan is made, and fenced, at every try of the task.
+
+They stand on the provider's SparkSubmitOperator, so connections, deploy modes and kill behave as its users
+know. Secrets reach the driver by the inherited environment, because the provider writes `env_vars` onto
+the command line for YARN and Kubernetes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.exceptions import AirflowException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from penstock.errors import LakeError
+from penstock.flow import bootstrap, merge
+from penstock.flow.spark_job import SparkJob
+from penstock.orchestration.parts import SPARK_POOL, find_context, outcome
+
+
+class _PenstockSpark(SparkSubmitOperator):
+    """Submit a job that is described only when the task runs."""
+
+    template_fields = ()
+
+    def __init__(self, *, pipeline: str, **arguments: Any) -> None:
+        super().__init__(pool=SPARK_POOL, durable=False, **arguments)
+        self.pipeline = pipeline
+
+    def _submit(self, job: SparkJob, context: Any) -> None:
+        self.application = str(job.application)
+        self.application_args = list(job.arguments)
+        self.py_files = str(job.py_files)
+        self.conf = dict(job.conf)
+        self.name = job.name
+        self._driver_memory = job.driver_memory
+        try:
+            with _environment(job.environment):
+                super().execute(context)
+        except AirflowException as error:
+            raise LakeError(
+                "spark-failed", f"expected {job.name} to end with a result; its log is above: {type(error).__name__}"
+            ) from error
+
+
+class CopyOperator(_PenstockSpark):
+    """Copy every table that has no copy yet, under a snapshot that this task keeps open."""
+
+    def execute(self, context: Any) -> list[str]:
+        """Return the tables copied by this try; finished tables stay finished when it fails."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            return bootstrap.copy(ctx, lambda job: self._submit(job, context))
+
+
+class MergeOperator(_PenstockSpark):
+    """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`."""
+
+    def execute(self, context: Any) -> str | None:
+        """Return the attempt that `publish` may publish, or None when nothing was due."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)))
+            if attempt is not None:
+                self._submit(merge.job(ctx, attempt), context)
+            return attempt
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

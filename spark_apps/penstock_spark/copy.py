@@ -1,0 +1,96 @@
+"""A copy: every range of heap blocks is one task, which reads its rows under the exported snapshot and lands one file.
+
+So many ranges run at once as the plan allows the source to serve. When the last range of a table has landed, the
+table's result file is written: from then on it is copied, whatever becomes of this application.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.connections import Connection
+from penstock.lake.plan import CopyPlan, CopyRange
+from penstock.landing.zone import LandingZone
+
+_log = logging.getLogger("penstock.copy")
+
+Entry = dict[str, Any]
+
+
+def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> None:
+    """Copy every range; raises what the first failing one raised, after the running ones have ended."""
+    source = Connection.from_prefix("SOURCE", environment)
+    tables = _Tables(plan, environment)
+    workers = ThreadPoolExecutor(plan.parallel, thread_name_prefix="copy")
+    try:
+        running = [workers.submit(_copy_one, spark, plan, each, source, tables) for each in plan.ranges]
+        done, _ = wait(running, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _copy_one(spark: SparkSession, plan: CopyPlan, range_: CopyRange, source: Connection, tables: _Tables) -> None:
+    """Run one range as one task; source and plan travel inside the closure, never in Spark's configuration."""
+
+    def task(ranges: Iterable[CopyRange]) -> list[Entry]:
+        return [land(plan, each, source) for each in ranges]
+
+    (entry,) = spark.sparkContext.parallelize([range_], 1).mapPartitions(task).collect()
+    tables.landed(range_, entry)
+
+
+def land(plan: CopyPlan, range_: CopyRange, source: Connection) -> Entry:
+    """Read one range and write its landing file, inside a task; return the manifest entry as plain data."""
+    from penstock.source.copy import read_range  # noqa: PLC0415  # drivers are needed in tasks only
+
+    zone = LandingZone.open(plan.landing_uri, plan.landing_options, os.environ)
+    writer = zone.writer(range_.path, range_.columns)
+    try:
+        rows = read_range(source, range_, snapshot_name=plan.snapshot_name, lsn=plan.lsn, batch_bytes=plan.batch_bytes)
+        for batch in rows:
+            writer.write(batch)
+        return writer.close(oid=range_.oid, version=0, inserts=writer.rows).to_json()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+class _Tables:
+    """Count down the ranges of each table, and prove a finished table by its result file."""
+
+    def __init__(self, plan: CopyPlan, environment: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._zone = LandingZone.open(plan.landing_uri, plan.landing_options, {**os.environ, **environment})
+        self._left: dict[int, int] = defaultdict(int)
+        for range_ in plan.ranges:
+            self._left[range_.oid] += 1
+        self._entries: dict[int, list[Entry]] = defaultdict(list)
+        self._started = time.monotonic()
+        self._lock = Lock()
+
+    def landed(self, range_: CopyRange, entry: Entry) -> None:
+        with self._lock:
+            oid = range_.oid
+            self._entries[oid].append(entry)
+            self._left[oid] -= 1
+            rows = sum(each["rows"] for each in self._entries[oid])
+            name = f"{range_.relation_schema}.{range_.relation_name}"
+            seconds = time.monotonic() - self._started
+            if self._left[oid]:
+                _log.info("%s: %d rows so far, %d ranges left, %.1f s", name, rows, self._left[oid], seconds)
+                return
+            result = {"files": self._entries[oid], "rows": rows}
+            self._zone.write_text(f"{self._plan.result_folder}/{oid}.json", json.dumps(result))
+            _log.info("%s: copied, %d rows, %.1f s", name, rows, seconds)

@@ -1,0 +1,92 @@
+"""The DAG files: they import, there is one DAG per pipeline and verb, and each is its own runbook."""
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VERBS = ("bootstrap", "capture", "merge", "teardown")
+PIPELINE = """
+name: {name}
+tables: {{include: ["public.*"]}}
+"""
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
+    (tmp_path / "shop.yaml").write_text(PIPELINE.format(name="shop"))
+    (tmp_path / "crm.yaml").write_text(PIPELINE.format(name="crm"))
+    return tmp_path
+
+
+def load(verb: str) -> dict[str, object]:
+    """Execute a DAG file as Airflow does and return its DAGs by id."""
+    from airflow.sdk import DAG  # noqa: PLC0415  # after the throw-away home is set
+
+    spec = importlib.util.spec_from_file_location(f"dag_file_{verb}", ROOT / "dags" / f"{verb}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {value.dag_id: value for value in vars(module).values() if isinstance(value, DAG)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_pipeline_has_one_dag_of_each_verb(pipelines: Path, verb: str) -> None:
+    assert set(load(verb)) == {f"shop.{verb}", f"crm.{verb}"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_dag_is_its_own_runbook_and_runs_once_at_a_time(pipelines: Path, verb: str) -> None:
+    for dag in load(verb).values():
+        assert "**If it fails" in dag.doc_md or verb == "teardown"
+        assert "**Safe to repeat" in dag.doc_md or verb == "teardown"
+        assert dag.max_active_runs == 1
+        assert dag.catchup is False
+        assert {"penstock", verb} <= set(dag.tags)
+        assert dag.on_failure_callback
+        assert all(task.owner == "penstock" for task in dag.tasks)
+
+
+def test_no_dag_file_is_forgotten_here() -> None:
+    files = {path.stem for path in (ROOT / "dags").glob("*.py")}
+
+    assert files == {*VERBS, "pipeline_files"}
+
+
+def test_one_bad_pipeline_file_leaves_the_other_pipelines_dags_alone(pipelines: Path) -> None:
+    (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
+
+    assert set(load("capture")) == {"shop.capture", "crm.capture"}
+
+
+def test_a_bad_pipeline_file_is_an_import_error_with_its_line_and_the_nearest_key(pipelines: Path) -> None:
+    (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
+
+    with pytest.raises(Exception, match=re.compile(r"bad\.yaml:2.*tabels.*did you mean 'tables'", re.DOTALL)):
+        load("pipeline_files")
+
+
+def test_a_worker_builds_only_the_dag_it_runs(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "crm.merge")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "plan")
+
+    assert set(load("merge")) == {"crm.merge"}
+
+
+def test_the_library_is_not_executed_as_a_plugin() -> None:
+    lines = (ROOT / "plugins" / ".airflowignore").read_text().split()
+
+    assert "penstock/" in lines
+
+
+def test_parsing_opens_no_connection(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [key for key in os.environ if key.startswith("AIRFLOW_CONN_")]:
+        monkeypatch.delenv(name)
+
+    assert all(load(verb) for verb in VERBS)

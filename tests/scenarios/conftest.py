@@ -1,0 +1,44 @@
+"""Worlds for the scenarios: a database, a ledger and a namespace of the lake of the test's own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog
+from tests.world import World
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def world(
+    database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on each PostgreSQL version in turn."""
+    yield from _world(database, postgres16, lake, spark, tmp_path)
+
+
+@pytest.fixture
+def world16(
+    database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on the embedded server only."""
+    yield from _world(database16, postgres16, lake, spark, tmp_path)
+
+
+def _world(source: Database, control: Server, lake: LakeCatalog, spark: SparkSession, folder: Path) -> Iterator[World]:
+    number = next(_numbers)
+    with control.temporary_database(f"ledger{number}") as ledger:
+        made = World(source, ledger, folder / "landing", f"w{number}", lake, spark)
+        # a slot of this name may stay behind in no other test: names are unique in the whole cluster
+        made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield made
+
+
+Worlds = Callable[[], World]

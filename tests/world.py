@@ -1,0 +1,125 @@
+"""A whole pipeline on real servers, small enough for a test: source, ledger, catalog, landing zone and Spark.
+
+Spark's applications run inside the test's own session, from the same plan files and to the same result files as
+under `spark-submit`; everything else is what a user runs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from penstock.config import Pipeline
+from penstock.connections import Connection
+from penstock.flow import bootstrap, capture, merge
+from penstock.flow.context import Context
+from penstock.flow.spark_job import SparkJob
+from penstock.lake.plan import CopyPlan, MergePlan
+from stack.postgres import Database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.conftest import LakeCatalog
+
+ROOT = Path(__file__).parents[1]
+
+
+def connection(database: Database, conn_id: str) -> Connection:
+    """Return a test database as Airflow would hand it to us."""
+    server = database.server
+    return Connection(conn_id, "127.0.0.1", server.port, "postgres", server.password, database.name)
+
+
+@dataclass
+class World:
+    """Hold one pipeline and its surroundings; `lines` is what it said."""
+
+    source: Database
+    ledger: Database
+    landing: Path
+    name: str
+    lake: LakeCatalog | None = None
+    spark: SparkSession | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def ctx(self) -> Context:
+        """Return a fresh context, as each task of Airflow has its own."""
+        known = {"penstock_source": self.source, "penstock_ledger": self.ledger}
+        if self.lake is not None:
+            known["penstock_catalog"] = self.lake.database
+        return Context(
+            Pipeline.model_validate(
+                {
+                    "name": self.name,
+                    "tables": {"include": ["public.*"]},
+                    "landing": {"uri": str(self.landing)},
+                    **self.settings,
+                }
+            ),
+            lambda conn_id: connection(known[conn_id], conn_id),
+            ROOT,
+            {},
+            self.lines.append,
+        )
+
+    def bootstrap(self) -> None:
+        """Do what the bootstrap DAG does, first cut included."""
+        bootstrap.prepare(self.ctx)
+        bootstrap.copy(self.ctx, self.submit)
+        self.merge()
+
+    def capture(self) -> capture.CaptureReport:
+        """Capture until caught up."""
+        return capture.capture(self.ctx)
+
+    def merge(self, *, force: bool = False) -> str | None:
+        """Merge and publish what is due; return the attempt."""
+        attempt = merge.plan(self.ctx, force=force)
+        if attempt is not None:
+            self.submit(merge.job(self.ctx, attempt))
+            merge.publish(self.ctx, attempt)
+        return attempt
+
+    def submit(self, job: SparkJob) -> None:
+        """Run a Spark application inside this process, with the environment that the job names."""
+        from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import merge as merging  # noqa: PLC0415
+
+        assert self.spark is not None
+        paths = dict(zip(job.arguments[::2], job.arguments[1::2], strict=True))
+        text = Path(paths["--plan"].removeprefix("file://")).read_text()
+        if job.application.stem == "copy_tables":
+            copying.run(self.spark, CopyPlan.loads(text), job.environment)
+        else:
+            result = merging.run(self.spark, MergePlan.loads(text), job.environment)
+            Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement, or several, on the source."""
+        return self.source.execute(statement)
+
+    def lake_rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        """Return the rows of a lake table as Spark reads them now."""
+        assert self.spark is not None
+        self.spark.sql(f"refresh table lake.{self.name}.public.`{table}`")
+        return [
+            tuple(row) for row in self.spark.sql(f"select {columns} from lake.{self.name}.public.`{table}`").collect()
+        ]
+
+
+def wait_for(conn: psycopg.Connection[Any], statement: str) -> None:
+    """Return when a query returns true; raises AssertionError after ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        row = conn.execute(statement.encode()).fetchone()
+        if row and row[0]:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"never became true: {statement}")
