@@ -1,0 +1,392 @@
+"""The documents say what the code does: every key, verb, target, error and DAG has its words, and every word leads on.
+
+The SQL of the documents is put to real servers, so that nobody types a statement at 3 a.m. that never worked.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+import typer
+from pydantic import BaseModel
+
+from penstock.cli import app
+from penstock.config import Pipeline, load_pipeline
+from penstock.connections import Connection
+from penstock.errors import KINDS
+from penstock.ledger import Ledger
+from stack import lake_catalog
+from stack.airflow import POOLS
+from stack.binaries import Binaries
+from stack.paths import Project
+from stack.postgres import Database, Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Project.here().root
+DOCS = ROOT / "docs"
+RUNBOOKS = DOCS / "runbooks"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
+SLUGS = sorted([*KINDS, "dag-failed"])
+
+RUNBOOK_HEADINGS = [
+    "Meaning",
+    "How bad, how fast",
+    "What Penstock does by itself",
+    "Confirm",
+    "What to do",
+    "False positives",
+    "Prevent",
+]
+DECISION_HEADINGS = ["Context", "Decision", "Consequences", "Rejected"]
+PLACES = ("-- on the source", "-- on the control database", "-- in Spark SQL")
+PUBLIC_HOSTS = {"www.apache.org", "www.postgresql.org", "iceberg.apache.org", "spark.apache.org", "airflow.apache.org"}
+PUBLIC_FOLDERS = ("/opt/penstock", "/path/to/", "/var/lib/postgresql")
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def headings(markdown: str, level: int) -> list[str]:
+    outside = re.sub(r"^ *```.*?^ *```", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^#{{{level}}} (.+)$", outside, re.MULTILINE)
+
+
+def blocks(markdown: str, language: str) -> list[str]:
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", markdown, re.MULTILINE | re.DOTALL)
+    return [dedent(block) for block in found]
+
+
+every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+every_slug = pytest.mark.parametrize("slug", SLUGS)
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+def config_keys(model: type[BaseModel] = Pipeline, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every key of the pipeline file, dotted, with its default (None where it must be given or is derived)."""
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from config_keys(field.annotation, f"{key}.")
+        else:
+            yield key, None if field.is_required() else field.default
+
+
+def shown(default: object) -> set[str]:
+    """Return the ways in which the reference may show a default."""
+    spans = {300: "5m", 1800: "30m", 120: "2m", 3600: "1h"}
+    if isinstance(default, bool):
+        return {str(default).lower()}
+    if isinstance(default, int):
+        return {str(default), spans.get(default, ""), f"{default >> 20}MiB"}
+    return {"{}" if default == {} else str(default)}
+
+
+@pytest.mark.parametrize(("key", "default"), list(config_keys()))
+def test_every_config_key_is_documented_with_its_default(key: str, default: object) -> None:
+    row = re.search(
+        rf"^\| `{re.escape(key)}` \| (.+?) \| (.+?) \| (.+) \|$", text(DOCS / "configuration.md"), re.MULTILINE
+    )
+
+    assert row is not None, f"docs/configuration.md needs a row for `{key}`"
+    if default is not None:
+        assert row[2].strip("`") in shown(default)
+
+
+def test_no_config_key_is_documented_that_does_not_exist() -> None:
+    documented = re.findall(r"^\| `([a-z_.]+)` \|.+\|.+\|.+\|$", text(DOCS / "configuration.md"), re.MULTILINE)
+
+    assert sorted(documented) == sorted(key for key, _ in config_keys())
+
+
+def test_the_sample_has_every_key_at_its_default(tmp_path: Path) -> None:
+    loaded = load_pipeline(SAMPLE, {"PENSTOCK_HOME": "${PENSTOCK_HOME}"})
+    least = Pipeline.model_validate({"name": loaded.name, "tables": {"include": loaded.tables.include}})
+
+    def given(model: BaseModel, prefix: str = "") -> Iterator[str]:
+        for name in model.model_fields_set:
+            key = f"{prefix}{type(model).model_fields[name].alias or name}"
+            value = getattr(model, name)
+            yield from given(value, f"{key}.") if isinstance(value, BaseModel) else (key,)
+
+    assert sorted(given(loaded)) == sorted(key for key, _ in config_keys())
+    assert (loaded.slot, loaded.publication, loaded.namespace) == (least.slot, least.publication, least.namespace)
+    derived = {"source": {"slot", "publication"}, "lake": {"namespace"}}
+    assert loaded.model_dump(exclude=derived) == least.model_dump(exclude=derived)
+
+
+def environment_variables() -> set[str]:
+    """Return the variables of ours that the code names, those of connections handed to Spark excepted."""
+    sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("stack/*.py"), *ROOT.glob("demo/*.py"), *ROOT.glob("bin/*")]
+    found = set(re.findall(r"\bPENSTOCK_[A-Z]+(?:_[A-Z]+)*\b", "\n".join(map(text, sources))))
+    return {name for name in found if not re.match(r"PENSTOCK_(SOURCE|CATALOG|LEDGER)_?", name)}
+
+
+def test_every_environment_variable_is_documented() -> None:
+    documented = set(re.findall(r"^\| `(PENSTOCK_\w+)` \|", text(DOCS / "configuration.md"), re.MULTILINE))
+
+    assert documented == environment_variables()
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def verbs() -> dict[str, set[str]]:
+    """Return the command line's verbs with their options."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return {
+        name: {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for name, command in commands.items()
+    }
+
+
+def make_targets() -> dict[str, str]:
+    return dict(re.findall(r"^([a-z-]+):.*?## (.+)$", text(ROOT / "Makefile"), re.MULTILINE))
+
+
+def test_every_verb_of_the_command_line_is_documented_with_its_options() -> None:
+    operations = text(DOCS / "operations.md")
+    for verb, options in verbs().items():
+        row = re.search(rf"^\| `bin/penstock {verb} <pipeline>`.*\|$", operations, re.MULTILINE)
+
+        assert row is not None, f"docs/operations.md needs a row for `bin/penstock {verb} <pipeline>`"
+        wanted = {option for option in options if option.startswith("--") and not option.startswith("--no-")}
+        assert wanted <= set(re.findall(r"--[a-z-]+", row[0].replace("--no-", "--"))), verb
+
+
+def test_every_make_target_is_documented() -> None:
+    operations = text(DOCS / "operations.md")
+
+    assert make_targets()
+    assert [name for name in make_targets() if f"| `make {name}` |" not in operations] == []
+
+
+@every_document
+def test_every_command_in_a_document_exists(document: Path) -> None:
+    known = verbs()
+    for verb, rest in re.findall(r"bin/penstock ([a-z]+)([^\n`]*)", text(document)):
+        assert verb in known, f"bin/penstock {verb}"
+        assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
+    mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)
+    assert set(mentioned) <= set(make_targets())
+
+
+# --- DAGs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dag_file", sorted(ROOT.glob("dags/*.py")), ids=named)
+def test_every_dag_file_is_documented(dag_file: Path) -> None:
+    operations = text(DOCS / "operations.md")
+
+    assert ast.get_docstring(ast.parse(text(dag_file)))
+    assert f"`<pipeline>.{dag_file.stem}`" in operations or f"`{named(dag_file)}`" in operations
+
+
+def test_every_pool_is_documented() -> None:
+    operations = text(DOCS / "operations.md")
+
+    assert [name for name in POOLS if f"| `{name}` |" not in operations] == []
+
+
+# --- runbooks --------------------------------------------------------------------------------------------------------
+
+
+def test_every_error_has_a_runbook_and_no_runbook_is_left_over() -> None:
+    assert sorted(path.stem for path in RUNBOOKS.glob("*.md") if path.name != "README.md") == SLUGS
+
+
+@every_slug
+def test_every_runbook_has_the_fixed_headings_with_something_under_each(slug: str) -> None:
+    markdown = text(RUNBOOKS / f"{slug}.md")
+
+    assert headings(markdown, 1) == [slug]
+    assert headings(markdown, 2) == RUNBOOK_HEADINGS
+    for section in re.split(r"^## .+$", markdown, flags=re.MULTILINE)[1:]:
+        assert len(section.split()) >= 2
+
+
+@pytest.mark.parametrize("slug", sorted(KINDS))
+def test_the_index_of_runbooks_says_what_an_error_does_and_means(slug: str) -> None:
+    kind = KINDS[slug]
+
+    assert f"| [{slug}]({slug}.md) | {kind.directive.value} | {kind.meaning} |" in text(RUNBOOKS / "README.md")
+
+
+# --- decisions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", sorted(DOCS.glob("decisions/0*.md")), ids=named)
+def test_every_decision_is_numbered_indexed_and_gives_what_was_rejected(record: Path) -> None:
+    markdown = text(record)
+
+    assert re.fullmatch(rf"{int(record.name[:4])}\. .+", headings(markdown, 1)[0])
+    assert headings(markdown, 2) == DECISION_HEADINGS
+    assert f"({record.name})" in text(DOCS / "decisions" / "README.md")
+
+
+# --- links, hosts, paths ---------------------------------------------------------------------------------------------
+
+
+def anchors(markdown: str) -> set[str]:
+    found = (title for level in range(1, 5) for title in headings(markdown, level))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+@every_document
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", text(document)):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(text(target)), link
+
+
+def test_every_document_can_be_reached_from_the_readme() -> None:
+    reached, ahead = set[Path](), [ROOT / "README.md"]
+    while ahead:
+        document = ahead.pop()
+        if document in reached:
+            continue
+        reached.add(document)
+        links = re.findall(r"\]\(([^)\s#]+\.md)", text(document))
+        ahead += [(document.parent / link).resolve() for link in links if "://" not in link]
+
+    assert [named(document) for document in DOCUMENTS if document not in reached] == []
+
+
+@every_document
+def test_no_document_names_a_path_or_a_host_of_somebodys_machine(document: Path) -> None:
+    markdown = text(document)
+    paths = re.findall(r"(?<![\w.:/<>{}$*~@\])-])/[\w.-]+/[\w./-]*", markdown)
+    hosts = re.findall(r"https?://([\w.-]+)", markdown)
+    addresses = re.findall(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", markdown)
+
+    assert [path for path in paths if not path.startswith(PUBLIC_FOLDERS)] == []
+    assert {host for host in hosts if not host.endswith("example.com")} <= PUBLIC_HOSTS | {"127.0.0.1", "localhost"}
+    assert set(addresses) <= {"127.0.0.1", "0.0.0.0"}
+
+
+# --- the SQL of the documents ----------------------------------------------------------------------------------------
+
+
+def statements(place: str) -> list[Any]:
+    """Return the statements of all documents for one place, each as a test case named after its document."""
+    found = []
+    for document in DOCUMENTS:
+        for number, block in enumerate(blocks(text(document), "sql"), start=1):
+            first, _, body = block.partition("\n")
+            if first.startswith(place):
+                found.append(pytest.param(body, id=f"{named(document)}:{number}"))
+    return found
+
+
+@every_document
+def test_every_sql_block_says_where_to_run_it(document: Path) -> None:
+    for block in blocks(text(document), "sql"):
+        assert block.startswith(PLACES), block
+
+
+PSQL_VARIABLES = {
+    "slot": "penstock_shop",
+    "publication": "penstock_shop",
+    "pipeline": "shop",
+    "role": "penstock_reader",
+    "table": "sales.order_line",
+    "pid": "0",
+}
+SOURCE_WORLD = """
+create role shop_owner;
+create role penstock_reader login replication;
+create schema sales authorization shop_owner;
+create table sales.customer (id bigint primary key);
+create table sales."order" (id bigint primary key);
+create table sales.order_line (id bigint primary key);
+create table sales.audit (id bigint not null, natural_key text not null);
+create unique index audit_natural_key on sales.audit (natural_key);
+create table sales.price (natural_key text not null, valid_until date);
+create unique index price_natural_key on sales.price (natural_key);
+"""
+
+
+@pytest.fixture(scope="module")
+def documented_server(new_server: Any, request: pytest.FixtureRequest, version: str) -> Iterator[Server]:
+    """A server of our own, because documents change settings of the server and make roles."""
+    binaries = request.getfixturevalue(version)
+    assert isinstance(binaries, Binaries)
+    server = new_server(binaries)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module", params=["binaries15", "binaries16"])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def shop(documented_server: Server) -> Iterator[Database]:
+    with documented_server.temporary_database("shop") as database:
+        with psycopg.connect(database.dsn(), autocommit=True) as connection:
+            connection.execute(SOURCE_WORLD)
+        yield database
+
+
+@pytest.fixture(scope="module")
+def control(documented_server: Server) -> Iterator[Database]:
+    with documented_server.temporary_database("control") as database:
+        lake_catalog.create_tables(database.dsn())
+        server = database.server
+        Ledger(Connection("c", "127.0.0.1", server.port, "postgres", server.password, database.name)).migrate()
+        yield database
+
+
+def try_out(database: Database, body: str) -> None:
+    """Carry statements out and undo them; a query is only planned, for it may do something."""
+    body = re.sub(r"^\\.*$|--.*$", "", body, flags=re.MULTILINE)
+    body = re.sub(r"(?<!:):'(\w+)'", lambda match: f"'{PSQL_VARIABLES[match[1]]}'", body)
+    body = re.sub(r"(?<![:\w']):(\w+)", lambda match: PSQL_VARIABLES[match[1]], body)
+    with psycopg.connect(database.dsn(), autocommit=True) as connection:
+        for statement in filter(str.strip, body.split(";")):
+            words = statement.lower().split()
+            if words[:2] == ["alter", "system"]:
+                connection.execute(statement.encode())
+                connection.execute(f"alter system reset {words[3]}".encode())
+                continue
+            with connection.transaction(force_rollback=True):
+                if words[:2] == ["create", "role"]:  # ours has the name
+                    connection.execute(f"alter role {words[2]} rename to another".encode())
+                connection.execute(("explain " * (words[0] in ("select", "with")) + statement).encode())
+
+
+@pytest.mark.parametrize("body", statements("-- on the source"))
+def test_the_sources_sql_works(body: str, shop: Database) -> None:
+    try_out(shop, body)
+
+
+@pytest.mark.parametrize("body", statements("-- on the control database"))
+def test_the_control_databases_sql_works(body: str, control: Database) -> None:
+    try_out(control, body)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("body", statements("-- in Spark SQL"))
+def test_sparks_sql_parses(body: str, spark: "SparkSession") -> None:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    for statement in filter(str.strip, re.sub(r"--.*$", "", body, flags=re.MULTILINE).split(";")):
+        assert parser.parsePlan(statement) is not None
