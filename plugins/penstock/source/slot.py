@@ -159,6 +159,11 @@ def drop(conn: SourceSession, slot: str) -> None:
     conn.rows("drop_slot", slot=slot)
 
 
+def drop_statement(slot: str) -> str:
+    """Return the statement that `drop` runs."""
+    return sql.SQL("select pg_drop_replication_slot({})").format(sql.Literal(slot)).as_string(None)
+
+
 def blockers(conn: SourceSession) -> list[Blocker]:
     """List the transactions that slot creation would wait for, the oldest first; raises SourceError."""
     return conn.records(Blocker, "blockers")

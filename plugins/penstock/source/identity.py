@@ -1,0 +1,42 @@
+"""Whether a published table can take the application's updates, and whether we understand its old rows. Pure.
+
+A table without a usable replica identity refuses updates and deletes as soon as they are published. Under
+publish_via_partition_root the stream names the root's identity, while each partition logs old rows by its own:
+where the two differ, old rows would be misread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.errors import SourceError
+from penstock.source.tables import Leaf, SourceTable
+
+
+def problem(table: SourceTable) -> str | None:
+    """Say what is wrong with a table's replica identity if updates and deletes are published, or return None."""
+    if table.identity == "n":
+        return "it has no primary key, identity index or REPLICA IDENTITY FULL"
+    wrong = [f"{leaf.schema}.{leaf.name}" for leaf in table.leaves if not _fits(leaf, table)]
+    if table.kind == "p" and wrong:
+        return f"these partitions have another replica identity than the partitioned table: {', '.join(wrong)}"
+    return None
+
+
+def require_usable(tables: Iterable[SourceTable]) -> None:
+    """Raise SourceError("no-usable-identity") naming the tables that would refuse updates once published."""
+    found = [f"{table.qualified}: {reason}" for table in tables if (reason := problem(table))]
+    if found:
+        raise SourceError(
+            "no-usable-identity",
+            "expected every table to have a replica identity before it is published, else the application's own "
+            f"updates and deletes fail; {'; '.join(found)}. Add a key, set REPLICA IDENTITY FULL, or exclude the table",
+        )
+
+
+def _fits(leaf: Leaf, table: SourceTable) -> bool:
+    if leaf.kind != "r":
+        return True  # foreign: its rows never come
+    if table.identity == "f":
+        return leaf.identity == "f"
+    return leaf.identity == "f" or (leaf.identity != "n" and set(leaf.key) == set(table.key))

@@ -1,0 +1,137 @@
+"""Which tables a pipeline means: patterns `schema.table` held against what the source has. Pure.
+
+A `*` matches any characters within one name; case counts. A name with a dot, a star or a quote of its own is
+written in double quotes, as in SQL. Of a partitioned table that is chosen the partitions are not chosen again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.config import Tables
+from penstock.errors import ConfigError
+from penstock.source.catalog import Relation
+
+_NAME = r'(?:"(?P<{0}_quoted>(?:[^"]|"")+)"|(?P<{0}>[^".]+))'
+_PATTERN = re.compile(rf"{_NAME.format('schema')}\.{_NAME.format('table')}")
+_NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+_NOT_LOGGED = {"u": "an unlogged table", "t": "a temporary table"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Match tables by schema and name."""
+
+    text: str
+    schema: re.Pattern[str]
+    name: re.Pattern[str]
+
+    @classmethod
+    def parse(cls, text: str) -> Pattern:
+        """Read one pattern; raises ConfigError("config-invalid")."""
+        match = _PATTERN.fullmatch(text)
+        if match is None:
+            raise ConfigError(
+                "config-invalid",
+                f"expected a pattern schema.table such as public.* or public.orders, got {text!r} instead; "
+                'a name that holds a dot, a star or a quote is written in double quotes: public."a.b"',
+            )
+        return cls(text, _name_pattern(match, "schema"), _name_pattern(match, "table"))
+
+    def matches(self, relation: Relation) -> bool:
+        """Tell whether the pattern names the relation."""
+        return bool(self.schema.fullmatch(relation.schema) and self.name.fullmatch(relation.name))
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Name something that a pattern matches and logical decoding does not carry."""
+
+    schema: str
+    name: str
+    reason: str
+
+    @property
+    def qualified(self) -> str:
+        """Name it for a message."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Hold what the patterns choose.
+
+    `unmatched_include` and `unmatched_exclude` are patterns that had no effect; `inseparable` are partitions that a
+    pattern excludes although their partitioned table is chosen, which carries their rows all the same.
+    """
+
+    chosen: tuple[Relation, ...]
+    left_out: tuple[LeftOut, ...]
+    unmatched_include: tuple[str, ...]
+    unmatched_exclude: tuple[str, ...]
+    inseparable: tuple[Relation, ...]
+
+
+def choose(relations: Sequence[Relation], tables: Tables) -> Choice:
+    """Hold the patterns of a pipeline against the source's relations; raises ConfigError for an unreadable pattern."""
+    include = [Pattern.parse(text) for text in tables.include]
+    exclude = [Pattern.parse(text) for text in tables.exclude]
+    wanted = [relation for relation in relations if _any(include, relation) and not _any(exclude, relation)]
+    fit = [relation for relation in wanted if _unfit(relation) is None]
+    chosen = _roots(fit, relations)
+    covered = _covered(chosen, relations)
+    return Choice(
+        chosen=tuple(chosen),
+        left_out=tuple(
+            LeftOut(relation.schema, relation.name, reason)
+            for relation in wanted
+            if (reason := _unfit(relation)) is not None and relation.oid not in covered
+        ),
+        unmatched_include=tuple(pattern.text for pattern in include if not _any_matched(pattern, fit)),
+        unmatched_exclude=tuple(pattern.text for pattern in exclude if not _any_matched(pattern, relations)),
+        inseparable=tuple(relation for relation in relations if relation.oid in covered and _any(exclude, relation)),
+    )
+
+
+def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
+    quoted = match[f"{part}_quoted"]
+    if quoted is not None:
+        return re.compile(re.escape(quoted.replace('""', '"')))
+    return re.compile(".*".join(map(re.escape, match[part].split("*"))), re.DOTALL)
+
+
+def _any(patterns: Iterable[Pattern], relation: Relation) -> bool:
+    return any(pattern.matches(relation) for pattern in patterns)
+
+
+def _any_matched(pattern: Pattern, relations: Iterable[Relation]) -> bool:
+    return any(pattern.matches(relation) for relation in relations)
+
+
+def _unfit(relation: Relation) -> str | None:
+    return _NOT_TABLES.get(relation.kind) or _NOT_LOGGED.get(relation.persistence)
+
+
+def _roots(fit: Sequence[Relation], relations: Sequence[Relation]) -> list[Relation]:
+    by_oid = {relation.oid: relation for relation in relations}
+    chosen = {relation.oid for relation in fit}
+    return [relation for relation in fit if not any(above in chosen for above in _above(relation, by_oid))]
+
+
+def _covered(chosen: Iterable[Relation], relations: Sequence[Relation]) -> set[int]:
+    """Return the partitions, of whatever depth, of the chosen tables."""
+    by_oid = {relation.oid: relation for relation in relations}
+    roots = {relation.oid for relation in chosen}
+    return {relation.oid for relation in relations if any(above in roots for above in _above(relation, by_oid))}
+
+
+def _above(relation: Relation, by_oid: Mapping[int, Relation]) -> Iterable[int]:
+    """Yield the partitioned tables above a partition, the nearest first. Ordinary inheritance does not count."""
+    while relation.is_partition and relation.parents:
+        (parent,) = relation.parents
+        yield parent
+        if parent not in by_oid:
+            return
+        relation = by_oid[parent]

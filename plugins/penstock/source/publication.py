@@ -1,0 +1,157 @@
+"""The publication: made from the pipeline's patterns as a list of tables, or adopted; never altered.
+
+Never FOR ALL TABLES: that would make every table without a key refuse the application's updates, tables of
+tomorrow included. A publication of ours carries a comment that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from penstock.config import Pipeline, Tables
+from penstock.errors import ConfigError, SourceError
+from penstock.source import catalog, identity
+from penstock.source.catalog import Published, publication_oid
+from penstock.source.patterns import Choice, choose
+from penstock.source.session import SourceSession, translating
+from penstock.source.tables import SourceTable
+
+_MARK = "made by penstock for pipeline {}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationFacts:
+    """Hold what the server says of a publication, but for its tables.
+
+    `stamp` changes with every ALTER PUBLICATION of the publication itself; `age` counts transactions since then.
+    """
+
+    oid: int
+    stamp: str
+    age: int
+    comment: str | None
+    all_tables: bool
+    insert: bool
+    update: bool
+    delete: bool
+    truncate: bool
+    via_root: bool
+    generated: bool
+
+    def made_for(self, pipeline: str) -> bool:
+        """Tell whether we made this publication for this pipeline."""
+        return self.comment == _MARK.format(pipeline)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Hold what the patterns choose, with the chosen tables read in full."""
+
+    choice: Choice
+    tables: tuple[SourceTable, ...]
+
+
+def select_tables(conn: SourceSession, tables: Tables, *, sizes: bool = False) -> Selection:
+    """Hold the patterns against the source's tables; raises SourceError, ConfigError for an unreadable pattern."""
+    choice = choose(catalog.relations(conn), tables)
+    wanted = {relation.oid: Published() for relation in choice.chosen}
+    return Selection(choice, tuple(catalog.describe(conn, wanted, sizes=sizes)))
+
+
+def ensure(conn: SourceSession, pipeline: Pipeline) -> int:
+    """Return the oid of the pipeline's publication, which is made if there is none.
+
+    One that exists must be ours or the pipeline must adopt it. Raises ConfigError("no-matching-tables"),
+    SourceError("preflight-failed" | "no-usable-identity" | "source-auth").
+    """
+    found = read(conn, pipeline.publication)
+    if found is None:
+        return _create(conn, pipeline)
+    if pipeline.source.adopt or found.made_for(pipeline.name):
+        return found.oid
+    raise SourceError(
+        "preflight-failed",
+        f"expected no publication {pipeline.publication} at {conn.place}, or one made for pipeline {pipeline.name}, "
+        "but there is another; set source.adopt: true to take it over, or choose another source.publication",
+    )
+
+
+def read(conn: SourceSession, publication: str) -> PublicationFacts | None:
+    """Return what the server says of a publication, or None; raises SourceError."""
+    found = conn.records(PublicationFacts, "publication", publication=publication)
+    return found[0] if found else None
+
+
+def exists(conn: SourceSession, publication: str) -> bool:
+    """Tell whether the database has a publication of this name; raises SourceError."""
+    return publication_oid(conn, publication) is not None
+
+
+def drop(conn: SourceSession, publication: str) -> None:
+    """Drop a publication; raises SourceError, "publication-missing" if there is none."""
+    conn.run(_drop(publication))
+
+
+def drop_statement(publication: str) -> str:
+    """Return the statement that `drop` runs."""
+    return _drop(publication).as_string(None)
+
+
+def create_statement(publication: str, tables: Iterable[SourceTable]) -> str:
+    """Return the statement that makes the publication, for whoever owns the tables."""
+    return _create_statement(publication, tables).as_string(None)
+
+
+def add_statement(publication: str, tables: Iterable[SourceTable]) -> str:
+    """Return the statement that adds tables to the publication, for whoever owns both."""
+    return (
+        sql.SQL("alter publication {} add table {}").format(sql.Identifier(publication), _list(tables)).as_string(None)
+    )
+
+
+def require_matches(choice: Choice) -> None:
+    """Raise ConfigError("no-matching-tables") unless every pattern of `include` matches a table."""
+    if choice.unmatched_include:
+        raise ConfigError("no-matching-tables", no_match(choice))
+
+
+def no_match(choice: Choice) -> str:
+    """Say which patterns match no table, and what they match instead."""
+    instead = ", ".join(f"{each.qualified} is {each.reason}" for each in choice.left_out)
+    return (
+        f"expected every pattern of tables.include to match a table, got none for {', '.join(choice.unmatched_include)}"
+        + (f" ({instead})" if instead else "")
+        + "; patterns are schema.table, case counts, and the role must look into the right database"
+    )
+
+
+def _create(conn: SourceSession, pipeline: Pipeline) -> int:
+    selection = select_tables(conn, pipeline.tables)
+    require_matches(selection.choice)
+    identity.require_usable(selection.tables)
+    mark = sql.SQL("comment on publication {} is {}").format(
+        sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
+    )
+    with translating(conn.place), conn.transaction():
+        conn.execute(_create_statement(pipeline.publication, selection.tables))
+        conn.execute(mark)
+    (oid,) = conn.row("publication_oid", publication=pipeline.publication)
+    return int(oid)
+
+
+def _create_statement(publication: str, tables: Iterable[SourceTable]) -> sql.Composed:
+    return sql.SQL("create publication {} for table {} with (publish_via_partition_root = true)").format(
+        sql.Identifier(publication), _list(tables)
+    )
+
+
+def _list(tables: Iterable[SourceTable]) -> sql.Composed:
+    # ONLY: without it a table that others inherit from would bring these along
+    return sql.SQL(", ").join(sql.SQL("only {}").format(sql.Identifier(each.schema, each.name)) for each in tables)
+
+
+def _drop(publication: str) -> sql.Composed:
+    return sql.SQL("drop publication {}").format(sql.Identifier(publication))

@@ -1,0 +1,200 @@
+"""Whatever the source complains about gets its own name, and no message holds a secret or a row's value."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from penstock.connections import Connection
+from penstock.errors import KINDS, SourceError
+from penstock.source import arrow, failures, session
+from penstock.source.failures import translate, translating
+from stack import ports
+
+PLACE = 'db:5432, database "shop", role "reader"'
+
+
+def failing(source: Connection, **changes: object) -> SourceError:
+    wrong = Connection(**{**vars(source), **changes})
+    with pytest.raises(SourceError) as caught:
+        session.connect(wrong, what="test")
+    return caught.value
+
+
+def failing_arrow(source: Connection, **changes: object) -> SourceError:
+    wrong = Connection(**{**vars(source), **changes})
+    with pytest.raises(SourceError) as caught, arrow.connect_arrow(wrong, what="test", settings={}):
+        pass
+    return caught.value
+
+
+@pytest.fixture(params=[failing, failing_arrow], ids=["psycopg", "adbc"])
+def failure(request):
+    return request.param
+
+
+def test_a_wrong_password_is_named_and_not_shown(source, failure):
+    error = failure(source, password="s3cret-but-wrong")
+
+    assert error.slug == "source-auth"
+    assert "password authentication failed" in error.message
+    assert source.address in error.message
+    assert "s3cret" not in str(error)
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+
+
+def test_a_refused_connection_is_named_with_its_address(source, failure):
+    error = failure(source, port=ports.choose())
+
+    assert error.slug == "source-unreachable"
+    assert "Connection refused" in error.message
+    assert source.password not in str(error)
+
+
+def test_a_host_that_does_not_exist_is_named(source, failure):
+    error = failure(source, host="no.such.host.invalid")
+
+    assert error.slug == "source-unreachable"
+    assert "no.such.host.invalid" in error.message
+
+
+def test_a_database_that_does_not_exist_is_the_operators_to_mend(source, failure):
+    error = failure(source, database="nowhere")
+
+    assert (error.slug, error.directive.value) == ("source-auth", "fail")
+    assert 'database "nowhere" does not exist' in error.message
+
+
+def test_a_server_without_tls_is_not_talked_to_in_the_clear_when_tls_is_asked_for(source, failure):
+    error = failure(source, options={"sslmode": "require"})
+
+    assert error.slug == "source-unreachable"
+    assert "server does not support SSL" in error.message
+
+
+def test_a_session_that_is_ended_counts_as_unreachable(source, writer):
+    with session.connect(source, what="test") as conn:
+        writer.execute("select pg_terminate_backend(%s, 5000)", (conn.info.backend_pid,))
+        for _ in range(2):
+            with pytest.raises(SourceError) as caught:
+                conn.rows("horizon")
+            assert caught.value.slug == "source-unreachable"
+
+
+def test_a_missing_privilege_is_named(new_role, writer):
+    writer.execute("create table secrets (id int); create schema s; create table s.t (id int)")
+    with session.connect(new_role("stranger"), what="test") as conn:
+        for table in ("public.secrets", "s.t"):
+            with pytest.raises(SourceError, match="permission denied for") as caught, translating(conn.place):
+                conn.execute(f"select * from {table}")
+            assert caught.value.slug == "source-auth"
+
+
+@contextmanager
+def holding(writer: psycopg.Connection, statement: str) -> Iterator[None]:
+    with writer.transaction():
+        writer.execute(statement)
+        yield
+
+
+def test_a_statement_or_a_lock_that_takes_too_long_may_be_tried_again(source, writer):
+    writer.execute("create table t (id int)")
+    with (
+        session.connect(source, what="test", statement_timeout=1) as conn,
+        pytest.raises(SourceError, match="statement_timeout") as slow,
+        translating(conn.place),
+    ):
+        conn.execute("select pg_sleep(60)")
+    with (
+        session.connect(source, what="test", lock_timeout=1) as conn,
+        holding(writer, "lock table t"),
+        pytest.raises(SourceError, match="lock_timeout") as locked,
+        translating(conn.place),
+    ):
+        conn.execute("select * from public.t")
+
+    assert [slow.value.slug, locked.value.slug] == ["source-timeout", "source-timeout"]
+    assert slow.value.directive.value == "retry"
+
+
+QUOTING_STATEMENTS = {
+    "data": "select 'the secret value'::int",
+    "constraint": "insert into public.t values (1, 'the secret value'), (1, 'the secret value')",
+    "length": "insert into public.u values ('the secret value')",
+    "user code": "do $$ begin raise exception 'the secret value'; end $$",
+}
+
+
+def test_no_message_holds_a_value_of_a_row(conn):
+    conn.execute("create table public.t (id int unique, v text); create table public.u (v varchar(3))")
+
+    for statement in QUOTING_STATEMENTS.values():
+        with pytest.raises(SourceError) as caught, translating(conn.place):
+            conn.execute(statement)
+        assert "the secret value" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.slug == "source-error"
+
+
+class Complaint(psycopg.Error):
+    """What a server of some version says; the real ones above show that the two are read alike."""
+
+    def __init__(self, sqlstate: str | None, text: str) -> None:
+        super().__init__(f"{text}\nDETAIL:  Key (id)=(42) of the secret row\nCONTEXT:  the secret row")
+        self.sqlstate = sqlstate
+
+
+SAID = [
+    ("42704", 'replication slot "s" does not exist', "slot-missing"),
+    ("42704", 'publication "p" does not exist', "publication-missing"),
+    ("55006", 'replication slot "s" is active for PID 4711', "slot-in-use"),
+    ("55000", 'can no longer get changes from replication slot "s"', "slot-lost"),  # 14 to 17
+    ("55000", 'can no longer access replication slot "s"', "slot-lost"),  # 18
+    ("55000", 'replication slot "s" cannot be advanced', "slot-lost"),
+    ("58P01", "requested WAL segment 000000010000000000000001 has already been removed", "slot-lost"),
+    ("55000", "cannot advance replication slot to 0/1, minimum is 0/2", "slot-ahead"),
+    ("42710", 'replication slot "s" already exists', "slot-exists"),
+    ("53400", "all replication slots are in use", "no-free-slot"),
+    ("53400", "temporary file size exceeds temp_file_limit (1024kB)", "source-error"),
+    ("55000", 'logical decoding requires "wal_level" >= "logical"', "preflight-failed"),  # 17
+    ("55000", "logical decoding requires wal_level >= logical", "preflight-failed"),
+    ("22023", 'invalid snapshot identifier: "00000003-0000001B-1"', "snapshot-gone"),
+    ("42704", 'snapshot "00000003-0000001B-1" does not exist', "snapshot-gone"),
+    ("55000", "could not import the requested snapshot", "snapshot-gone"),
+    ("42501", "must be superuser or replication role to use replication slots", "source-auth"),
+    ("42501", "permission denied to use replication slots", "source-auth"),  # 16
+    ("28000", 'role "u" is not permitted to log in', "source-auth"),
+    ("57014", "canceling statement due to statement timeout", "source-timeout"),
+    ("55P03", "canceling statement due to lock timeout", "source-timeout"),
+    ("57P01", "terminating connection due to administrator command", "source-unreachable"),
+    ("57P03", "the database system is starting up", "source-unreachable"),
+    ("53300", "sorry, too many clients already", "source-unreachable"),
+    ("25P03", "terminating connection due to idle-in-transaction timeout", "source-unreachable"),
+    ("XX000", "unrecognized pgoutput option: origin", "source-error"),
+    (None, 'connection to server at "h", port 1 failed: FATAL:  role "u" does not exist', "source-auth"),
+    (None, 'connection to server at "h", port 1 failed: FATAL:  no pg_hba.conf entry for host', "source-auth"),
+    (None, 'connection to server at "h", port 1 failed: FATAL:  permission denied to start WAL sender', "source-auth"),
+]
+
+
+@pytest.mark.parametrize(("state", "text", "slug"), SAID)
+def test_what_the_versions_say_is_understood_and_details_are_dropped(state, text, slug):
+    error = translate(Complaint(state, text), PLACE)
+
+    assert error.slug == slug
+    assert text.split("FATAL:  ")[-1] in error.message
+    assert PLACE in error.message
+    assert "secret" not in error.message
+
+
+def test_an_unknown_complaint_without_a_state_is_not_repeated():
+    error = translate(Complaint(None, "the secret value is odd"), PLACE)
+
+    assert error.slug == "source-error"
+    assert "secret" not in error.message
+
+
+def test_every_rule_names_a_kind_of_error():
+    assert {rule.slug for rule in failures._RULES} <= set(KINDS)
