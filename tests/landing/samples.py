@@ -9,10 +9,10 @@ from penstock.landing.schema import landing_schema
 COLUMNS = ("id", "Note", "a.b")
 
 
-def inserts(count: int, *, first_lsn: int = 1000, text: str = "x") -> pa.RecordBatch:
+def inserts(count: int, *, first_lsn: int = 1000, text: str = "x", xid: int | None = 7) -> pa.RecordBatch:
     """`count` inserts into a relation of three columns; the third is NULL, the second `text`."""
     new = [{"id": str(number), "Note": text, "a.b": None} for number in range(count)]
-    return batch(["I"] * count, new, [None] * count, first_lsn=first_lsn)
+    return batch(["I"] * count, new, [None] * count, first_lsn=first_lsn, xid=xid)
 
 
 def batch(
@@ -22,6 +22,7 @@ def batch(
     *,
     columns: Sequence[str] = COLUMNS,
     first_lsn: int = 1000,
+    xid: int | None = 7,
     unchanged: Sequence[list[str] | None] | None = None,
 ) -> pa.RecordBatch:
     count = len(ops)
@@ -31,7 +32,7 @@ def batch(
         "ordinal": pa.array(range(count), pa.int64()),
         "op": pa.array(ops, pa.string()).dictionary_encode(),
         "committed_at": pa.array([1_763_000_000_000_000] * count, pa.timestamp("us", tz="UTC")),
-        "xid": pa.array([7] * count, pa.int64()),
+        "xid": pa.array([xid] * count, pa.int64()),
         "origin": pa.array(["elsewhere"] * count).dictionary_encode(),
         "new": pa.array(new, row),
         "old": pa.array(old, row),

@@ -54,17 +54,17 @@ def test_what_was_written_is_read_back_with_null_empty_and_unknown_apart(zone: L
 
 def test_positions_are_kept_over_all_batches_in_any_order(zone: LandingZone) -> None:
     writer = zone.writer(PATH, COLUMNS)
-    for lsn in (500, 90, 70_000):
-        writer.write(inserts(2, first_lsn=lsn))
+    for lsn, xid in ((500, 8), (90, 1 << 40), (70_000, None)):
+        writer.write(inserts(2, first_lsn=lsn, xid=xid))
     entry = writer.close(oid=1, version=1, inserts=6)
 
-    assert (entry.min_commit_lsn, entry.max_commit_lsn) == (90, 70_001)
+    assert (entry.min_commit_lsn, entry.max_commit_lsn, entry.max_xid) == (90, 70_001, 1 << 40)
 
 
 def test_a_file_without_rows_is_a_whole_file(zone: LandingZone) -> None:
     entry = zone.writer(PATH, COLUMNS).close(oid=1, version=0)
 
-    assert (entry.rows, entry.min_commit_lsn, entry.max_commit_lsn) == (0, None, None)
+    assert (entry.rows, entry.min_commit_lsn, entry.max_commit_lsn, entry.max_xid) == (0, None, None, None)
     assert zone.read(PATH).schema.equals(landing_schema(COLUMNS))
 
 

@@ -1,5 +1,8 @@
--- Where the table of the next cut that has least stands; null when no table can be merged.
-select min(case t.state when 'ready' then t.complete_through else c.lsn end)
-from penstock.table as t
-left join penstock.copy as c on c.pipeline = t.pipeline and c.id = t.copy_id and c.oid = t.oid
-where t.pipeline = %(name)s and t.state in ('ready', 'copied')
+-- Which tables the next cut can hold, and after which position each needs windows. A copied table waits until the
+-- pipeline has reached its snapshot, else the cut would show changes from beyond itself.
+select d.oid, d.after
+from penstock.table_due as d
+join penstock.pipeline as p on p.name = d.pipeline
+where
+    d.pipeline = %(name)s
+    and (d.state = 'ready' or (d.state = 'copied' and d.copied_through <= p.position))

@@ -5,7 +5,10 @@ where
     t.pipeline = %(name)s and t.oid = p.oid
     and case t.state
         when 'ready' then p.copy_id is null and t.complete_through <= %(lsn)s
-        when 'copied' then p.copy_id = t.copy_id
+        when 'copied' then p.copy_id = t.copy_id and exists (
+            select from penstock.copy as c
+            where c.pipeline = t.pipeline and c.id = t.copy_id and c.oid = t.oid and c.lsn <= %(lsn)s
+        )
         else false
     end
 returning t.oid

@@ -13,7 +13,7 @@ class FileEntry:
     `path` is relative to the landing zone. `version` numbers the shape of the relation `oid` (0 for a copy).
     `columns` are the fields of `new` and `old`; the counts are rows per kind of change, `unchanged` the rows with
     at least one unknown column, `old_key` and `old_full` the rows with an old image of that kind.
-    `min_commit_lsn` and `max_commit_lsn` are None in a file without rows.
+    `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without rows.
     """
 
     path: str
@@ -31,6 +31,7 @@ class FileEntry:
     unchanged: int = 0
     old_key: int = 0
     old_full: int = 0
+    max_xid: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the ledger and for result files."""

@@ -65,8 +65,8 @@ class FileWriter:
         self._buffer: list[pa.RecordBatch] = []
         self._buffered = 0
         self._parquet: pq.ParquetWriter | None = None
-        self._min: int | None = None
-        self._max: int | None = None
+        self._lsns: tuple[int, int] | None = None
+        self._max_xid: int | None = None
         self._open = True
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -130,8 +130,8 @@ class FileWriter:
             version=version,
             rows=self.rows,
             bytes=size,
-            min_commit_lsn=self._min,
-            max_commit_lsn=self._max,
+            min_commit_lsn=self._lsns and self._lsns[0],
+            max_commit_lsn=self._lsns and self._lsns[1],
             columns=self._columns,
             inserts=inserts,
             updates=updates,
@@ -140,6 +140,7 @@ class FileWriter:
             unchanged=unchanged,
             old_key=old_key,
             old_full=old_full,
+            max_xid=self._max_xid,
         )
 
     def abort(self) -> None:
@@ -156,10 +157,11 @@ class FileWriter:
         self._draft.discard()
 
     def _note(self, batch: pa.RecordBatch) -> None:
-        found = pc.min_max(batch.column("commit_lsn"))
-        low, high = found["min"].as_py(), found["max"].as_py()
-        self._min = low if self._min is None else min(self._min, low)
-        self._max = high if self._max is None else max(self._max, high)
+        found = pc.min_max(batch.column("commit_lsn")).as_py()
+        low, high = self._lsns or (found["min"], found["max"])
+        self._lsns = min(low, found["min"]), max(high, found["max"])
+        xid = pc.max(batch.column("xid")).as_py()
+        self._max_xid = max((known for known in (self._max_xid, xid) if known is not None), default=None)
         self.rows += batch.num_rows
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -157,7 +157,7 @@ class TableRecord(Row):
 class CopyRecord(Row):
     """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
 
-    Every commit before `lsn` is in the snapshot; what came later may be in it too.
+    Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too.
     """
 
     pipeline: str
@@ -241,8 +241,9 @@ class PausedTable:
 class MergeQueue:
     """Hold what is due to be merged, all read at one moment.
 
-    `tables` are the ready and the copied ones; `windows` are those that at least one of them does not have yet;
-    `copies` are the finished copies that are not loaded, by oid; `upto` is the position of the next cut.
+    `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
+    reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
+    loaded first, by oid; `upto` is the position of the next cut.
     """
 
     pipeline: PipelineRecord
@@ -251,6 +252,16 @@ class MergeQueue:
     tables: tuple[TableRecord, ...]
     copies: dict[int, CopyRecord]
     last_cut: CutRecord | None
+
+    def files(self, table: TableRecord) -> list[FileEntry]:
+        """Return the landing files that a table does not have yet, in order.
+
+        For a copied table these are all that hold a change which its snapshot may not have seen; the merge leaves
+        out the changes that it did see.
+        """
+        done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
+        late = (window for window in self.windows if window.upto_lsn > done)
+        return [file for window in late for file in window.files if file.oid == table.oid]
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,11 @@ class Windows(Sessions):
         Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
         another window is due), "pipeline-halted", "not-bootstrapped".
         """
-        totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
+        totals = {
+            "rows": sum(file.rows for file in files),
+            "bytes": sum(file.bytes for file in files),
+            "max_xid": max((file.max_xid for file in files if file.max_xid is not None), default=None),
+        }
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
             changed = transaction.change(
@@ -119,10 +123,11 @@ class Windows(Sessions):
             pipeline = find(transaction, name)
             if pipeline.position is None:
                 raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
-            ((least,),) = transaction.rows("merge_from", name=name)
-            staged = ["staged", "confirmed"]
-            due = [] if least is None else windows(transaction, name, after=least, states=staged)
+            after: dict[int, Lsn] = dict(transaction.rows("merge_from", name=name))
+            least = min(after.values(), default=pipeline.position)
+            due = windows(transaction, name, after=least, states=["staged", "confirmed"])
             tables = transaction.records(TableRecord, "tables", name=name, oid=None, states=["ready", "copied"])
+            tables = [table for table in tables if table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
             copies = transaction.records(CopyRecord, "copies", name=name, id=None, oid=None, state="copied")
             cuts = transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=1)

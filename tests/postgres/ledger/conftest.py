@@ -112,8 +112,9 @@ def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) ->
     return window
 
 
-def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100) -> FileEntry:
-    return FileEntry(f"p/{oid}.{version}.parquet", oid, version, rows, size, 1, 2, ("id",), inserts=rows)
+def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100, max_xid: int | None = 700) -> FileEntry:
+    path = f"p/{oid}.{version}.parquet"
+    return FileEntry(path, oid, version, rows, size, 1, 2, ("id",), inserts=rows, max_xid=max_xid)
 
 
 def facts(oid: int, table: str, **changes: Any) -> TableFacts:
@@ -122,8 +123,10 @@ def facts(oid: int, table: str, **changes: Any) -> TableFacts:
     return TableFacts(oid=oid, schema="shop", name=table, **(known | changes))
 
 
-def copy(ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START) -> None:
-    ledger.start_copy(name, copy_id=copy_id, snapshot="700:705:701", lsn=lsn, oids=oids)
+def copy(
+    ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START, snapshot: str = "700:705:701"
+) -> None:
+    ledger.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
     for oid in oids:
         ledger.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
 

@@ -89,8 +89,8 @@ def test_trimming_forgets_merged_windows_and_old_history(ledger: Ledger, ready: 
 
 
 def test_a_window_that_some_table_still_needs_is_not_trimmed(ledger: Ledger, ready: str) -> None:
-    for from_ in (START, START + 10):
-        capture(ledger, ready, from_, from_ + 10)
+    for from_, max_xid in ((START, 699), (START + 10, 700)):
+        capture(ledger, ready, from_, from_ + 10, files=[entry(1, max_xid=max_xid)])
     ledger.pause_table(ready, 2, slug="divergence", reason="x")
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1)])
     assert ledger.trim(ready, older_than=NOW) == []
@@ -98,7 +98,7 @@ def test_a_window_that_some_table_still_needs_is_not_trimmed(ledger: Ledger, rea
     ledger.resume_table(ready, 2)
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(2)])
     ledger.save_tables(ready, [facts(3, "c")])
-    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 10))
+    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 20), snapshot="700:705:701")
     assert [window.from_lsn for window in ledger.trim(ready, older_than=NOW)] == [START]
 
 

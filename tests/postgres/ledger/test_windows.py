@@ -226,21 +226,60 @@ def test_a_paused_table_keeps_nobody_waiting_and_comes_back_where_it_was(ledger:
     assert [window.from_lsn for window in ledger.windows_to_merge(ready).windows] == [START]
 
 
-def test_a_copied_table_is_due_from_its_copy_on(ledger: Ledger, ready: str) -> None:
-    capture(ledger, ready, START, START + 10)
-    capture(ledger, ready, START + 10, START + 20)
-    publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
+def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_have_seen(
+    ledger: Ledger, ready: str
+) -> None:
+    for number, max_xid in enumerate((8, 9, 7, None)):
+        from_ = START + 10 * number
+        capture(ledger, ready, from_, from_ + 10, files=[entry(3, rows=number, max_xid=max_xid)])
+    publish(ledger, ready, Lsn(START + 40), [PublishedTable(1), PublishedTable(2)])
     ledger.save_tables(ready, [facts(3, "c")])
     assert ledger.windows_to_merge(ready).windows == ()
 
-    ledger.start_copy(ready, copy_id="late", snapshot="9:9:", lsn=Lsn(START + 10), oids=[3])
+    ledger.start_copy(ready, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35), oids=[3])
     assert ledger.windows_to_merge(ready).copies == {}
     ledger.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
 
     queue = ledger.windows_to_merge(ready)
-    assert [window.from_lsn for window in queue.windows] == [START + 10]
+    assert [window.from_lsn for window in queue.windows] == [START + 10, START + 20, START + 30]
     assert [(table.oid, table.state) for table in queue.tables] == [(1, "ready"), (2, "ready"), (3, "copied")]
-    assert (queue.copies[3].snapshot, queue.copies[3].files) == ("9:9:", (entry(3, version=0),))
+    assert [file.rows for file in queue.files(queue.tables[2])] == [1, 2, 3]
+    assert (queue.copies[3].snapshot, queue.copies[3].files) == ("9:12:10", (entry(3, version=0),))
+
+
+def test_a_snapshot_that_saw_everything_needs_no_window(ledger: Ledger, ready: str) -> None:
+    capture(ledger, ready, START, START + 10, files=[entry(3, max_xid=8)])
+    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
+    ledger.save_tables(ready, [facts(3, "c")])
+    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 10), snapshot="9:9:")
+
+    queue = ledger.windows_to_merge(ready)
+    assert (queue.windows, list(queue.copies)) == ((), [3])
+
+
+def test_a_copied_table_waits_until_the_pipeline_has_reached_its_snapshot(ledger: Ledger, ready: str) -> None:
+    ledger.save_tables(ready, [facts(3, "c")])
+    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 11))
+    capture(ledger, ready, START, START + 10)
+    early = ledger.windows_to_merge(ready)
+    assert ([table.oid for table in early.tables], early.copies) == ([1, 2], {})
+    with pytest.raises(LedgerError, match=r"but \[3\] were"):
+        publish(ledger, ready, Lsn(START + 10), [PublishedTable(3, 31, "late")])
+
+    capture(ledger, ready, START + 10, START + 11)
+    assert list(ledger.windows_to_merge(ready).copies) == [3]
+    publish(ledger, ready, Lsn(START + 11), [PublishedTable(3, 31, "late")])
+
+
+def test_a_table_copied_anew_gets_the_changes_that_its_snapshot_missed_though_it_had_them_before(
+    ledger: Ledger, ready: str
+) -> None:
+    capture(ledger, ready, START, START + 10, files=[entry(1, rows=5, max_xid=9), entry(2)])
+    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
+    copy(ledger, ready, 1, copy_id="again", lsn=Lsn(START + 10), snapshot="9:10:9")
+
+    queue = ledger.windows_to_merge(ready)
+    assert {table.oid: [file.rows for file in queue.files(table)] for table in queue.tables} == {1: [5], 2: []}
 
 
 def test_a_planned_window_is_not_due(ledger: Ledger, ready: str) -> None:

@@ -8,6 +8,7 @@ create table penstock.window (
     bytes bigint not null default 0,
     transactions bigint not null default 0,
     messages bigint not null default 0,
+    max_xid bigint,
     files jsonb not null default '[]',
     settings_digest text not null,
     source_time timestamptz,
