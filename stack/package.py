@@ -1,4 +1,4 @@
-"""The library as one zip, which Spark hands to its Python processes by `--py-files`.
+"""The library and the modules of the Spark applications as one zip, for Spark's Python processes (`--py-files`).
 
 The same sources give the same bytes. The constant SQL travels as the package `penstock_sql`, where
 `penstock.sql` looks for it.
@@ -12,6 +12,7 @@ from pathlib import Path
 from stack.files import write_whole
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
+PACKAGES = ("plugins/penstock", "spark_apps/penstock_spark")
 SQL_PACKAGE = "penstock_sql"
 
 
@@ -35,10 +36,10 @@ def _zip(root: Path) -> bytes:
 
 
 def _entries(root: Path) -> Iterator[tuple[str, bytes]]:
-    plugins = root / "plugins"
-    for path in (plugins / "penstock").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield str(path.relative_to(plugins)), path.read_bytes()
+    for package in PACKAGES:
+        for path in (root / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield str(path.relative_to((root / package).parent)), path.read_bytes()
     statements = root / "include" / "sql"
     folders = {SQL_PACKAGE}
     for path in statements.rglob("*.sql"):
