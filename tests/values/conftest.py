@@ -96,24 +96,6 @@ def pinned(connection: psycopg.Connection) -> Source:
     return Source(connection)
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[1]").appName("values")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
-
-
 def cast_columns(
     spark: SparkSession, columns: Sequence[Sequence[str | None]], expressions: Sequence[str]
 ) -> list[list[object]]:

@@ -1,0 +1,169 @@
+"""Two heaps of rows, equal or not, in a memory that does not grow with them.
+
+Every row is hashed to 128 bits (MD5) and falls into one of 4096 buckets, by its key where there is one. The counts
+and sums per bucket are a table's fingerprint: a multiset's, because sums don't care for order and count repetitions.
+Only rows of buckets that differ are kept, on a second reading, and told apart one by one. DuckDB does the counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BUCKETS = 4096
+_BUCKET_SHIFT = 64 - 12
+
+Kind = Literal["missing", "extra", "different"]
+Sums = npt.NDArray[np.uint64]
+
+_DIFFERENCES = """
+with
+  missing as (select * from source_rows except all select * from lake_rows),
+  extra as (select * from lake_rows except all select * from source_rows),
+  left_over as (select *, row_number() over (partition by key order by row) as n from missing),
+  too_much as (select *, row_number() over (partition by key order by row) as n from extra)
+select
+  case when t.row is null then 'missing' when l.row is null then 'extra' else 'different' end as kind,
+  coalesce(l.key, t.key) as key,
+  l.columns as wanted,
+  t.columns as got
+from left_over l full join too_much t on l.key = t.key and l.n = t.n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Name one row by the MD5 of its key, never by a value.
+
+    `key` is None where the table has no key. `columns` are the positions of those that differ.
+    To find the row at the source: md5(octet_length(k::text) || ':' || k::text), for a key of several columns
+    with their parts concatenated in the table's order.
+    """
+
+    kind: Kind
+    key: str | None
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Count the differences of the examined rows, and name the first ones."""
+
+    missing: int
+    extra: int
+    different: int
+    first: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Hold rows and sums of hashes per bucket."""
+
+    counts: Sums
+    lows: Sums
+    highs: Sums
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return the fingerprint of no rows."""
+        return cls(*(np.zeros(BUCKETS, np.uint64) for _ in range(3)))
+
+    @property
+    def rows(self) -> int:
+        """Count all rows."""
+        return int(self.counts.sum())
+
+    def add(self, buckets: npt.NDArray[np.int64], lows: Sums, highs: Sums) -> None:
+        """Take in one batch's rows; sums wrap around, which loses nothing."""
+        np.add.at(self.counts, buckets, np.uint64(1))
+        np.add.at(self.lows, buckets, lows)
+        np.add.at(self.highs, buckets, highs)
+
+    def differing(self, other: Fingerprint) -> npt.NDArray[np.int64]:
+        """Return the buckets in which two heaps differ."""
+        pairs = ((self.counts, other.counts), (self.lows, other.lows), (self.highs, other.highs))
+        return np.flatnonzero(np.any([mine != theirs for mine, theirs in pairs], axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class RowHasher:
+    """Hash batches whose first `width` columns are the texts of rows; `key` are the positions of the key's."""
+
+    database: duckdb.DuckDBPyConnection
+    width: int
+    key: Sequence[int]
+
+    def fingerprint(self, batches: Iterable[pa.Table]) -> Fingerprint:
+        """Read all rows once."""
+        found = Fingerprint.empty()
+        halves = f"{self._half('lower')} as low, {self._half('upper')} as high"
+        query = f"select {self._bucket} as bucket, {halves} from batch"  # noqa: S608  # made of positions only
+        for batch in batches:
+            with self._batch(batch):
+                hashed = self.database.execute(query).fetchnumpy()
+            found.add(hashed["bucket"], hashed["low"], hashed["high"])
+        return found
+
+    def differences(
+        self, source: Iterable[pa.Table], lake: Iterable[pa.Table], buckets: npt.NDArray[np.int64], first: int
+    ) -> Differences:
+        """Read all rows a second time, keep the hashes of those in `buckets`, and tell them apart."""
+        self._keep("source_rows", source, buckets)
+        self._keep("lake_rows", lake, buckets)
+        self.database.execute(f"create or replace temp table differences as {_DIFFERENCES}")
+        counts = dict(self.database.execute("select kind, count(*) from differences group by kind").fetchall())
+        shown = self.database.execute("from differences order by kind, key limit ?", [first]).fetchall()
+        named = tuple(Difference(kind, key, _unlike(wanted, got)) for kind, key, wanted, got in shown)
+        return Differences(counts.get("missing", 0), counts.get("extra", 0), counts.get("different", 0), named)
+
+    def _keep(self, table: str, batches: Iterable[pa.Table], buckets: npt.NDArray[np.int64]) -> None:
+        shape = "key varchar, row varchar, columns ubigint[]"
+        self.database.execute(f"create or replace temp table {table} ({shape})")
+        self.database.execute("create or replace temp table chosen as select unnest(?::bigint[]) as bucket", [buckets])
+        columns = ", ".join(f"hash(c{number})" for number in range(self.width))
+        key = f"md5({_encoded(self.key)})" if self.key else "null"
+        hashes = f"{key}, md5({self._row}), [{columns}]::ubigint[]"
+        chosen = f"{self._bucket} in (select bucket from chosen)"  # noqa: S608
+        for batch in batches:
+            with self._batch(batch):
+                self.database.execute(f"insert into {table} select {hashes} from batch where {chosen}")  # noqa: S608
+
+    @property
+    def _row(self) -> str:
+        return _encoded(range(self.width))
+
+    @property
+    def _bucket(self) -> str:
+        keyed = _encoded(self.key) if self.key else self._row
+        return f"(md5_number_upper({keyed}) >> {_BUCKET_SHIFT})::bigint"
+
+    def _half(self, which: str) -> str:
+        return f"md5_number_{which}({self._row})"
+
+    @contextmanager
+    def _batch(self, batch: pa.Table) -> Iterator[None]:
+        names = [f"c{number}" for number in range(batch.num_columns)]
+        self.database.register("batch", batch.rename_columns(names))
+        try:
+            yield
+        finally:
+            self.database.unregister("batch")
+
+
+def _encoded(columns: Iterable[int]) -> str:
+    """Return SQL for columns as one text that no other values have: the length goes before each, NULL is a dash."""
+    parts = (f"coalesce(strlen(c{number}) || ':' || c{number}, '-')" for number in columns)
+    return " || ".join(["''", *parts])
+
+
+def _unlike(wanted: Sequence[int] | None, got: Sequence[int] | None) -> tuple[int, ...]:
+    if wanted is None or got is None:
+        return ()
+    return tuple(position for position, pair in enumerate(zip(wanted, got, strict=True)) if pair[0] != pair[1])

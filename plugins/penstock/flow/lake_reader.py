@@ -1,0 +1,98 @@
+"""Read lake tables without Spark: through PyIceberg, one data file at a time, deletion vectors applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.table import ALWAYS_TRUE, Table
+from sqlalchemy import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from penstock.connections import Connection
+from penstock.errors import LakeError
+
+Target = tuple[str, ...]
+
+
+def sql_catalog(connection: Connection) -> dict[str, str]:
+    """Return PyIceberg's properties of a JDBC catalog in PostgreSQL. They hold the password: never log them."""
+    url = URL.create(
+        "postgresql+psycopg",
+        username=connection.user,
+        password=connection.password,
+        host=connection.host,
+        port=connection.port,
+        database=connection.database,
+        query=dict(connection.options),
+    )
+    return {"type": "sql", "uri": url.render_as_string(hide_password=False), "init_catalog_tables": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """Read one table at its current snapshot, or at an older one."""
+
+    table: Table
+    snapshot_id: int | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns that the snapshot shows."""
+        return tuple(field.name for field in self._scan().projection().fields)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, in no order; memory holds one data file's."""
+        scan = self._scan()
+        reader = ArrowScan(self.table.metadata, self.table.io, scan.projection(), ALWAYS_TRUE)
+        for task in scan.plan_files():
+            yield from reader.to_record_batches([task])
+
+    def _scan(self) -> Any:
+        # Named explicitly, the current snapshot would show the schema it was written with, not today's.
+        current = self.table.current_snapshot()
+        is_current = self.snapshot_id is None or (current is not None and current.snapshot_id == self.snapshot_id)
+        return self.table.scan(snapshot_id=None if is_current else self.snapshot_id)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeReader:
+    """Find tables in a catalog."""
+
+    catalog: Catalog
+
+    def table(self, target: Target, snapshot_id: int | None = None) -> LakeTable | None:
+        """Return a table, or None where the catalog has none of this name; raises LakeError."""
+        try:
+            return LakeTable(self.catalog.load_table(target), snapshot_id)
+        except NoSuchTableError:
+            return None
+        except SQLAlchemyError as error:
+            raise _unreachable(error) from None
+
+
+@contextmanager
+def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeReader]:
+    """Open a catalog by the name that Spark knows it by, which is part of every table's key; raises LakeError."""
+    try:
+        opened = load_catalog(catalog, **properties)
+    except SQLAlchemyError as error:
+        raise _unreachable(error) from None
+    try:
+        yield LakeReader(opened)
+    finally:
+        opened.close()
+
+
+def _unreachable(error: SQLAlchemyError) -> LakeError:
+    # the driver's own message may repeat the address with the password in it
+    return LakeError(
+        "catalog-unreachable",
+        f"expected the catalog's database to answer, got {type(error).__name__}; check the connection of the catalog",
+    )

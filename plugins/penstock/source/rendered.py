@@ -1,0 +1,90 @@
+"""The source's own text of every row, for whoever checks what the pipeline made of it.
+
+Values are rendered by the types' output functions, which is what COPY writes, under the pinned settings. All
+tables are read in one transaction, hence as of one moment; a table may be read twice and shows the same rows.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from psycopg import sql
+from pyarrow import csv
+
+from penstock.connections import Connection
+from penstock.source.session import SourceSession, connect, translating
+
+_BLOCK_BYTES = 8 << 20
+
+# COPY quotes every value and leaves NULL bare, so that the two can't be mistaken for each other.
+_PARSE = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+_NULLS = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSource:
+    """Read tables as texts within one transaction."""
+
+    session: SourceSession
+
+    def rows(
+        self, heaps: Sequence[tuple[str, str]], columns: Sequence[str], where: str | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of some relations as tables of strings, in blocks of about 8 MiB, in no order.
+
+        `heaps` are (schema, name) of the relations that hold the rows: the leaves of a partitioned table.
+        Columns come in the order asked for, named by their position; without any there is one column of NULLs,
+        for a table without columns has rows all the same. Raises SourceError.
+        """
+        for heap in heaps:
+            with translating(self.session.place), self.session.cursor().copy(_statement(heap, columns, where)) as copy:
+                for block, count in _blocks(copy):
+                    yield _table(block, count, len(columns))
+
+
+@contextmanager
+def rendered(
+    source: Connection, *, snapshot_name: str | None = None, what: str = "compare"
+) -> Iterator[RenderedSource]:
+    """Open one read-only transaction on the source, in an exported snapshot if one is named; raises SourceError."""
+    with connect(source, what=what, statement_timeout=0) as session:
+        session.run(sql.SQL("begin isolation level repeatable read, read only"))
+        if snapshot_name is not None:
+            session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
+        yield RenderedSource(session)
+        session.run(sql.SQL("commit"))
+
+
+def _statement(heap: tuple[str, str], columns: Sequence[str], where: str | None) -> sql.Composed:
+    chosen = sql.SQL(", ").join(map(sql.Identifier, columns))
+    # the server's own text of a publication's row filter
+    condition = sql.SQL(" where (") + sql.SQL(where) + sql.SQL(")") if where else sql.SQL("")
+    query = sql.SQL("select {} from only {}{}").format(chosen, sql.Identifier(*heap), condition)
+    return sql.SQL("copy ({}) to stdout (format csv, force_quote *)").format(query)
+
+
+def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[tuple[bytes, int]]:
+    """Gather rows, which the server sends one by one, into blocks of whole rows and their counts."""
+    gathered: list[bytes | bytearray | memoryview] = []
+    size = 0
+    for row in rows:
+        gathered.append(row)
+        size += len(row)
+        if size >= _BLOCK_BYTES:
+            yield b"".join(gathered), len(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered), len(gathered)
+
+
+def _table(block: bytes, rows: int, width: int) -> pa.Table:
+    names = [f"c{number}" for number in range(width)]
+    if not names:
+        return pa.table({"none": pa.nulls(rows)})
+    read = csv.ReadOptions(column_names=names, block_size=len(block) + 1)
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), **_NULLS)
+    return csv.read_csv(io.BytesIO(block), read_options=read, parse_options=_PARSE, convert_options=convert)

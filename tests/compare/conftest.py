@@ -1,0 +1,145 @@
+"""A source table with the hard values, its mirror in the lake, and what a comparison of the two needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.connections import Connection
+from penstock.flow.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
+from penstock.flow.lake_reader import sql_catalog
+from penstock.lake.misfits import CastColumn, misfits_sql
+from penstock.lake.quoting import identifier
+from penstock.values.casts import cast_sql
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog
+from tests.values.conftest import Source, pinned
+
+ORDERS = """
+create type mood as enum ('fine', 'so, so');
+create table pristine (
+  id int, part text,
+  "Flag" bool, small int2, large int8, ratio float4, exact float8, price numeric(10,2), free numeric,
+  tiny numeric(12,10), born date, made timestamp, seen timestamptz, raw bytea, note text, padded char(5), mood mood,
+  span interval, doc jsonb, many int[], names text[], times timestamp[], bytes bytea[], ratios float4[],
+  prices numeric(10,2)[], "odd `""name.x" text,
+  primary key (id, part)
+);
+insert into pristine values
+  (1, 'a', true, -32768, 9223372036854775807, 0.1, 0.30000000000000004, 1.50, 1.500, 0.0000000001, '2024-02-29',
+   '2024-02-29 12:00:00.5', '2024-02-29 12:00:00+00', '\\x00ff', 'plain', 'ab', 'fine', '1 day', '{"b": [1, null]}',
+   '{1,NULL,3}', '{a,NULL,"NULL","","x y","q\\"\\\\"}', '{"2024-02-29 00:00:00",NULL}', '{"\\\\x00ff",NULL}',
+   '{0,NaN,1e10,NULL}', '{1.5,NULL}', 'x'),
+  (1, 'b', false, 0, 0, -0.0::float4, '-0', -0.01, 'NaN', 0, '0001-01-01', '0001-01-01 00:00:00',
+   '0001-01-01 00:00:00+00', '', '', '', 'so, so', '-1 mon', 'null', '{}', '{}', '{}', '{}', '{}', '{}', ''),
+  (2, 'a', null, null, null, 'NaN', '-Infinity', null, null, null, null, null, null, null, null, null, null, null, null,
+   null, null, null, null, null, null, null),
+  (3, '', true, 1, 1, 3.4028235e38, 1e23, 99999999.99, 1e40, -99.9999999999, '9999-12-31',
+   '9999-12-31 23:59:59.999999', '9999-12-31 23:59:59.999999+00', '\\x5c', E'line\nbreak, "quoted" \\\\ \t ü', 'abcde',
+   'fine', '00:00:00.000001', '"x"', '{-1}', '{"{}",ü}', null, null, '{-0,16777216,1e-45}', '{}', null),
+  (4, 'misfits', true, 1, 1, 1, 1, 'NaN', 'Infinity', 'NaN', 'infinity', '0044-03-15 00:00:00 BC', '-infinity', null, null,
+   null, null, null, null, '{{1,2},{3,4}}', '[0:1]={a,b}', '{infinity}', null, null, '{NaN}', null);
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One source database, the lake's catalog, and Spark to write the lake."""
+
+    source: Source
+    connection: Connection
+    spark: SparkSession
+    catalog: str
+    properties: dict[str, str]
+
+    def execute(self, statement: str, *parameters: object) -> None:
+        self.source.execute(statement, *parameters)
+
+    def mirror(self, table: str, target: tuple[str, ...], key: Sequence[str]) -> ComparedTable:
+        """Write a source table's rows into a lake table, cast as the pipeline does."""
+        names = self.columns(table)
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        rows = self.source.texts(f"select {quoted} from {table}")
+        schema = StructType([StructField(f"c{number}", StringType()) for number in range(len(names))])
+        types = [self.source.describe(oid, typmod) for oid, typmod in self.types(table)]
+        texts = [f"c{number}" for number in range(len(names))]
+        casts = [
+            f"{cast_sql(text, type)} as {identifier(name)}"
+            for text, type, name in zip(texts, types, names, strict=True)
+        ]
+        kept = misfits_sql(
+            [
+                CastColumn(name, text, f"({cast_sql(text, type)})", type)
+                for name, text, type in zip(names, texts, types, strict=True)
+            ]
+        )
+        frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)
+        self.spark.sql(f"create namespace if not exists {self.catalog}.{target[0]}")
+        writer = frame.selectExpr(*casts, f"{kept} as _misfits").writeTo(self.path(target)).using("iceberg")
+        for name in ("write.delete.mode", "write.update.mode"):
+            writer = writer.tableProperty(name, "merge-on-read")
+        writer.tableProperty("format-version", "3").createOrReplace()
+        return ComparedTable("public", table, target, tuple(ComparedColumn(name, name in key) for name in names))
+
+    def columns(self, table: str) -> list[str]:
+        return [name for name, _, _ in self._attributes(table)]
+
+    def types(self, table: str) -> list[tuple[int, int]]:
+        return [(oid, typmod) for _, oid, typmod in self._attributes(table)]
+
+    def _attributes(self, table: str) -> list[tuple[str, int, int]]:
+        query = """
+            select attname, atttypid::int, atttypmod from pg_attribute
+            where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum
+        """
+        return self.source.execute(query, table).fetchall()
+
+    def path(self, target: tuple[str, ...]) -> str:
+        return ".".join(map(identifier, (self.catalog, *target)))
+
+    def compare(self, table: ComparedTable, **options: object) -> TableComparison:
+        (found,) = compare_tables(
+            self.connection,
+            [table],
+            self.catalog,
+            self.properties,
+            **options,  # type: ignore[arg-type]
+        ).tables
+        return found
+
+
+def connection_to(database: Database) -> Connection:
+    server = database.server
+    return Connection("penstock_source", "127.0.0.1", server.port, "postgres", server.password, database.name)
+
+
+@pytest.fixture(scope="module")
+def bench(postgres16: Server, spark: SparkSession, lake: LakeCatalog) -> Iterator[Bench]:
+    catalog = sql_catalog(connection_to(lake.database)) | {"warehouse": lake.warehouse.as_uri()}
+    with postgres16.temporary_database("compared") as database, database.connect() as connection:
+        source = pinned(connection)
+        yield Bench(source, connection_to(database), spark, lake.name, catalog)
+
+
+@pytest.fixture(scope="module")
+def mirrored(bench: Bench) -> ComparedTable:
+    """The table `pristine` and its mirror, which no test changes."""
+    bench.execute(ORDERS)
+    return bench.mirror("pristine", ("compare", "orders"), ("id", "part"))
+
+
+@pytest.fixture
+def damaged(bench: Bench, mirrored: ComparedTable) -> Callable[[str], TableComparison]:
+    """Change a copy of the source table by a statement on `orders`, and compare that with the mirror."""
+    bench.execute("drop table if exists orders; create table orders (like pristine including all)")
+    bench.execute("insert into orders select * from pristine")
+
+    def compare(statement: str) -> TableComparison:
+        bench.execute(statement)
+        return bench.compare(replace(mirrored, name="orders"))
+
+    return compare

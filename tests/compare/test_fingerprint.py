@@ -1,0 +1,64 @@
+"""Fingerprints of heaps of rows: blind to order, not to repetition, and to nothing in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.flow.fingerprint import RowHasher
+
+Rows = list[tuple[str | None, str | None]]
+
+cells = st.none() | st.sampled_from(["", "-", "1:", "0:", ":", "1:-", "2:-1", "a"])
+heaps = st.lists(st.tuples(cells, cells), max_size=6)
+
+
+@pytest.fixture(scope="module")
+def hasher() -> Iterator[RowHasher]:
+    with duckdb.connect() as database:
+        yield RowHasher(database, 2, ())
+
+
+def batch(rows: Rows) -> pa.Table:
+    return pa.table(
+        {"x": [row[0] for row in rows], "y": [row[1] for row in rows]}, pa.schema({"x": pa.string(), "y": pa.string()})
+    )
+
+
+def sorted_rows(rows: Rows) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@settings(deadline=None, max_examples=40)
+@given(one=heaps, other=heaps)
+def test_two_heaps_are_equal_exactly_if_they_hold_the_same_rows_as_often(
+    hasher: RowHasher, one: Rows, other: Rows
+) -> None:
+    prints = [hasher.fingerprint([batch(rows)]) for rows in (one, other)]
+    assert (len(prints[0].differing(prints[1])) == 0) == (sorted_rows(one) == sorted_rows(other))
+
+
+@settings(deadline=None, max_examples=40)
+@given(one=heaps, other=heaps)
+def test_the_differences_are_those_of_the_multisets(hasher: RowHasher, one: Rows, other: Rows) -> None:
+    here, there = hasher.fingerprint([batch(one)]), hasher.fingerprint([batch(other)])
+    found = hasher.differences([batch(one)], [batch(other)], here.differing(there), first=3)
+    left, extra = list(one), []
+    for row in other:
+        left.remove(row) if row in left else extra.append(row)
+    assert (found.missing, found.extra, found.different) == (len(left), len(extra), 0)
+    assert len(found.first) == min(3, len(left) + len(extra))
+
+
+@given(rows=heaps, cut=st.integers(0, 6))
+@settings(deadline=None, max_examples=40)
+def test_order_and_batches_leave_no_trace(hasher: RowHasher, rows: Rows, cut: int) -> None:
+    whole = hasher.fingerprint([batch(rows)])
+    parts = hasher.fingerprint([batch(rows[cut:]), batch([]), batch(rows[:cut][::-1])])
+    assert len(whole.differing(parts)) == 0
+    assert whole.rows == len(rows)
