@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from penstock.errors import ConfigError
+from penstock.lsn import Lsn
 
 _UNITS = {
     "": 1,
@@ -44,6 +45,7 @@ def _seconds(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, description="bytes, or a text such as 256MiB")]
 Seconds = Annotated[int, BeforeValidator(_seconds), Field(gt=0, description="seconds, or a text such as 10m")]
+LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
@@ -125,7 +127,7 @@ class Merge(_Section):
     """`fail` pauses a table on an update or delete of an absent row; `continue` counts it."""
     on_misfit: Literal["keep", "fail"] = "keep"
     """`keep` puts the exact text into `_misfits`; `fail` pauses the table."""
-    skip_transactions: list[str] = []
+    skip_transactions: list[LsnText] = []
     """Leave out the transactions with these commit LSNs."""
 
 
@@ -161,9 +163,12 @@ class Pipeline(_Section):
 
     @model_validator(mode="after")
     def _target_names_a_table(self) -> Pipeline:
-        fields = set(re.findall(r"\{(\w*)\}", self.lake.target))
-        if not {"table"} <= fields <= {"namespace", "schema", "table"}:
-            raise ValueError("lake.target must hold {table} and may hold {namespace} and {schema}, nothing else")
+        parts = self.lake.target.split(".")
+        known = all(re.fullmatch(r"(\{(namespace|schema|table)\}|[\w-])+", part) for part in parts)
+        if not known or "{table}" not in self.lake.target:
+            raise ValueError(
+                "lake.target must be names joined by dots; it must hold {table} and may hold {namespace} and {schema}"
+            )
         return self
 
     @property
@@ -201,8 +206,9 @@ def load_pipeline(path: Path, environment: dict[str, str]) -> Pipeline:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError("config-invalid", f"expected a readable pipeline file at {path}: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.reason if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise ConfigError("config-invalid", f"expected a readable UTF-8 pipeline file at {path}: {reason}") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         raw = yaml.safe_load(text)
@@ -212,6 +218,9 @@ def load_pipeline(path: Path, environment: dict[str, str]) -> Pipeline:
         raise ConfigError("config-invalid", f"{where}: expected YAML, got {getattr(error, 'problem', error)}") from None
     if not isinstance(raw, dict):
         raise ConfigError("config-invalid", f"{path}:1: expected a mapping of keys, got {type(raw).__name__} instead")
+    _refuse_repeated_keys(path, node)
+    if isinstance(raw.setdefault("landing", {}), dict):  # the one default that names a variable
+        raw["landing"].setdefault("uri", Landing.model_fields["uri"].default)
     try:
         return Pipeline.model_validate(_expand(raw, environment, path))
     except ValidationError as error:
@@ -230,6 +239,18 @@ def load_pipelines(folder: Path, environment: dict[str, str]) -> dict[str, Pipel
             raise ConfigError("config-invalid", f"{path}: a pipeline named {pipeline.name} is defined twice")
         found[pipeline.name] = pipeline
     return found
+
+
+def _refuse_repeated_keys(path: Path, node: yaml.Node | None) -> None:
+    """Refuse what YAML forbids and its readers let pass: the last of two equal keys would win unseen."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                line = key.start_mark.line + 1
+                raise ConfigError("config-invalid", f"{path}:{line}: expected every key once, got {key.value} again")
+            seen.add(str(key.value))
+            _refuse_repeated_keys(path, value)
 
 
 def _expand(value: Any, environment: dict[str, str], path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -89,7 +88,7 @@ class FailureNotice(BaseNotifier):
 def find_context(name: str) -> Context:
     """Return the context of a pipeline by its name; raises ConfigError when no file defines it."""
     for path in sorted(pipelines.folder().glob("*.yaml")):
-        pipeline = load_pipeline(path, dict(os.environ))
+        pipeline = load_pipeline(path, pipelines.environment())
         if pipeline.name == name:
             return pipelines.context(pipeline)
     raise ConfigError("config-invalid", f"expected a file in {pipelines.folder()} that defines pipeline {name}")

@@ -27,6 +27,11 @@ def folder() -> Path:
     return Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
 
 
+def environment() -> dict[str, str]:
+    """Return what `${NAME}` in a pipeline file may name: this process's variables, `PENSTOCK_HOME` always among them."""
+    return {"PENSTOCK_HOME": str(home()), **os.environ}
+
+
 def pipelines(verb: str) -> Iterator[Pipeline]:
     """Yield the pipelines for which a DAG file must build `<pipeline>.<verb>` now.
 
@@ -36,7 +41,7 @@ def pipelines(verb: str) -> Iterator[Pipeline]:
     wanted = get_parsing_context().dag_id
     for path in sorted(folder().glob("*.yaml")):
         try:
-            pipeline = load_pipeline(path, dict(os.environ))
+            pipeline = load_pipeline(path, environment())
         except ConfigError as error:
             log.warning("%s", error)
             continue
@@ -46,8 +51,8 @@ def pipelines(verb: str) -> Iterator[Pipeline]:
 
 def context(pipeline: Pipeline) -> Context:
     """Return the pipeline's context inside a running task."""
-    environment = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
-    return Context(pipeline, connection, home(), environment, log.info)
+    ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
+    return Context(pipeline, connection, home(), ours, log.info)
 
 
 def connection(conn_id: str) -> Connection:

@@ -1,0 +1,208 @@
+"""A pipeline file that is wrong is refused with file, line and the nearest valid key; nothing is guessed."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.config import Pipeline, load_pipeline, load_pipelines
+from penstock.errors import ConfigError
+
+LEAST = "name: shop\ntables:\n  include: [shop.*]\n"
+HOME = {"PENSTOCK_HOME": "/srv/penstock"}
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "shop.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def load(path: Path, **environment: str) -> Pipeline:
+    return load_pipeline(path, HOME | environment)
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ConfigError, match="config-invalid") as caught:
+        load(path)
+    return caught.value.message.replace(f"{path}:", "")
+
+
+def test_the_least_file_gets_every_default(write: Write) -> None:
+    pipeline = load(write(LEAST))
+
+    assert (pipeline.slot, pipeline.publication, pipeline.namespace) == ("penstock_shop", "penstock_shop", "shop")
+    assert pipeline.capture.max_wal_bytes == 256 << 20
+    assert pipeline.landing.uri == "/srv/penstock/.local/landing"
+
+
+def test_names_that_are_given_are_taken(write: Write) -> None:
+    given = LEAST + "source: {slot: s1, publication: p1}\nlake: {namespace: n1}\n"
+    pipeline = load(write(given))
+
+    assert (pipeline.slot, pipeline.publication, pipeline.namespace) == ("s1", "p1", "n1")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1", 1), ("10 B", 10), ("3KB", 3 << 10), ("256MiB", 256 << 20), ("2 gib", 2 << 30)]
+)
+def test_sizes_are_bytes_or_readable_texts(write: Write, text: str, size: int) -> None:
+    assert load(write(LEAST + f"capture: {{max_wal_bytes: {text}}}\n")).capture.max_wal_bytes == size
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("7", 7), ("90s", 90), ("10m", 600), ("2 h", 7200), ("1d", 86400)])
+def test_spans_are_seconds_or_readable_texts(write: Write, text: str, seconds: int) -> None:
+    assert load(write(LEAST + f"capture: {{time_budget: {text}}}\n")).capture.time_budget == seconds
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        ("captur: {}\n", "4: unknown key 'captur'; did you mean 'capture'?"),
+        ("capture:\n  max_wal_byte: 1\n", "5: unknown key 'capture.max_wal_byte'; did you mean 'max_wal_bytes'?"),
+        ("copy:\n\n  # a comment\n  paralel: 1\n", "7: unknown key 'copy.paralel'; did you mean 'parallel'?"),
+        ("copy_: {parallel: 2}\n", "4: unknown key 'copy_'; did you mean 'copy'?"),
+        ("ledger:\n  zzz: 1\n", "5: unknown key 'ledger.zzz'; expected one of connection"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(write: Write, added: str, message: str) -> None:
+    assert refusal(write(LEAST + added)) == message
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        ("capture:\n  max_wal_bytes: lots\n", "5: capture.max_wal_bytes: Input should be a valid integer"),
+        ("capture:\n  max_wal_bytes: 3 TB\n", "5: capture.max_wal_bytes: Input should be a valid integer"),
+        ("capture: {max_wal_bytes: 0}\n", "4: capture.max_wal_bytes: Input should be greater than 0"),
+        ("capture: {time_budget: -5}\n", "4: capture.time_budget: Input should be greater than 0"),
+        ("source: {adopt: perhaps}\n", "4: source.adopt: Input should be a valid boolean"),
+        ("source: {origin: some}\n", "4: source.origin: Input should be 'any' or 'none'"),
+        ("source: {slot: Mixed-Case}\n", "4: source.slot: String should match pattern"),
+        ("spark:\n  conf: [a]\n", "5: spark.conf: Input should be a valid dictionary"),
+        ("capture:\n", "4: capture: Input should be a valid dictionary"),
+        ("landing: /somewhere\n", "4: landing: Input should be a valid dictionary"),
+        ("version: 2\n", "4: version: Input should be 1"),
+        ("1: x\n", "4: 1: Keys should be strings"),
+        ("merge:\n  skip_transactions:\n    - 16/B3\n    - 99\n", "7: merge.skip_transactions.1: Input should be"),
+        ("merge: {skip_transactions: [soon]}\n", "4: merge.skip_transactions.0: an LSN must look like 16/B374D848"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_line_and_what_was_expected(write: Write, added: str, message: str) -> None:
+    assert refusal(write(LEAST + added)).startswith(message)
+
+
+def test_every_problem_is_named_at_once(write: Write) -> None:
+    said = refusal(write("tables: {include: []}\nsourc: {}\n"))
+
+    assert "1: name: Field required" in said
+    assert "1: tables.include: List should have at least 1 item" in said
+    assert "2: unknown key 'sourc'; did you mean 'source'?" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1: expected a mapping of keys, got NoneType instead"),
+        ("- a\n", "1: expected a mapping of keys, got list instead"),
+        ("name: [\n", "2: expected YAML, got expected the node content"),
+        (LEAST + "name: other\n", "4: expected every key once, got name again"),
+        (LEAST + "capture:\n  schedule: null\n  schedule: '0 * * * *'\n", "6: expected every key once, got schedule"),
+        (LEAST + "lake: !!python/object:os.system {}\n", "4: expected YAML, got could not determine a constructor"),
+    ],
+)
+def test_what_is_no_pipeline_file_is_refused(write: Write, text: str, message: str) -> None:
+    assert refusal(write(text)).startswith(message)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    absent, latin = tmp_path / "absent.yaml", tmp_path / "latin.yaml"
+    latin.write_bytes(b"name: caf\xe9\n")
+
+    assert "expected a readable UTF-8 pipeline file" in refusal(absent)
+    assert "invalid continuation byte" in refusal(latin)
+
+
+# --- the environment -------------------------------------------------------------------------------
+
+
+def test_variables_are_taken_from_the_environment_wherever_a_text_stands(write: Write) -> None:
+    text = (
+        LEAST
+        + "landing:\n  uri: s3://${BUCKET}/x\n  options: {region: '${REGION}'}\ncapture:\n  time_budget: ${BUDGET}\n"
+    )
+    pipeline = load(write(text), BUCKET="b", REGION="eu", BUDGET="2m")
+
+    assert (pipeline.landing.uri, pipeline.landing.options, pipeline.capture.time_budget) == (
+        "s3://b/x",
+        {"region": "eu"},
+        120,
+    )
+
+
+def test_a_missing_variable_is_named(write: Write) -> None:
+    assert refusal(write(LEAST + "landing: {uri: '${NOPE}/x'}\n")).endswith("the environment variable NOPE is not set")
+
+
+def test_the_process_environment_is_not_read_behind_the_callers_back(write: Write) -> None:
+    name = next(iter(os.environ))
+    with pytest.raises(ConfigError, match=name):
+        load_pipeline(write(LEAST + f"landing: {{uri: '${{{name}}}'}}\n"), {})
+
+
+# --- many files ------------------------------------------------------------------------------------
+
+
+def test_pipelines_are_found_by_name(write: Write, tmp_path: Path) -> None:
+    write(LEAST, "one.yaml")
+    write(LEAST.replace("shop", "bank"), "two.yaml")
+    write("not: read", "three.yaml.sample")
+
+    assert sorted(load_pipelines(tmp_path, HOME)) == ["bank", "shop"]
+
+
+def test_two_pipelines_of_one_name_are_refused(write: Write, tmp_path: Path) -> None:
+    write(LEAST, "one.yaml")
+    write(LEAST, "two.yaml")
+
+    with pytest.raises(ConfigError, match=r"two\.yaml: a pipeline named shop is defined twice"):
+        load_pipelines(tmp_path, HOME)
+
+
+# --- the target ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "target"),
+    [
+        ("{namespace}.{schema}.{table}", ("shop", "Sales", "Order")),
+        ("{namespace}.{schema}_{table}", ("shop", "Sales_Order")),
+        ("bronze.raw-{table}", ("bronze", "raw-Order")),
+        ("{table}", ("Order",)),
+    ],
+)
+def test_the_target_follows_its_template(write: Write, template: str, target: tuple[str, ...]) -> None:
+    assert load(write(LEAST + f"lake: {{target: '{template}'}}\n")).target("Sales", "Order") == target
+
+
+def test_dots_in_source_names_do_not_become_levels_of_the_target(write: Write) -> None:
+    assert load(write(LEAST)).target("a.b", "c.d.e") == ("shop", "a_b", "c_d_e")
+
+
+def test_braces_in_source_names_are_only_text(write: Write) -> None:
+    assert load(write(LEAST)).target("{table}", "{}") == ("shop", "{table}", "{}")
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["fixed", "{namespace}.{tabel}", "{table}}", "{table", "{}", "{table}.{schema:>9}", "{table!r}", "{table}..x", ""],
+)
+def test_a_template_that_names_no_table_or_is_malformed_is_refused(write: Write, template: str) -> None:
+    assert "lake.target must be names joined by dots" in refusal(write(LEAST + f"lake: {{target: '{template}'}}\n"))
