@@ -29,12 +29,17 @@ from penstock.flow import teardown as teardown_flow
 from penstock.flow.context import Context
 from penstock.flow.outcome import remembered
 from penstock.flow.spark_job import Submit
-from penstock.shell import spark_submit
+from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, highlight=False)
 
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
+
+
+def say(line: str) -> None:
+    """Print one line of progress as it is: square brackets are ours, not rich's markup."""
+    console.print(line, markup=False, soft_wrap=True)
 
 
 def home() -> Path:
@@ -56,24 +61,26 @@ def find(name: str) -> Context:
             )
         pipeline = known[name]
     resolver = partial(Connection.from_airflow_environment, environ=os.environ)
-    return Context(pipeline, resolver, home(), environment, console.print)
+    return Context(pipeline, resolver, home(), environment, say)
 
 
 @contextmanager
 def reported(name: str) -> Iterator[Context]:
     """Open the pipeline; end the process with the error's own words when it stops."""
+    ctx: Context | None = None
     try:
         ctx = find(name)
         with remembered(ctx):
             yield ctx
     except PenstockError as error:
-        console.print(f"[bold red]{error.slug}[/]: {error.message}", f"\nNext step: {error.runbook}", soft_wrap=True)
+        if ctx is None:  # an opened pipeline has said it already
+            say(f"{error} See {error.runbook}.")
         raise typer.Exit(1) from None
 
 
 def submitter(ctx: Context) -> Submit:
     """Return how Spark is started from a shell: the master is the Spark connection's host."""
-    return spark_submit(ctx.connections(ctx.pipeline.spark.connection).host, ctx.progress)
+    return spark_submit(spark_master(ctx.pipeline.spark.connection, os.environ), ctx.progress)
 
 
 @app.command()

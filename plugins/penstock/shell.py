@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from penstock.errors import LakeError
+from penstock.errors import ConfigError, LakeError
 from penstock.flow.spark_job import SparkJob, Submit
+
+
+def spark_master(conn_id: str, environ: Mapping[str, str]) -> str:
+    """Return the master URL of a Spark connection given as Airflow's JSON; raises ConfigError("connection-missing")."""
+    name = f"AIRFLOW_CONN_{conn_id.upper()}"
+    try:
+        found = json.loads(environ[name])
+        host, port = str(found["host"]), found.get("port")
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            "connection-missing",
+            f'expected {name} to hold a Spark connection such as {{"conn_type": "spark", "host": "local[2]"}}',
+        ) from None
+    return f"{host}:{port}" if port else host
 
 
 def spark_submit(master: str, progress: Callable[[str], None]) -> Submit:
