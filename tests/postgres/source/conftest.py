@@ -1,15 +1,23 @@
 """The room `source` against real servers: each test on PostgreSQL 15 and 16, in a database of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from psycopg import sql
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.source import session
+from penstock.lake.plan import CopyRange
+from penstock.lsn import Lsn
+from penstock.source import peek, session
+from penstock.source.copy import read_range
 from penstock.source.session import SourceSession
+from penstock.source.slot import Exported
+from penstock.wire.messages import Insert, Message, Missing
+from penstock.wire.pgoutput import Decoder
 from stack.postgres import SUPERUSER, Database
 
 
@@ -34,8 +42,8 @@ def conn(source: Connection) -> Iterator[SourceSession]:
 
 @pytest.fixture
 def writer(database: Database) -> Iterator[psycopg.Connection]:
-    """The application: a session that knows nothing of Penstock, in autocommit."""
-    with database.connect(application_name="the shop") as writer:
+    """The application: a session that knows nothing of Penstock, in autocommit; what it commits is flushed."""
+    with database.connect(application_name="the shop", options="-c synchronous_commit=on") as writer:
         yield writer
 
 
@@ -72,3 +80,40 @@ def pipeline(*include: str, **source_keys: object) -> Pipeline:
             "lake": lake,
         }
     )
+
+
+def window(source: Connection, upto: Lsn, *, slot: str = "s", publication: str = "p", **options: Any) -> list[bytes]:
+    """The messages of one window, as they came."""
+    settings = {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20} | options
+    arrays = peek.peek(source, slot=slot, publication=publication, upto=upto, **settings)
+    return [message for array in arrays for message in array.to_pylist()]
+
+
+def decoded(messages: Iterable[bytes]) -> list[Message]:
+    """The messages of one window, read by the scalar decoder."""
+    decoder = Decoder()
+    return [decoder.decode(message) for message in messages]
+
+
+def inserted(messages: Iterable[Message]) -> list[dict[str, str | None]]:
+    """The rows that a window inserts, as texts by column."""
+    return [
+        {
+            column.name: None if cell is Missing.NULL else cell.value
+            for column, cell in zip(message.relation.columns, message.new, strict=True)
+        }
+        for message in messages
+        if isinstance(message, Insert)
+    ]
+
+
+def copied(source: Connection, ranges: Iterable[CopyRange], exported: Exported, batch_bytes: int = 1 << 20) -> pa.Table:
+    """All rows of the ranges, read under the exported snapshot."""
+    batches = [
+        batch
+        for each in ranges
+        for batch in read_range(
+            source, each, snapshot_name=exported.snapshot_name, lsn=exported.lsn, batch_bytes=batch_bytes
+        )
+    ]
+    return pa.Table.from_batches(batches)
