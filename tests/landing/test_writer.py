@@ -273,6 +273,22 @@ def test_a_disk_that_is_full_at_the_close_is_reported_there(tiny_disk: Path) -> 
     assert files(tiny_disk) == []
 
 
+def test_on_a_full_disk_every_open_file_can_be_given_up(tiny_disk: Path) -> None:
+    zone = LandingZone.open(str(tiny_disk), {})
+    zone._budget = Budget(limit=100_000)
+    writers = [zone.writer(f"{number}.parquet", COLUMNS) for number in range(3)]
+
+    def fill() -> None:
+        for number in range(100):
+            writers[number % 3].write(inserts(1, text=os.urandom(20_000).hex()))
+
+    with pytest.raises(LakeError, match="landing-unwritable"):
+        fill()
+    for writer in writers:
+        writer.abort()
+    assert files(tiny_disk) == []
+
+
 def test_a_killed_writer_leaves_no_file_under_the_name(tmp_path: Path) -> None:
     code = """
 import os, signal, sys

@@ -43,12 +43,13 @@ class Budget:
     def hold(self, writer: FileWriter, size: int) -> None:
         """Note that a file buffers `size` bytes now, then let the fullest ones write until all fit."""
         self._total += size - self._held.get(writer, 0)
-        if size:
-            self._held[writer] = size
-        else:
-            self._held.pop(writer, None)
+        self._held[writer] = size
         while self._total > self.limit:
             max(self._held, key=self._held.__getitem__).flush()
+
+    def release(self, writer: FileWriter) -> None:
+        """Note that a file buffers nothing any more."""
+        self._total -= self._held.pop(writer, 0)
 
 
 class FileWriter:
@@ -97,7 +98,7 @@ class FileWriter:
                 self._parquet.write_table(table, row_group_size=table.num_rows)
         self._buffer.clear()
         self._buffered = 0
-        self._budget.hold(self, 0)
+        self._budget.release(self)
         return self._parquet
 
     def close(
@@ -149,7 +150,7 @@ class FileWriter:
             return
         self._open = False
         self._buffer.clear()
-        self._budget.hold(self, 0)
+        self._budget.release(self)
         if self._parquet is not None:
             with suppress(Exception):  # a footer that cannot be written is no loss to a file that goes away
                 self._parquet.close()
