@@ -78,7 +78,7 @@ class Bench:
             ]
         )
         frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)
-        self.spark.sql(f"create namespace if not exists {self.catalog}.{target[0]}")
+        self.spark.sql(f"create namespace if not exists {self.path(target[:-1])}")
         writer = frame.selectExpr(*casts, f"{kept} as _misfits").writeTo(self.path(target)).using("iceberg")
         for name in ("write.delete.mode", "write.update.mode"):
             writer = writer.tableProperty(name, "merge-on-read")

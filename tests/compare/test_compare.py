@@ -198,7 +198,7 @@ def test_partitions_and_row_filters_say_which_rows_count(bench: Bench) -> None:
 
 def test_an_empty_table_is_equal_to_an_empty_one_and_to_no_other(bench: Bench) -> None:
     bench.execute("create table hollow (id int primary key)")
-    table = bench.mirror("hollow", ("compare", "hollow"), ("id",))
+    table = bench.mirror("hollow", ("compare", "deep down", "Hollow.Table"), ("id",))
     assert bench.compare(table).equal
     bench.execute("insert into hollow values (1)")
     assert counts(bench.compare(table)) == (1, 0, 0)

@@ -157,7 +157,8 @@ def _compare(table: ComparedTable, source: RenderedSource, lake: LakeReader, sna
     there = lake.table(table.target, snapshot)
     if there is None:
         return TableComparison(table.schema, table.name, table.target, in_lake=False)
-    common = [column for column in table.columns if column.name in there.columns]
+    known = set(there.columns)
+    common = [column for column in table.columns if column.name in known]
     with duckdb.connect() as database:
         pair = _Pair(table, [column.name for column in common], source, there)
         hasher = RowHasher(database, len(common), [n for n, column in enumerate(common) if column.key])

@@ -23,6 +23,10 @@ _BUCKET_SHIFT = 64 - 12
 Kind = Literal["missing", "extra", "different"]
 Sums = npt.NDArray[np.uint64]
 
+# NumPy has no integers of 128 bits.
+_LOW = f"(hash & {2**64 - 1})::ubigint"
+_HIGH = "(hash >> 64)::ubigint"
+
 _DIFFERENCES = """
 with
   missing as (select * from source_rows except all select * from lake_rows),
@@ -94,7 +98,10 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class RowHasher:
-    """Hash batches whose first `width` columns are the texts of rows; `key` are the positions of the key's."""
+    """Hash batches whose first `width` columns are the texts of rows; `key` are the positions of the key's.
+
+    The SQL below is made of positions, never of names or values.
+    """
 
     database: duckdb.DuckDBPyConnection
     width: int
@@ -103,8 +110,8 @@ class RowHasher:
     def fingerprint(self, batches: Iterable[pa.Table]) -> Fingerprint:
         """Read all rows once."""
         found = Fingerprint.empty()
-        halves = f"{self._half('lower')} as low, {self._half('upper')} as high"
-        query = f"select {self._bucket} as bucket, {halves} from batch"  # noqa: S608  # made of positions only
+        hashes = f"select {self._bucket} as bucket, md5_number({self._row}) as hash from batch"  # noqa: S608
+        query = f"select bucket, {_LOW} as low, {_HIGH} as high from ({hashes})"  # noqa: S608
         for batch in batches:
             with self._batch(batch):
                 hashed = self.database.execute(query).fetchnumpy()
@@ -142,10 +149,7 @@ class RowHasher:
     @property
     def _bucket(self) -> str:
         keyed = _encoded(self.key) if self.key else self._row
-        return f"(md5_number_upper({keyed}) >> {_BUCKET_SHIFT})::bigint"
-
-    def _half(self, which: str) -> str:
-        return f"md5_number_{which}({self._row})"
+        return f"(hash({keyed}) >> {_BUCKET_SHIFT})::bigint"
 
     @contextmanager
     def _batch(self, batch: pa.Table) -> Iterator[None]:
