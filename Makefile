@@ -75,7 +75,7 @@ $(INSTALLED): requirements.txt | $(PY)
 	  { $(PY) -m pip install --quiet --require-hashes -r stack/uv.txt \
 	    && $(BIN)/uv pip sync --system-certs --python $(PY) --quiet --require-hashes requirements.txt; } \
 	  || { echo "uv did not succeed; pip does it, more slowly"; \
-	    $(PY) -m pip install --quiet --require-hashes -r requirements.txt; } \
+	    $(PY) -m pip install --quiet --use-pep517 --require-hashes -r requirements.txt; } \
 	  && cp requirements.txt $@; \
 	fi
 
