@@ -8,7 +8,7 @@ ordinary transaction exports one. Source: PostgreSQL documentation, "Streaming R
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from select import select
@@ -27,6 +27,7 @@ _SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
 _OPTION_LISTS = 150_000  # the version that brought the parentheses
 _NO_LIMITS = {"statement_timeout": "0", "lock_timeout": "0"}
 _CANCEL_SECONDS = 10
+_BEGIN = sql.SQL("begin isolation level repeatable read, read only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def create_exporting(source: Connection, slot: str, *, timeout: int, what: str =
     Raises SourceError: "slot-creation-blocked" (after `timeout` seconds, naming who blocks; no slot is left),
     "slot-exists", "no-free-slot". The slot stays when the block inside fails.
     """
-    with SourceSession.open(source, f"penstock:{what}", replication="database") as conn:
+    with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
         with translating(conn.place):
             conn.execute(pinning(_NO_LIMITS))
         lsn, name = _create(conn, source, slot, timeout)
@@ -126,8 +127,9 @@ def create_exporting(source: Connection, slot: str, *, timeout: int, what: str =
 @contextmanager
 def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Exported]:
     """Hold an exported snapshot of now, in an ordinary transaction; raises SourceError."""
-    with connect(source, what=what, statement_timeout=0) as conn, conn.transaction():
-        _repeatable_read(conn)
+    # closing, not committing: a holder that died after the last reader had finished is no failure
+    with closing(connect(source, what=what, statement_timeout=0)) as conn:
+        conn.run(_BEGIN)
         name, snapshot, lsn = conn.row("export_snapshot")
         yield Exported(lsn, name, snapshot, conn)
 
@@ -210,13 +212,8 @@ def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
 
 
 def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
-    with connect(source, what=what) as conn, translating(conn.place), conn.transaction():
-        _repeatable_read(conn)
-        conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
+    with closing(connect(source, what=what)) as conn:
+        conn.run(_BEGIN)
+        conn.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
         (text,) = conn.row("snapshot")
     return str(text)
-
-
-def _repeatable_read(conn: SourceSession) -> None:
-    with translating(conn.place):
-        conn.execute("set transaction isolation level repeatable read, read only")

@@ -157,9 +157,7 @@ def make_table(writer: psycopg.Connection, samples: dict[str, list[str]]) -> int
     for number in range(rounds):
         values = (samples[name][number % len(samples[name])] for name in types)
         rendered = sql.SQL(", ").join(
-            sql.SQL(ARRAY_OF.get(name, "{0}::{1}, array[{0}::{1}, null]")).format(
-                sql.Literal(value), sql.SQL(name)
-            )
+            sql.SQL(ARRAY_OF.get(name, "{0}::{1}, array[{0}::{1}, null]")).format(sql.Literal(value), sql.SQL(name))
             for name, value in zip(types, values, strict=True)
         )
         writer.execute(sql.SQL("insert into every select {}, {}").format(sql.Literal(number), rendered))
