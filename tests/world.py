@@ -7,6 +7,7 @@ under `spark-submit`; everything else is what a user runs.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 
 
-def connection(database: Database, conn_id: str) -> Connection:
+def connection(database: Any, conn_id: str) -> Connection:
     """Return a test database as Airflow would hand it to us."""
     server = database.server
     return Connection(conn_id, "127.0.0.1", server.port, "postgres", server.password, database.name)
@@ -39,11 +40,12 @@ def connection(database: Database, conn_id: str) -> Connection:
 class World:
     """Hold one pipeline and its surroundings; `lines` is what it said."""
 
-    source: Database
-    ledger: Database
+    source: Any  # a Database, or its coordinates in another process
+    ledger: Any
     landing: Path
     name: str
     lake: LakeCatalog | None = None
+    catalog: Any = None
     spark: SparkSession | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
@@ -52,8 +54,8 @@ class World:
     def ctx(self) -> Context:
         """Return a fresh context, as each task of Airflow has its own."""
         known = {"penstock_source": self.source, "penstock_ledger": self.ledger}
-        if self.lake is not None:
-            known["penstock_catalog"] = self.lake.database
+        if self.lake is not None or self.catalog is not None:
+            known["penstock_catalog"] = self.catalog or self.lake.database
         return Context(
             Pipeline.model_validate(
                 {
@@ -112,6 +114,48 @@ class World:
         return [
             tuple(row) for row in self.spark.sql(f"select {columns} from lake.{self.name}.public.`{table}`").collect()
         ]
+
+
+def freeze(world: World) -> dict[str, Any]:
+    """Return the coordinates with which another process can open the same world (without Spark)."""
+
+    def place(database: Database) -> dict[str, Any]:
+        server = database.server
+        return {"port": server.port, "password": server.password, "name": database.name}
+
+    return {
+        "source": place(world.source),
+        "ledger": place(world.ledger),
+        "catalog": place(world.lake.database) if world.lake else None,
+        "landing": str(world.landing),
+        "name": world.name,
+        "settings": world.settings,
+    }
+
+
+def thaw(frozen: Mapping[str, Any]) -> World:
+    """Open a world that another process has frozen."""
+    return World(
+        source=_Place(**frozen["source"]),
+        ledger=_Place(**frozen["ledger"]),
+        catalog=_Place(**frozen["catalog"]) if frozen["catalog"] else None,
+        landing=Path(frozen["landing"]),
+        name=frozen["name"],
+        settings=dict(frozen["settings"]),
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A database that another process started."""
+
+    port: int
+    password: str
+    name: str
+
+    @property
+    def server(self) -> _Place:
+        return self
 
 
 def wait_for(conn: psycopg.Connection[Any], statement: str) -> None:

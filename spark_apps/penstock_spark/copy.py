@@ -30,7 +30,7 @@ Entry = dict[str, Any]
 def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> None:
     """Copy every range; raises what the first failing one raised, after the running ones have ended."""
     source = Connection.from_prefix("SOURCE", environment)
-    tables = _Tables(plan, environment)
+    tables = Tables(plan, environment)
     workers = ThreadPoolExecutor(plan.parallel, thread_name_prefix="copy")
     try:
         running = [workers.submit(_copy_one, spark, plan, each, source, tables) for each in plan.ranges]
@@ -41,7 +41,7 @@ def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> 
         workers.shutdown(cancel_futures=True)
 
 
-def _copy_one(spark: SparkSession, plan: CopyPlan, range_: CopyRange, source: Connection, tables: _Tables) -> None:
+def _copy_one(spark: SparkSession, plan: CopyPlan, range_: CopyRange, source: Connection, tables: Tables) -> None:
     """Run one range as one task; source and plan travel inside the closure, never in Spark's configuration."""
 
     def task(ranges: Iterable[CopyRange]) -> list[Entry]:
@@ -67,7 +67,7 @@ def land(plan: CopyPlan, range_: CopyRange, source: Connection) -> Entry:
         raise
 
 
-class _Tables:
+class Tables:
     """Count down the ranges of each table, and prove a finished table by its result file."""
 
     def __init__(self, plan: CopyPlan, environment: Mapping[str, str]) -> None:
@@ -81,6 +81,7 @@ class _Tables:
         self._lock = Lock()
 
     def landed(self, range_: CopyRange, entry: Entry) -> None:
+        """Note one range; after the last one of its table, write the table's result."""
         with self._lock:
             oid = range_.oid
             self._entries[oid].append(entry)

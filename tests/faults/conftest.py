@@ -1,0 +1,56 @@
+"""A source that may be killed: a durable server of the module's own, and worlds on it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stack.binaries import Binaries
+from stack.postgres import Server
+from tests.conftest import LakeCatalog, NewServer
+from tests.world import ROOT, World, freeze
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def fragile(new_server: NewServer, binaries16: Binaries) -> Server:
+    """A durable source that the tests may stop, crash and restart."""
+    return new_server(binaries16, {"max_wal_senders": "20", "checkpoint_timeout": "1h"})
+
+
+@pytest.fixture
+def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    """A world on the fragile source, without Spark."""
+    number = next(_numbers)
+    with (
+        fragile.temporary_database(f"doomed{number}") as source,
+        postgres16.temporary_database(f"doomed_ledger{number}") as ledger,
+    ):
+        world = World(source, ledger, tmp_path / "landing", f"d{number}", lake)
+        world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield world
+
+
+def run(world: World, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `tests.faults.killed` on a world and return what became of it."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.faults.killed", *arguments],
+        env={
+            **os.environ,
+            "WORLD": json.dumps(freeze(world)),
+            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", ".")),
+            **environment,
+        },
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,92 @@
+"""Run one use case in a process of its own, and kill that process with SIGKILL at a named step.
+
+    python -m tests.faults.killed <verb> <module:function> <before|after> <occurrence>
+
+The world's coordinates come by the environment (`WORLD`, JSON). The product knows nothing of this: the step is found
+by its name and wrapped from outside.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.flow import bootstrap, capture, merge
+from penstock.flow.spark_job import SparkJob
+from penstock.lake.plan import CopyPlan
+from penstock.wire.columnar import warm_up
+from tests.world import World, thaw
+
+
+def arm(step: str, when: str, occurrence: int) -> None:
+    """Make the nth call of a function the process's last: before its body runs, or after it has returned."""
+    module_name, _, path = step.partition(":")
+    owner: Any = importlib.import_module(module_name)
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = iter(range(1, 1 << 30))
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        now = next(calls) == occurrence
+        if now and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*arguments, **named)
+        if now and when == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def copy_without_spark(job: SparkJob) -> None:
+    """Carry out a copy plan as Spark's tasks do, one range after another, in this process."""
+    from penstock_spark.copy import Tables, land  # noqa: PLC0415
+    from penstock.connections import Connection  # noqa: PLC0415
+
+    plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())
+    source = Connection.from_prefix("SOURCE", job.environment)
+    tables = Tables(plan, job.environment)
+    for each in plan.ranges:
+        tables.landed(each, land(plan, each, source))
+
+
+def run(world: World, verb: str) -> None:
+    """Run one use case, as its DAG task would."""
+    if verb == "capture":
+        capture.capture(world.ctx)
+    elif verb == "prepare":
+        bootstrap.prepare(world.ctx)
+    elif verb == "copy":
+        bootstrap.copy(world.ctx, copy_without_spark)
+    elif verb == "plan":
+        merge.plan(world.ctx)
+    else:
+        merge.publish(world.ctx, verb.removeprefix("publish:"))
+
+
+def main() -> None:
+    """Arm the step, if one is named, and run."""
+    verb, *armed = sys.argv[1:]
+    world = thaw(json.loads(os.environ["WORLD"]))
+    warm_up()
+    if "FILE_LIMIT" in os.environ:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limit = int(os.environ["FILE_LIMIT"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    if armed:
+        step, when, occurrence = armed
+        arm(step, when, int(occurrence))
+    run(world, verb)
+
+
+if __name__ == "__main__":
+    main()

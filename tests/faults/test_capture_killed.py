@@ -1,0 +1,95 @@
+"""Capture killed between any two of its steps, with and without a crash of the source: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.faults.conftest import run
+from tests.faults.oracle import at_source, landed
+from tests.world import World
+
+STEPS = [
+    ("penstock.ledger:Ledger.plan_window", "before"),
+    ("penstock.ledger:Ledger.plan_window", "after"),
+    ("penstock.landing.writer:FileWriter.write", "after"),
+    ("penstock.landing.writer:FileWriter.close", "after"),
+    ("penstock.ledger:Ledger.stage_window", "before"),
+    ("penstock.ledger:Ledger.stage_window", "after"),
+    ("penstock.source.slot:advance", "before"),
+    ("penstock.source.slot:advance", "after"),
+    ("penstock.ledger:Ledger.confirm_windows", "before"),
+    ("penstock.ledger:Ledger.confirm_windows", "after"),
+]
+CHANGES = """
+insert into t select n, 'row ' || n, repeat(md5(n::text), 100) from generate_series({0} * 100 + 1, {0} * 100 + 50) n;
+update t set name = name || '+' where id % 7 = {0} % 7;
+update t set id = id + 100000 where id = {0} * 100 + 1;
+delete from t where id = {0} * 100 + 2;
+"""
+
+
+def begin(world: World) -> None:
+    world.sql("create table t (id int primary key, name text, body text)")
+    world.sql("alter table t alter body set storage external")
+    world.sql("insert into t select n, 'copied ' || n, repeat(md5(n::text), 100) from generate_series(1, 20) n")
+    assert run(world, "prepare").returncode == 0
+    assert run(world, "copy").returncode == 0
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["source up", "source crashed too"])
+def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(doomed: World, crash: bool) -> None:
+    begin(doomed)
+    for number, (step, when) in enumerate(STEPS, start=1):
+        doomed.sql(CHANGES.format(number))
+
+        killed = run(doomed, "capture", step, when, "1")
+        assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+        if crash:
+            doomed.source.server.restart("immediate")
+
+        # the second kill finds what the first one left
+        doomed.sql(CHANGES.format(number + 50))
+        run(doomed, "capture", step, when, "1")
+
+    repaired = run(doomed, "capture")
+    assert repaired.returncode == 0, repaired.stderr[-2000:]
+    assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
+
+
+def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: World) -> None:
+    begin(doomed)
+    doomed.sql("insert into t select n, 'x', md5(random()::text) || md5(random()::text) from generate_series(100, 30000) n")
+
+    full = run(doomed, "capture", FILE_LIMIT="65536")
+    assert full.returncode != 0
+    assert "landing-unwritable" in full.stderr
+
+    assert run(doomed, "capture").returncode == 0
+    assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
+
+
+def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: World) -> None:
+    begin(doomed)
+    doomed.sql(CHANGES.format(1))
+    slot = "select confirmed_flush_lsn from pg_replication_slots where database = current_database()"
+    before = doomed.sql(slot)
+    ledger, doomed.ledger = doomed.ledger, _nowhere(doomed)
+
+    lost = run(doomed, "capture")
+    assert lost.returncode != 0
+    assert "ledger-unreachable" in lost.stderr
+    assert doomed.ledger.password not in lost.stderr
+    assert doomed.sql(slot) == before
+
+    doomed.ledger = ledger
+    assert run(doomed, "capture").returncode == 0
+    assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
+
+
+def _nowhere(world: World) -> object:
+    from stack import ports  # noqa: PLC0415
+    from tests.world import _Place  # noqa: PLC0415
+
+    return _Place(port=ports.choose(), password="never-to-be-printed", name=world.ledger.name)
