@@ -35,7 +35,7 @@ def world16(
 def _world(source: Database, control: Server, lake: LakeCatalog, spark: SparkSession, folder: Path) -> Iterator[World]:
     number = next(_numbers)
     with control.temporary_database(f"ledger{number}") as ledger:
-        made = World(source, ledger, folder / "landing", f"w{number}", lake, spark)
+        made = World(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
         # a slot of this name may stay behind in no other test: names are unique in the whole cluster
         made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         yield made

@@ -7,8 +7,8 @@ own. Reports name rows by hashes of their keys, never by a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
@@ -16,10 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.connections import Connection
+from penstock.flow.comparison import ComparedColumn, ComparedTable, Comparison, RowDifference, TableComparison
+from penstock.flow.context import Context, Progress
 from penstock.flow.fingerprint import Difference, Fingerprint, RowHasher
-from penstock.flow.lake_reader import LakeReader, LakeTable, Target, lake_reader
+from penstock.flow.lake_reader import LakeReader, LakeTable, Target, lake_reader, sql_catalog
 from penstock.flow.lake_texts import MISFITS, row_texts
+from penstock.ledger.records import TableRecord
+from penstock.source import catalog, session
 from penstock.source.rendered import RenderedSource, rendered
+from penstock.source.tables import SourceTable
+
+__all__ = ["ComparedColumn", "ComparedTable", "Comparison", "TableComparison", "compare", "compare_tables"]
 
 EXAMPLES = 10
 EXAMINED_ROWS = 2_000_000
@@ -27,112 +34,46 @@ EXAMINED_ROWS = 2_000_000
 
 _SLICE_BYTES = 64 << 20
 
-Progress = Callable[[str], None]
 
+def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -> Comparison:
+    """Compare every table of a pipeline, paused ones too, with the source as it is now.
 
-@dataclass(frozen=True, slots=True)
-class ComparedColumn:
-    """Name one source column, and say whether it is part of the key."""
-
-    name: str
-    key: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedTable:
-    """Say what to compare: a source table, its published columns and rows, and its target.
-
-    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table.
+    The lake must have caught up, or what it lacks is reported. `lake_properties` are further ones of PyIceberg's,
+    such as an object store's. Raises SourceError, LedgerError or LakeError when a side cannot be read.
     """
-
-    schema: str
-    name: str
-    target: Target
-    columns: tuple[ComparedColumn, ...]
-    where: str | None = None
-    heaps: tuple[tuple[str, str], ...] | None = None
-
-    @property
-    def relations(self) -> tuple[tuple[str, str], ...]:
-        """Return what to read at the source."""
-        return ((self.schema, self.name),) if self.heaps is None else self.heaps
-
-
-@dataclass(frozen=True, slots=True)
-class RowDifference:
-    """Name one differing row by the MD5 of its key (see `Difference`), and the columns that differ."""
-
-    kind: str
-    key: str | None
-    columns: tuple[str, ...]
+    records = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
+    with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
+        published = {
+            table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
+        }
+    gone = [
+        TableComparison(record.schema, record.name, record.target, in_source=False)
+        for record in records
+        if record.oid not in published
+    ]
+    there = [compared(published[record.oid], record) for record in records if record.oid in published]
+    properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
+    found = compare_tables(ctx.source, there, ctx.pipeline.lake.catalog, properties, progress=ctx.progress)
+    return Comparison((*found.tables, *gone))
 
 
-@dataclass(frozen=True, slots=True)
-class TableComparison:
-    """Report one table.
-
-    `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
-    Where `whole` is false, so much differs that only a part was counted.
-    """
-
-    schema: str
-    name: str
-    target: Target
-    in_lake: bool = True
-    source_rows: int = 0
-    lake_rows: int = 0
-    missing: int = 0
-    extra: int = 0
-    different: int = 0
-    whole: bool = True
-    columns_missing: tuple[str, ...] = ()
-    columns_extra: tuple[str, ...] = ()
-    first: tuple[RowDifference, ...] = field(default=())
-
-    @property
-    def equal(self) -> bool:
-        """Tell whether both sides have the same columns and the same rows."""
-        rows = self.missing or self.extra or self.different
-        return self.in_lake and not (rows or self.columns_missing or self.columns_extra)
-
-    def lines(self) -> Iterator[str]:
-        """Describe the table in sentences, without a value."""
-        name = f"{self.schema}.{self.name}"
-        if not self.in_lake:
-            yield f"{name}: the lake has no table {'.'.join(self.target)}"
-            return
-        yield f"{name}: {'equal' if self.equal else 'differs'}, {self.source_rows} rows in the source, {self.lake_rows} in the lake"
-        yield from (f"  column {column} is not in the lake" for column in self.columns_missing)
-        yield from (f"  column {column} is in the lake only" for column in self.columns_extra)
-        if self.missing or self.extra or self.different:
-            least = "" if self.whole else "at least "
-            yield f"  {least}{self.missing} missing, {self.extra} extra, {self.different} different"
-        for row in self.first:
-            columns = f" in {', '.join(row.columns)}" if row.columns else ""
-            yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Report all tables."""
-
-    tables: tuple[TableComparison, ...]
-
-    @property
-    def equal(self) -> bool:
-        """Tell whether every table is equal."""
-        return all(table.equal for table in self.tables)
-
-    @property
-    def rows(self) -> int:
-        """Count the source's rows."""
-        return sum(table.source_rows for table in self.tables)
+def compared(table: SourceTable, record: TableRecord) -> ComparedTable:
+    """Say how a published table is compared with its target: what the stream carries of it."""
+    return ComparedTable(
+        schema=table.schema,
+        name=table.name,
+        target=record.target,
+        columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in table.columns),
+        where=table.row_filter,
+        # rows of foreign and unlogged partitions are not in the WAL
+        heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
+    )
 
 
 def compare_tables(
     source: Connection,
     tables: Sequence[ComparedTable],
-    catalog: str,
+    catalog_name: str,
     catalog_properties: Mapping[str, str],
     *,
     snapshots: Mapping[Target, int] | None = None,
@@ -141,11 +82,14 @@ def compare_tables(
 ) -> Comparison:
     """Compare tables as of one moment of the source with the lake's current, or the named, snapshots.
 
-    `catalog` is the name that Spark has for it; `catalog_properties` are PyIceberg's and hold secrets.
+    `catalog_name` is the name that Spark has for it; `catalog_properties` are PyIceberg's and hold secrets.
     Raises SourceError or LakeError when a side cannot be read; a difference is no error.
     """
     snapshots = snapshots or {}
-    with rendered(source, snapshot_name=source_snapshot) as texts, lake_reader(catalog, catalog_properties) as lake:
+    with (
+        rendered(source, snapshot_name=source_snapshot) as texts,
+        lake_reader(catalog_name, catalog_properties) as lake,
+    ):
         found = []
         for table in tables:
             found.append(_compare(table, texts, lake, snapshots.get(table.target)))

@@ -1,0 +1,112 @@
+"""What a comparison of source and lake is asked, and what it reports: names, counts and hashes, never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.flow.lake_reader import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """Name one source column, and say whether it is part of the key."""
+
+    name: str
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """Say what to compare: a source table, its published columns and rows, and its target.
+
+    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table.
+    """
+
+    schema: str
+    name: str
+    target: Target
+    columns: tuple[ComparedColumn, ...]
+    where: str | None = None
+    heaps: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def relations(self) -> tuple[tuple[str, str], ...]:
+        """Return what to read at the source."""
+        return ((self.schema, self.name),) if self.heaps is None else self.heaps
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """Name one differing row by the MD5 of its key (see `Difference`), and the columns that differ."""
+
+    kind: str
+    key: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """Report one table.
+
+    `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
+    Where `whole` is false, so much differs that only a part was counted.
+    """
+
+    schema: str
+    name: str
+    target: Target
+    in_source: bool = True
+    in_lake: bool = True
+    source_rows: int = 0
+    lake_rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    different: int = 0
+    whole: bool = True
+    columns_missing: tuple[str, ...] = ()
+    columns_extra: tuple[str, ...] = ()
+    first: tuple[RowDifference, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Tell whether both sides have the same columns and the same rows."""
+        rows = self.missing or self.extra or self.different
+        there = self.in_source and self.in_lake
+        return there and not (rows or self.columns_missing or self.columns_extra)
+
+    def lines(self) -> Iterator[str]:
+        """Describe the table in sentences, without a value."""
+        name = f"{self.schema}.{self.name}"
+        if not self.in_source:
+            yield f"{name}: the source does not publish this table"
+            return
+        if not self.in_lake:
+            yield f"{name}: the lake has no table {'.'.join(self.target)}"
+            return
+        yield f"{name}: {'equal' if self.equal else 'differs'}, {self.source_rows} rows in the source, {self.lake_rows} in the lake"
+        yield from (f"  column {column} is not in the lake" for column in self.columns_missing)
+        yield from (f"  column {column} is in the lake only" for column in self.columns_extra)
+        if self.missing or self.extra or self.different:
+            least = "" if self.whole else "at least "
+            yield f"  {least}{self.missing} missing, {self.extra} extra, {self.different} different"
+        for row in self.first:
+            columns = f" in {', '.join(row.columns)}" if row.columns else ""
+            yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Report all tables."""
+
+    tables: tuple[TableComparison, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Tell whether every table is equal."""
+        return all(table.equal for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        """Count the source's rows."""
+        return sum(table.source_rows for table in self.tables)

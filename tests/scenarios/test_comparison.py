@@ -1,0 +1,54 @@
+"""The comparison of a whole pipeline: every table with its rows, columns, partitions and filters."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.compare import compare
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+SHOP = """
+create table customer (id int primary key, name text, born date, credit numeric(10,2), tags text[]);
+create table visit (at timestamptz, page text);
+alter table visit replica identity full;
+create table sale (id int, day date, note text, primary key (id, day)) partition by range (day);
+create table sale_old partition of sale for values from ('2020-01-01') to ('2024-01-01');
+create table sale_new partition of sale for values from ('2024-01-01') to ('2030-01-01');
+insert into customer select n, 'name ' || n, date '2000-01-01' + n, n / 7.0, array['a', n::text] from generate_series(1, 50) n;
+insert into customer values (0, '', 'infinity', 'NaN', '{{a,b}}');
+insert into visit select '2024-01-01'::timestamptz + n % 3 * interval '1 hour', 'page' from generate_series(1, 20) n;
+insert into sale select n, date '2023-12-20' + n, repeat('x', n) from generate_series(1, 30) n;
+"""
+
+CHANGES = """
+update customer set name = 'changed', born = '0044-03-15 BC' where id % 10 = 3;
+update customer set id = 100 where id = 5;
+delete from visit where ctid in (select ctid from visit limit 3);
+update sale set day = day + 20 where id < 5;
+delete from sale where id > 25;
+insert into customer values (101, null, null, null, null);
+"""
+
+
+def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(world16: World) -> None:
+    world16.sql(SHOP)
+    world16.bootstrap()
+    world16.sql(CHANGES)
+    world16.capture()
+    world16.merge()
+
+    found = compare(world16.ctx)
+    assert found.equal, [line for table in found.tables for line in table.lines()]
+    assert {table.name: table.source_rows for table in found.tables} == {"customer": 52, "sale": 25, "visit": 17}
+    assert found.rows == 94
+    assert "public.sale: equal, 25 rows in the source, 25 in the lake" in world16.lines
+
+    world16.sql("update customer set name = 'later' where id = 1; drop table visit")
+    found = compare(world16.ctx)
+    assert not found.equal
+    by_name = {table.name: table for table in found.tables}
+    assert by_name["customer"].different == 1
+    assert by_name["sale"].equal
+    assert list(by_name["visit"].lines()) == ["public.visit: the source does not publish this table"]
