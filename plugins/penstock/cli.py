@@ -19,10 +19,11 @@ from rich.table import Table
 
 from penstock.config import load_pipeline, load_pipelines
 from penstock.connections import Connection
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, LakeError, PenstockError
 from penstock.flow import bootstrap as bootstrap_flow
 from penstock.flow import capture as capture_flow
 from penstock.flow import check as check_flow
+from penstock.flow import compare as compare_flow
 from penstock.flow import merge as merge_flow
 from penstock.flow import status as status_flow
 from penstock.flow import teardown as teardown_flow
@@ -133,6 +134,16 @@ def _merge(ctx: Context, *, force: bool) -> None:
         return
     submitter(ctx)(merge_flow.job(ctx, attempt))
     merge_flow.publish(ctx, attempt)
+
+
+@app.command()
+def compare(name: Name) -> None:
+    """Compare every table with the source, by code that shares nothing with the pipeline's casts."""
+    with reported(name) as ctx:
+        compared = compare_flow.compare(ctx)
+        if not compared.equal:
+            raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
+        Console().print(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
 
 
 @app.command()

@@ -18,14 +18,14 @@ from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
 from penstock.lake.plan import FileRef, MergePlan, MergeResult, TablePlan
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
-from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord, WindowRecord
+from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
 
 def due(ctx: Context, *, force: bool = False) -> bool:
     """Tell whether a merge has anything to do, and say it in the log."""
     running(ctx)
-    queue = ctx.ledger.windows_to_merge(ctx.name)
+    queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue)
     needed = force or bool(changes or loads) or _stale(ctx, queue)
     ctx.progress(
@@ -40,7 +40,7 @@ def plan(ctx: Context, *, force: bool = False) -> str | None:
     if not due(ctx, force=force):
         return None
     attempt = ctx.ledger.begin_merge(ctx.name)
-    queue = _pause_reshaped(ctx, ctx.ledger.windows_to_merge(ctx.name))
+    queue = _pause_reshaped(ctx, _queue(ctx))
     settings = ctx.pipeline.merge
     orders = MergePlan(
         pipeline=ctx.name,
@@ -111,22 +111,25 @@ def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
     return {copied.oid: copied.id for copied in ctx.ledger.copies(ctx.name, state="copied") if copied.oid in loading}
 
 
+def _queue(ctx: Context) -> MergeQueue:
+    """Read what is due; a table copied under a later snapshot waits until capture has come as far as that."""
+    queue = ctx.ledger.windows_to_merge(ctx.name)
+    early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
+    tables = tuple(table for table in queue.tables if table.state != "copied" or table.oid not in early)
+    return replace(queue, tables=tables)
+
+
 def _stale(ctx: Context, queue: MergeQueue) -> bool:
     oldest = datetime.now(UTC) - timedelta(seconds=ctx.pipeline.merge.idle_cut)
     return queue.last_cut is not None and queue.last_cut.published_at < oldest
 
 
 def _changes(queue: MergeQueue) -> int:
-    return sum(entry.rows for table in queue.tables for entry in _files(table, queue.windows))
+    return sum(entry.rows for table in queue.tables for entry in queue.files(table))
 
 
 def _loads(queue: MergeQueue) -> int:
     return sum(table.state == "copied" for table in queue.tables)
-
-
-def _files(table: TableRecord, windows: Iterable[WindowRecord]) -> list[FileEntry]:
-    done = table.complete_through or Lsn(0)
-    return [entry for window in windows if window.upto_lsn > done for entry in window.files if entry.oid == table.oid]
 
 
 def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
@@ -134,9 +137,7 @@ def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     shapes = {(record.relation.oid, record.version): record.relation for record in ctx.ledger.relations(ctx.name)}
     kept: list[TableRecord] = []
     for table in queue.tables:
-        relations = {
-            (entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in _files(table, queue.windows)
-        }
+        relations = {(entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in queue.files(table)}
         reason = next(filter(None, (drift.reshaped(table, relation) for relation in relations.values())), None)
         if reason is None:
             kept.append(table)
@@ -155,7 +156,7 @@ def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue) -> TablePla
         target=table.target,
         identity=table.identity,
         columns=table.columns,
-        files=_refs(ctx, _files(table, queue.windows)),
+        files=_refs(ctx, queue.files(table)),
         copy_files=None if copied is None else _refs(ctx, copied.files),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
