@@ -1,4 +1,4 @@
--- The columns whose type has a cast to text of its own ($1 schema, $2 table). Such a cast differs from the type's output,
+-- The columns of one table whose type has a cast to text of its own. Such a cast differs from the type's output,
 -- which is what decoding sends: true, not t, for a bool; no padding for a char(n); a netmask for an inet. Domains cast as
 -- their base. text and varchar are their own text; a type without such a cast is cast by its output function anyway.
 with recursive chain (attnum, name, type) as (
@@ -6,8 +6,8 @@ with recursive chain (attnum, name, type) as (
   from pg_attribute a
   join pg_class c on c.oid = a.attrelid
   join pg_namespace n on n.oid = c.relnamespace
-  where n.nspname = $1
-    and c.relname = $2
+  where n.nspname = {schema}
+    and c.relname = {table}
     and a.attnum > 0
     and not a.attisdropped
   union all

@@ -7,16 +7,16 @@ statement is a literal that psycopg has quoted. A stream that is left early is c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import adbc_driver_manager
 import adbc_driver_postgresql
 import pyarrow as pa
 
-# The same reader that the driver's own DB-API uses; only it gives the SQLSTATE of an error in the middle of a stream.
+# The reader of the driver's own DB-API, which gives the SQLSTATE of an error in the middle of a stream. The DB-API
+# itself is not used: it imports pandas, and a Spark task would wait for that.
 from adbc_driver_manager._reader import AdbcRecordBatchReader
-from adbc_driver_postgresql import dbapi
 from psycopg import sql
 
 from penstock.connections import Connection
@@ -26,6 +26,8 @@ from penstock.source.session import KEEPALIVE, assert_pinned, pinning, showing
 _BATCH_BYTES = adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value
 # Without it the driver reads all of pg_type on every connection; our queries return text, bytea and integers only.
 _DATABASE_OPTIONS = {"adbc.postgresql.type_resolver_mode": "builtin"}
+
+_SMALL = 1 << 20
 
 
 class ArrowSession:
@@ -37,30 +39,34 @@ class ArrowSession:
 
     def run(self, statement: sql.Composable) -> None:
         """Run a statement that returns nothing."""
-        with translating(self.place), self._connection.cursor() as cursor:
-            cursor.execute(statement.as_string(None))
+        with self._statement(statement) as prepared, translating(self.place):
+            prepared.execute_update()
 
-    def rows(self, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
-        """Run a small query with parameters `$1`, ... and return its rows."""
-        with translating(self.place), self._connection.cursor() as cursor:
-            cursor.execute(statement, parameters or None)
-            return list(cursor.fetchall())
+    def rows(self, query: sql.Composable) -> list[tuple[Any, ...]]:
+        """Run a small query and return its rows."""
+        batches = self.stream(query, _SMALL)
+        return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
     def stream(self, query: sql.Composable, batch_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the query's result in batches of about `batch_bytes`, at least one row each."""
         finished = False
-        with self._connection.cursor() as cursor:
+        with self._statement(query) as prepared, _translating_arrow(self.place):
             try:
-                cursor.adbc_statement.set_options(**{_BATCH_BYTES: str(batch_bytes)})
-                with _translating_arrow(self.place):
-                    cursor.execute(query.as_string(None))
-                    handle = cursor.fetch_arrow()  # must outlive the import, which empties it
-                    yield from AdbcRecordBatchReader._import_from_c(handle.address)
+                prepared.set_options(**{_BATCH_BYTES: str(batch_bytes)})
+                handle, _ = prepared.execute_query()
+                # the handle must outlive the import, which empties it
+                yield from AdbcRecordBatchReader._import_from_c(handle.address)
                 finished = True
             finally:
                 if not finished:
                     with suppress(adbc_driver_manager.Error):  # the connection is about to be closed anyway
-                        cursor.adbc_cancel()
+                        prepared.cancel()
+
+    @contextmanager
+    def _statement(self, text: sql.Composable) -> Iterator[Any]:
+        with translating(self.place), closing(adbc_driver_manager.AdbcStatement(self._connection)) as statement:
+            statement.set_sql_query(text.as_string(None))
+            yield statement
 
 
 @contextmanager
@@ -68,15 +74,16 @@ def connect_arrow(source: Connection, *, what: str, settings: Mapping[str, str])
     """Open an ADBC session with the pinned settings and `settings`, named `penstock:<what>`; closes it in every case."""
     words = {**KEEPALIVE, **source.options, "application_name": f"penstock:{what}"}
     with translating(source.address):
-        connection = dbapi.connect(source.uri(**words), _DATABASE_OPTIONS, autocommit=True)
-    try:
-        session = ArrowSession(connection, source.address)
-        session.rows(pinning(settings).as_string(None))
-        (shown,) = session.rows(showing().as_string(None))
-        assert_pinned(shown, session.place)
-        yield session
-    finally:
-        connection.close()
+        database = adbc_driver_postgresql.connect(source.uri(**words), _DATABASE_OPTIONS)
+    with closing(database):
+        with translating(source.address):
+            connection = adbc_driver_manager.AdbcConnection(database)
+        with closing(connection):
+            session = ArrowSession(connection, source.address)
+            session.rows(pinning(settings))
+            (shown,) = session.rows(showing())
+            assert_pinned(shown, session.place)
+            yield session
 
 
 @contextmanager

@@ -87,8 +87,10 @@ def _where(range_: CopyRange) -> sql.Composable:
 
 
 def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
-    rows = session.rows(load("source/text_casts"), range_.relation_schema, range_.relation_name)
-    return [name for (name,) in rows]
+    query = sql.SQL(load("source/text_casts")).format(
+        schema=sql.Literal(range_.relation_schema), table=sql.Literal(range_.relation_name)
+    )
+    return [name for (name,) in session.rows(query)]
 
 
 def _inserts(batch: pa.RecordBatch, columns: Sequence[str], lsn: int, first: int) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ import time
 
 import pyarrow as pa
 import pytest
+from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
@@ -119,7 +120,9 @@ def test_messages_and_origins_come_too_and_origin_none_leaves_foreign_changes_ou
 def test_the_session_of_a_peek_has_the_memory_it_was_given(source, filled):
     settings = {"work_mem": "131072kB", "logical_decoding_work_mem": "131072kB"}
     with arrow.connect_arrow(source, what="test", settings=settings) as session:
-        shown = session.rows("select current_setting('work_mem'), current_setting('logical_decoding_work_mem')")
+        shown = session.rows(
+            sql.SQL("select current_setting('work_mem'), current_setting('logical_decoding_work_mem')")
+        )
 
     assert shown == [("128MB", "128MB")]
 
@@ -168,7 +171,7 @@ def test_an_error_in_the_middle_of_a_stream_keeps_its_name_and_hides_the_value(s
     writer.execute("insert into n values ('the secret value')")
 
     with arrow.connect_arrow(source, what="test", settings={}) as session:
-        stream = session.stream(peek.sql.SQL("select v::int from public.n"), 1000)
+        stream = session.stream(sql.SQL("select v::int from public.n"), 1000)
         next(stream)
         with pytest.raises(SourceError, match="22P02") as caught:
             list(stream)
@@ -180,7 +183,7 @@ def test_an_error_in_the_middle_of_a_stream_keeps_its_name_and_hides_the_value(s
 
 def test_a_server_that_goes_away_in_the_middle_of_a_stream_counts_as_unreachable(source, writer):
     with arrow.connect_arrow(source, what="to be ended", settings={}) as session:
-        stream = session.stream(peek.sql.SQL("select repeat('x', 1000) from generate_series(1, 1000000)"), 10_000)
+        stream = session.stream(sql.SQL("select repeat('x', 1000) from generate_series(1, 1000000)"), 10_000)
         next(stream)
         writer.execute(
             "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'penstock:to be ended'"
