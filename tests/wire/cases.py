@@ -45,6 +45,16 @@ class Case:
     def data(self) -> bytes:
         return from_hex(self.hex)
 
+    def flawed(self, offset: int, byte: bytes) -> bytes:
+        """Return the bytes with one of them changed."""
+        return self.data[:offset] + byte + self.data[offset + 1 :]
+
+    @property
+    def for_batches(self) -> bool:
+        """Tell whether a batch reader must take this: nothing of streaming or two_phase, no binary values."""
+        streamed = any(isinstance(each, m.Streamed | m.StreamStart | m.BeginPrepare) for each in self.within)
+        return not streamed and self.hex[1] not in "SEcAbPKrp" and "Binary" not in repr(self.message)
+
 
 def from_hex(text: str) -> bytes:
     """Read hex digits with 'quoted ASCII' between them."""
@@ -218,6 +228,8 @@ CASES = [
     ),
 ]
 
+NAMED = {case.name: case for case in CASES}
+
 # One byte of a good message made bad: (case, offset of the byte, what to put there, words of the refusal)
 FLAWS = [
     ("commit", 1, b"\1", "expected 0 to 0 as flags at offset 1, got 1"),
@@ -230,6 +242,8 @@ FLAWS = [
     ("insert", 20, b"\xc3", 'expected UTF-8 as column "naïve" of "shop"."Items"'),
     ("update of the key", 5, b"X", "as tuple kind at offset 5"),
     ("update of the key", 8, b"u", 'as kind of old column "id"'),
+    ("update of the key", 14, b"u", 'as kind of old column "naïve"'),
+    ("delete by key", 14, b"u", 'as kind of old column "naïve"'),
     ("delete by key", 5, b"N", "expected one of K, O as tuple kind"),
     ("truncate", 5, b"\4", "expected 0 to 3 as options at offset 5, got 4"),
     ("transactional message", 1, b"\2", "expected 0 to 1 as flags"),
@@ -240,3 +254,28 @@ FLAWS = [
     ("commit prepared", 1, b"\1", "as flags at offset 1"),
     ("rollback prepared", 1, b"\1", "as flags at offset 1"),
 ]
+
+COMMIT = m.Commit(Lsn(0x16B374D848), Lsn(0x16B374D878), NOON)
+ORIGIN = m.Origin(Lsn(1), "o")
+
+# Good messages at a wrong place: (what leads there, the message)
+OUT_OF_PLACE: dict[str, tuple[tuple[m.Message, ...], m.Message]] = {
+    "a change between transactions": ((*OPEN, COMMIT), m.Insert(ITEMS, (Text("1"), Text("a")))),
+    "a commit between transactions": ((), COMMIT),
+    "a commit at another LSN than announced": (OPEN, m.Commit(Lsn(1), Lsn(2), NOON)),
+    "a begin in a transaction": (OPEN, OPEN[0]),
+    "a relation between transactions": ((), ITEMS),
+    "an origin between transactions": ((), ORIGIN),
+    "an origin after a change": (OPEN, ORIGIN),
+    "a second origin": ((OPEN[0], ORIGIN), ORIGIN),
+    "a transactional message between transactions": ((), m.LogicalMessage(True, Lsn(1), "p", b"")),
+    "another message in a transaction": (OPEN, m.LogicalMessage(False, Lsn(1), "p", b"")),
+    "a stream start in a transaction": (OPEN, m.StreamStart(900, True)),
+    "a stream start in a stream block": (BLOCK, m.StreamStart(900, True)),
+    "a stream stop between transactions": ((), m.StreamStop()),
+    "a stream commit in a stream block": (BLOCK, m.StreamCommit(900, Lsn(1), Lsn(2), NOON)),
+    "a commit in a stream block": (BLOCK, COMMIT),
+    "a commit of a transaction being prepared": (PREPARING, COMMIT),
+    "a prepare at another LSN than announced": (PREPARING, m.Prepare(Lsn(1), Lsn(32), NOON, 900, "g")),
+    "a prepare of an ordinary transaction": (OPEN, m.Prepare(Lsn(16), Lsn(32), NOON, 900, "g")),
+}

@@ -80,7 +80,7 @@ def refusal_of(messages: list[bytes]) -> str | None:
     """Return what must be in the columnar decoder's refusal: the scalar one's, or that a batch can't hold a message."""
     decoder = Decoder()
     for number, data in enumerate(messages, 1):
-        for_nobody = f"message number {number} of the peek: expected what protocol 1 says"
+        for_nobody = f"message number {number} of the peek: expected whole transactions in protocol 1"
         if data[0] in b"SEcAbPKrp":
             return for_nobody
         try:

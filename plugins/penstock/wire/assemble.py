@@ -140,12 +140,18 @@ def _strings(relation: Relation, into: Gathered, sizes: Int64s, count: int) -> I
         values = into.values[start : start + sizes[number]]
         buffers = [pa.py_buffer(each) for each in (into.validity[number], into.offsets[number], values)]
         strings = pa.Array.from_buffers(pa.string(), count, buffers)
-        try:
-            strings.validate(full=True)
-        except pa.ArrowInvalid:
+        if not _is_utf8(strings):
             expected = f'expected UTF-8 text in column "{column.name}" of {relation}, got other bytes instead'
-            raise ProtocolError("protocol-unknown", f"{expected}; {NEXT_STEP}") from None
+            raise ProtocolError("protocol-unknown", f"{expected}; {NEXT_STEP}")
         yield strings
+
+
+def _is_utf8(strings: pa.StringArray) -> bool:
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _bitmap(present: Bits) -> pa.Buffer:

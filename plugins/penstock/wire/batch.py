@@ -18,9 +18,7 @@ from penstock.wire.arrays import Bytes, Int32s
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.pgoutput import Decoder
 
-NOT_IN_A_BATCH = (
-    b"SEcAbPKrp"  # streaming and two_phase: the scalar decoder knows them, a batch reader must not meet them
-)
+NOT_IN_A_BATCH = b"SEcAbPKrp"  # of streaming and two_phase; only the scalar decoder reads them
 TRUNCATE_HEAD = 6  # bytes of T before its list of relations
 
 
@@ -85,7 +83,6 @@ def explain(batch: MessageBatch, refused: int, oracle: Decoder, before: int) -> 
             oracle.decode(message)
         except ProtocolError as error:
             return ProtocolError(error.slug, f"{where}, {error.message}")
-    expected = "what protocol 1 says of whole transactions, with values as text (slot: two_phase=false; peek: no streaming, no binary)"
-    return ProtocolError(
-        "protocol-unknown", f"{where}: expected {expected}, got {chr(message[0])!r} instead; {NEXT_STEP}"
-    )
+    expected = "whole transactions in protocol 1, values as text (slot: two_phase=false; peek: no streaming, no binary)"
+    got = f"message {chr(message[0])!r}"
+    return ProtocolError("protocol-unknown", f"{where}: expected {expected}, got {got} instead; {NEXT_STEP}")

@@ -122,8 +122,8 @@ class Cursor:
         try:
             return self._data[start:end].decode("utf-8")
         except UnicodeDecodeError:
-            # neither the bytes nor the cause (which holds them) may be shown
-            raise self.unknown(field, "UTF-8", "other bytes", start) from None
+            pass  # it holds the bytes, so it must not become the context of what is raised
+        raise self.unknown(field, "UTF-8", "other bytes", start)
 
     def _truncated(self, expected: str, got: str) -> ProtocolError:
         message = f"message {self.tag!r} of {len(self._data)} bytes: expected {expected}, got {got} instead"
