@@ -1,0 +1,26 @@
+"""`python -m bench [name ...]`: measure everything, or the named parts; print a table and write `latest.json`."""
+
+import importlib
+import sys
+
+from rich.console import Console
+
+from bench.figures import Figure, save, show
+
+PARTS = ("capture", "copy", "merge", "pipeline")
+
+
+def main() -> None:
+    """Measure one part after the other."""
+    wanted = sys.argv[1:] or PARTS
+    figures: list[Figure] = []
+    console = Console(stderr=True)
+    for part in wanted:
+        console.print(f"measuring: {part}")
+        figures += importlib.import_module(f"bench.{part}").measure()
+    show(figures)
+    print(save(figures).read_text())
+
+
+if __name__ == "__main__":
+    main()

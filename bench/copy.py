@@ -1,0 +1,52 @@
+"""Copy against `COPY ... TO STDOUT` by one psql: from the source into the published Iceberg table."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+
+from bench import load
+from bench.figures import Figure
+from bench.lake import bench_world
+from tests.world import World
+
+ROWS = 2_000_000
+RUNS = 5
+WARM_UP_ROWS = 50_000
+
+
+def measure() -> list[Figure]:
+    """Return `copy_vs_copy_out`; the JVM has started and has copied a small table once before."""
+    pairs = []
+    with bench_world() as world:
+        for run in range(RUNS + 1):
+            with world.source.connect() as conn:
+                load.create(conn, ROWS if run else WARM_UP_ROWS)
+            out, ours = _copy_out_seconds(world), _copy_seconds(world, run)
+            if run:
+                pairs.append((out, ours))
+    limit, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return [Figure("copy_vs_copy_out", ROWS / ours, "rows/s", limit / ours)]
+
+
+def _copy_out_seconds(world: World) -> float:
+    server = world.source.server
+    psql = server.binaries.program("psql")
+    command = [str(psql), "-qAt", "-c", f"copy (select {', '.join(load.COLUMNS)} from bench) to stdout"]
+    started = time.perf_counter()
+    subprocess.run(
+        command, env={**os.environ, **server.environment(world.source.name)}, stdout=subprocess.DEVNULL, check=True
+    )
+    return time.perf_counter() - started
+
+
+def _copy_seconds(world: World, run: int) -> float:
+    world.name = f"bench{run}"
+    world.settings["source"] = {"publication": "bench", "slot": f"bench{run}", "adopt": True}
+    started = time.perf_counter()
+    world.bootstrap()
+    seconds = time.perf_counter() - started
+    world.sql(f"select pg_drop_replication_slot('bench{run}')")
+    return seconds

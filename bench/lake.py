@@ -1,0 +1,86 @@
+"""A whole pipeline for the measurements: two servers, and Spark in this process, so that JVM start stays outside."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.servers import SETTINGS
+from stack import jars, java, lake_catalog, ports
+from stack import spark as spark_conf
+from stack.account import Account, reachable_folder
+from stack.binaries import from_wheel
+from stack.paths import Project
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog
+from tests.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Project.here().root
+
+
+@contextmanager
+def bench_world() -> Iterator[World]:
+    """Start a source, a control server and Spark on two cores; remove them afterwards."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
+        Path(made).chmod(0o711)
+        home = reachable_folder(Path(made), Account.for_postgres())
+        binaries = from_wheel(home)
+        source = Server(home / "source", binaries, ports.choose(), "only-for-the-bench", SETTINGS)
+        control = Server(home / "control", binaries, ports.choose(), "only-for-the-bench", {"shared_buffers": "64MB"})
+        try:
+            source.start()
+            control.start()
+            with source.temporary_database("bench") as data, control.temporary_database("lake") as ledger:
+                lake_catalog.create_tables(ledger.dsn())
+                lake = LakeCatalog(spark_conf.CATALOG, ledger, Path(made) / "warehouse")
+                spark = _spark(lake, Path(made))
+                try:
+                    yield _world(data, ledger, lake, spark, Path(made) / "landing")
+                finally:
+                    spark.stop()
+        finally:
+            source.remove()
+            control.remove()
+
+
+def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> World:
+    world = World(source, ledger, landing, "bench", lake, spark)
+    world.settings = {
+        "capture": {"work_mem": "512MiB"},
+        "copy": {"parallel": 2, "range_bytes": "32MiB"},
+        "tables": {"include": ["public.bench"]},
+    }
+    return world
+
+
+def _spark(lake: LakeCatalog, scratch: Path) -> SparkSession:
+    project = Project.here()
+    conf = scratch / "conf"
+    wanted = spark_conf.settings(project.jars, lake.warehouse, scratch / "spark") | {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "4g",
+    }
+    spark_conf.write_conf(conf, wanted)
+    home = java.home(project.jre)
+    for jar in jars.missing(project.jars):
+        jars.fetch(jar, project.jars, home, project.logs / "fetch-jars.log")
+    os.environ |= {
+        "JAVA_HOME": str(home),
+        "SPARK_CONF_DIR": str(conf),
+        "SPARK_LOCAL_IP": ports.LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", ".")),
+    }
+    sys.path.insert(0, str(ROOT / "spark_apps"))
+    from penstock_spark import session  # noqa: PLC0415  # the path to it was set just now
+
+    session.log_to_stderr()
+    return session.start("bench")
