@@ -1,6 +1,6 @@
 """Changes per second of the columnar decoder alone, on messages made here: no server, no files.
 
-    python bench/decode.py [changes] [columns]
+    python -m bench.decode [changes] [columns]
 
 Half inserts, three eighths updates, one eighth deletes; transactions of 25 changes; 32 MiB batches. The messages stand
 in memory before the clock starts. The scalar decoder runs on a part of them for comparison.
@@ -101,7 +101,10 @@ def main(changes: int = 1_000_000, columns: int = 8) -> None:
             decoder.feed(array)
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         assert decoder.finish().changes == changes
-        print(f"columnar {changes / seconds / 1e6:6.2f} M changes/s, {size / seconds / 1e6:6.0f} MB/s, CPU {cpu:.2f} s")
+        print(
+            f"columnar {changes / seconds / 1e6:6.2f} M changes/s, {size / seconds / 1e6:6.0f} MB/s;"
+            f" {changes / cpu / 1e6:6.2f} M changes per CPU second"
+        )
     some = messages[:50_000]
     scalar = Decoder()
     started = time.perf_counter()
