@@ -1,0 +1,127 @@
+"""The DAGs run by Airflow itself (`dag.test()`) against real servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stack.postgres import Database
+from tests.conftest import LakeCatalog
+from tests.dags.test_dags import ROOT, load
+from tests.faults.killed import copy_without_spark
+from tests.world import World
+
+PIPELINE = """
+name: {name}
+source: {{slot: {slot}, publication: {slot}}}
+tables: {{include: ["public.*"]}}
+landing: {{uri: "{landing}"}}
+"""
+
+
+@pytest.fixture
+def deployed(
+    database16: Database,
+    lake: LakeCatalog,
+    airflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Any:
+    """A pipeline file and Airflow connections, as a deployment has them; the ledger is a database of its own."""
+    name = f"dag_{database16.name}"
+    with database16.server.temporary_database(f"ledger_{database16.name}") as ledger:
+        world = World(database16, ledger, tmp_path / "landing", name, lake)
+        world.settings = {"source": {"slot": name, "publication": name}}
+        (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=world.landing))
+        monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
+        monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
+        for conn_id, place in (("source", database16), ("ledger", ledger), ("catalog", lake.database)):
+            monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{conn_id.upper()}", _connection(place))
+        yield world
+
+
+def _connection(database: Database) -> str:
+    server = database.server
+    return json.dumps(
+        {
+            "conn_type": "postgres",
+            "host": "127.0.0.1",
+            "port": server.port,
+            "login": "postgres",
+            "password": server.password,
+            "schema": database.name,
+        }
+    )
+
+
+def run(verb: str, world: World, **conf: Any) -> Any:
+    """Run a DAG once and return its run."""
+    dag: Any = load(verb)[f"{world.name}.{verb}"]
+    return dag.test(run_conf=conf or None)
+
+
+def states(run: Any) -> dict[str, str]:
+    return {task.task_id: str(task.state) for task in run.get_task_instances()}
+
+
+def begin(world: World) -> None:
+    world.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
+    from penstock.flow import bootstrap  # noqa: PLC0415
+
+    bootstrap.prepare(world.ctx)
+    bootstrap.copy(world.ctx, copy_without_spark)
+
+
+def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: World) -> None:
+    begin(deployed)
+    deployed.sql("insert into t select n, 'new' from generate_series(2, 50) n")
+
+    assert states(run("capture", deployed)) == {"windows": "success"}
+    assert states(run("capture", deployed)) == {"windows": "success"}
+
+    windows = deployed.ctx.ledger.windows(deployed.name)
+    assert sum(window.rows for window in windows) == 49
+    assert {window.state for window in windows} == {"confirmed"}
+
+
+def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed: World) -> None:
+    begin(deployed)
+    deployed.sql("insert into t values (2, 'lost')")
+    deployed.sql(f"select count(*) from pg_logical_slot_get_binary_changes('{deployed.name}', null, null, "
+                 f"'proto_version', '1', 'publication_names', '{deployed.name}')")  # fmt: skip
+
+    failed = run("capture", deployed)
+
+    assert states(failed) == {"windows": "failed"}
+    record = deployed.ctx.ledger.pipeline(deployed.name)
+    assert (record.state, record.halted_slug) == ("halted", "slot-ahead")
+    assert states(run("capture", deployed)) == {"windows": "failed"}
+    assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)][:2] == ["pipeline-halted", "slot-ahead"]
+
+
+def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
+    deployed.sql("create table t (id int primary key)")
+    begin_without_tables = deployed.ctx
+    from penstock.flow import bootstrap  # noqa: PLC0415
+
+    bootstrap.prepare(begin_without_tables)
+    bootstrap.copy(deployed.ctx, copy_without_spark)
+    for table in deployed.ctx.ledger.tables(deployed.name):
+        deployed.ctx.ledger.pause_table(deployed.name, table.oid, slug="schema-change", reason="for this test")
+
+    assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
+
+
+def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: World) -> None:
+    begin(deployed)
+    slots = f"select count(*) from pg_replication_slots where slot_name = '{deployed.name}'"
+
+    run("teardown", deployed)
+    assert deployed.sql(slots) == [(1,)]
+
+    run("teardown", deployed, dry_run=False)
+    assert deployed.sql(slots) == [(0,)]
+    assert deployed.sql("select count(*) from pg_publication") == [(0,)]
