@@ -1,5 +1,6 @@
 """The preflight says what a source lacks before anything is made, with the next step, and touches nothing."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from penstock.errors import KINDS
 from penstock.source import facts, preflight, publication, session, slot
 from penstock.source.findings import Asked, Finding, Level
-from tests.postgres.source.conftest import pipeline
+from tests.postgres.source.conftest import connection_to, pipeline
 
 SHOP = """
     create schema shop;
@@ -23,10 +24,13 @@ def shop(writer):
     return writer
 
 
-@pytest.fixture
-def asked(conn, shop) -> Asked:
+@pytest.fixture(scope="module")
+def asked(postgres16) -> Iterator[Asked]:
     """What a healthy source answers, to be made ill."""
-    return preflight.ask(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
+    with postgres16.temporary_database("asked") as database:
+        database.execute(SHOP)
+        with session.connect(connection_to(database), what="test") as conn:
+            yield preflight.ask(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
 
 
 def findings(asked: Asked) -> list[Finding]:
