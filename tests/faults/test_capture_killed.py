@@ -38,7 +38,9 @@ def begin(world: World) -> None:
     assert run(world, "copy").returncode == 0
 
 
-@pytest.mark.parametrize("crash", [False, True], ids=["source up", "source crashed too"])
+@pytest.mark.parametrize(
+    "crash", [pytest.param(False, marks=pytest.mark.slow), True], ids=["source up", "source crashed too"]
+)
 def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(doomed: World, crash: bool) -> None:
     begin(doomed)
     for number, (step, when) in enumerate(STEPS, start=1):
@@ -56,6 +58,8 @@ def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(doomed: World, c
     repaired = run(doomed, "capture")
     assert repaired.returncode == 0, repaired.stderr[-2000:]
     assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
+    listed = {entry.path for window in doomed.ctx.ledger.windows(doomed.name) for entry in window.files}
+    assert set(doomed.ctx.landing.list(f"{doomed.name}/windows")) == listed, "a dead attempt left files"
 
 
 def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: World) -> None:

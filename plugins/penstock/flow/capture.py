@@ -159,6 +159,12 @@ def _found(conn: session.SourceSession, server: facts.ServerFacts, known: Known)
     )
 
 
+def _sweep(ctx: Context) -> None:
+    """Delete what a run that died before staging has written: we hold the lock, so nobody works on it."""
+    for dead in ctx.ledger.windows(ctx.name, state="planned"):
+        ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
+
+
 def _land(
     ctx: Context,
     conn: session.SourceSession,
@@ -169,6 +175,7 @@ def _land(
     """Plan, peek and stage one window; from the end of this function the window exists."""
     started = monotonic()
     settings, source = ctx.pipeline.capture, ctx.pipeline.source
+    _sweep(ctx)
     attempt = new_attempt()
     ctx.ledger.plan_window(
         ctx.name,
