@@ -1,0 +1,85 @@
+"""The columns of a mirror: what the plan asks for, compared with what the lake table has.
+
+A mirror holds the source's columns in their order, then `_misfits`. The stream can add a column at the end; any
+other difference is a change that the stream does not carry, and pauses the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import LakeError
+from penstock.lake.plan import ColumnPlan
+from penstock.values.lake_types import mapping
+from penstock.values.misfits import MISFITS_COLUMN
+
+MISFITS_TYPE = "map<string,string>"
+
+# Types that hold every value of the PostgreSQL types mapped to them: a key of such a type never needs `_misfits`.
+_ROOMY = frozenset({"boolean", "int", "bigint", "float", "double", "string", "binary"})
+_ORDERED = frozenset({"int", "bigint"})
+
+
+@dataclass(frozen=True, slots=True)
+class LakeColumn:
+    """Name one column of a lake table and its type, as Spark SQL writes it."""
+
+    name: str
+    type: str
+
+    @property
+    def always_fits(self) -> bool:
+        """Tell whether no source value can misfit this column's type."""
+        return self.type in _ROOMY
+
+    @property
+    def ordered(self) -> bool:
+        """Tell whether bounds on this column let Iceberg leave files unread, at no cost to find them."""
+        return self.type in _ORDERED
+
+
+MISFITS = LakeColumn(MISFITS_COLUMN, MISFITS_TYPE)
+
+
+def lake_column(column: ColumnPlan) -> LakeColumn:
+    """Return the lake's column for a source column."""
+    return LakeColumn(column.name, mapping(column.type).lake_type)
+
+
+def mirror_columns(columns: Sequence[ColumnPlan]) -> tuple[LakeColumn, ...]:
+    """Return the columns of the mirror of these source columns; refuses a source column named `_misfits`."""
+    if any(column.name == MISFITS_COLUMN for column in columns):
+        raise LakeError(
+            "schema-change",
+            f"expected no source column named {MISFITS_COLUMN}, which the mirror keeps for itself; "
+            "rename it at the source or leave the table out",
+        )
+    return (*map(lake_column, columns), MISFITS)
+
+
+def additions(columns: Sequence[ColumnPlan], present: Sequence[LakeColumn]) -> tuple[ColumnPlan, ...]:
+    """Return the source columns that the table lacks, in order.
+
+    Raises LakeError("schema-change") on any other difference: a column that the source no longer has, another
+    type, or a new column that is part of the key.
+    """
+    wanted = {column.name: column for column in mirror_columns(columns)}
+    there = {column.name: column for column in present}
+    wrong = [f"{name} is in the lake but not in the source" for name in there if name not in wanted]
+    wrong += [
+        f"{name} has type {there[name].type} in the lake and maps to {column.type} now"
+        for name, column in wanted.items()
+        if name in there and there[name].type != column.type
+    ]
+    new = tuple(column for column in columns if column.name not in there)
+    wrong += [f"{column.name} is new and part of the key" for column in new if column.key]
+    if MISFITS_COLUMN not in there:
+        wrong.append(f"{MISFITS_COLUMN} is missing in the lake")
+    if wrong:
+        raise LakeError(
+            "schema-change",
+            f"expected the lake table to have the source's columns, except new ones; got: {'; '.join(wrong)}; "
+            "copy the table anew",
+        )
+    return new

@@ -1,0 +1,36 @@
+"""SQL text that makes namespaces and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.lake.columns import LakeColumn
+from penstock.lake.quoting import identifier, listing, literal, path
+
+CUTS_TABLE = "_penstock_cuts"
+CUTS_COLUMNS = (
+    LakeColumn("cut_lsn", "bigint"),
+    LakeColumn("lsn", "string"),
+    LakeColumn("published_at", "timestamp"),
+    LakeColumn("attempt", "string"),
+    LakeColumn("tables", "array<struct<name: string, snapshot_id: bigint, complete_through: bigint, state: string>>"),
+)
+
+
+def create_namespaces(catalog: str, namespaces: Iterable[Sequence[str]]) -> list[str]:
+    """Return the statements that make these namespaces and all they lie in, outer ones first.
+
+    They run one after the other, before the tables of a run are worked on in parallel: in a JDBC catalog two
+    sessions that make the same namespace at once get a duplicate key, `if not exists` or not.
+    """
+    nested = {tuple(names[:depth]) for names in namespaces for depth in range(1, len(names) + 1)}
+    return [f"create namespace if not exists {path(catalog, *names)}" for names in sorted(nested)]
+
+
+def create_table(
+    catalog: str, target: Sequence[str], columns: Sequence[LakeColumn], properties: Mapping[str, str]
+) -> str:
+    """Return the statement that makes a table with these columns, unless it is there."""
+    rows = listing(f"{identifier(column.name)} {column.type}" for column in columns)
+    pairs = listing(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
+    return f"create table if not exists {path(catalog, *target)} (\n  {rows}\n)\nusing iceberg\ntblproperties (\n  {pairs}\n)"

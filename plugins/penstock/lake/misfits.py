@@ -1,0 +1,34 @@
+"""The map beside a row that keeps, under their columns' names, the texts its typed columns cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.lake.quoting import listing, literal
+from penstock.values.misfits import misfit_sql
+from penstock.values.pgtype import PgType
+
+
+@dataclass(frozen=True, slots=True)
+class CastColumn:
+    """Name a column's text and its typed value, both as Spark SQL."""
+
+    name: str
+    text: str
+    typed: str
+    type: PgType
+
+
+def misfits_sql(columns: Sequence[CastColumn]) -> str:
+    """Return the SQL of a row's misfits: a map<string,string>, NULL where everything fits.
+
+    The map is built only for a row that needs one, so rows without misfits pay for a few NULL checks.
+    """
+    found = [(column, misfit_sql(column.text, column.type, column.typed)) for column in columns]
+    checks = [(column, check) for column, check in found if check is not None]
+    if not checks:
+        return "cast(null as map<string,string>)"
+    some = " or ".join(check for _, check in checks)
+    entries = listing(f"{literal(column.name)}, case when {check} then {column.text} end" for column, check in checks)
+    return f"case when {some} then map_filter(map(\n  {entries}), (name, text) -> text is not null) end"

@@ -1,0 +1,42 @@
+"""What Penstock writes on its tables and commits, and how its tables are stored.
+
+The published watermark is a table property, for compaction and expiry lose the summaries of snapshots; the
+same names in a snapshot's summary tell which run made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.lsn import Lsn
+
+PIPELINE = "penstock.pipeline"
+LSN = "penstock.lsn"
+ATTEMPT = "penstock.attempt"
+
+STORAGE: Mapping[str, str] = {
+    "format-version": "3",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    # Iceberg merges the deletion vectors of several tasks when it commits: nothing needs a shuffle before a write.
+    "write.distribution-mode": "none",
+    "write.delete.distribution-mode": "none",
+    "write.update.distribution-mode": "none",
+    "write.merge.distribution-mode": "none",
+}
+
+
+def watermark(pipeline: str, upto_lsn: int, attempt: str) -> dict[str, str]:
+    """Return the properties that say through which LSN a table is complete, and by whose work."""
+    return {PIPELINE: pipeline, LSN: str(Lsn(upto_lsn)), ATTEMPT: attempt}
+
+
+def for_new_table(pipeline: str, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table to create; the pipeline file's own win over our defaults."""
+    return {**STORAGE, **wanted, PIPELINE: pipeline}
+
+
+def snapshot_conf(marks: Mapping[str, str]) -> dict[str, str]:
+    """Return the session settings that put these marks into the summary of every commit."""
+    return {f"spark.sql.iceberg.snapshot-property.{name}": value for name, value in marks.items()}

@@ -1,0 +1,1 @@
+"""What the Spark applications are made of: the only folder that imports pyspark."""

@@ -1,0 +1,208 @@
+"""One table of the lake during a merge: made or evolved, branched, watched, and staged for the publish.
+
+This is the only module that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
+metadata file that would, and whoever holds the catalog's pointer decides.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import LakeError
+from penstock.lake import ddl
+from penstock.lake.columns import MISFITS, LakeColumn, lake_column
+from penstock.lake.plan import ColumnPlan, Pointer
+from penstock.lake.quoting import path
+from penstock.values.defaults import Unsupported, default_literal
+from penstock_spark.session import jvm
+
+_COMPACTION = "replace"
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """Name a table and the branch of this run and attempt on it."""
+
+    session: SparkSession
+    catalog: str
+    target: tuple[str, ...]
+    branch: str
+
+    @property
+    def sql_name(self) -> str:
+        """Return the table's quoted name."""
+        return path(self.catalog, *self.target)
+
+    @property
+    def branch_sql_name(self) -> str:
+        """Return the quoted name under which Spark reads and writes the branch."""
+        return path(self.catalog, *self.target, f"branch_{self.branch}")
+
+    def rows(self) -> DataFrame:
+        """Read the branch, with the table's present columns."""
+        return self.session.table(self.branch_sql_name)
+
+    def rows_at(self, snapshot_id: int) -> DataFrame:
+        """Read one snapshot, with the columns it had."""
+        return self.session.read.option("versionAsOf", str(snapshot_id)).table(self.sql_name)
+
+    # --- making and evolving ------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Tell whether the catalog has the table."""
+        return bool(self.session.catalog.tableExists(self.sql_name))
+
+    def create(self, columns: Sequence[LakeColumn], properties: Mapping[str, str]) -> None:
+        """Make the table in a namespace that is there."""
+        self.session.sql(ddl.create_table(self.catalog, self.target, columns, properties))
+
+    def columns(self) -> tuple[LakeColumn, ...]:
+        """Return the table's present columns."""
+        schema = self.session.table(self.sql_name).schema
+        return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in schema)
+
+    def add_columns(self, added: Sequence[ColumnPlan]) -> None:
+        """Add columns before `_misfits`, with the default that old rows show at the source.
+
+        Source: Iceberg specification, "Default values" (initial-default, format version 3).
+        """
+        update = self._load().updateSchema()
+        for column in added:
+            type_ = self._iceberg_type(lake_column(column).type)
+            default = self._default(column, type_)
+            if default is None:
+                update = update.addColumn(None, column.name, type_)
+            else:
+                update = update.addColumn(None, column.name, type_, None, default)
+            update = update.moveBefore(column.name, MISFITS.name)
+        update.commit()
+
+    # --- snapshots and the branch -------------------------------------------------------------------
+
+    def property(self, name: str) -> str | None:
+        """Return a table property."""
+        value = self._load().properties().get(name)
+        return None if value is None else str(value)
+
+    def main(self) -> int | None:
+        """Return main's snapshot, or None for a table that never had one."""
+        snapshot = self._load().currentSnapshot()
+        return None if snapshot is None else int(snapshot.snapshotId())
+
+    def is_ours(self, expected: int | None) -> bool:
+        """Tell whether main is at the expected snapshot, compactions since then aside."""
+        table = self._load()
+        snapshot = table.currentSnapshot()
+        while snapshot is not None and snapshot.snapshotId() != expected and snapshot.operation() == _COMPACTION:
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else table.snapshot(parent)
+        return (None if snapshot is None else snapshot.snapshotId()) == expected
+
+    def cut_branch(self) -> None:
+        """Make the branch at main; on a table without snapshots it begins with an empty one."""
+        table = self._load()
+        snapshot = table.currentSnapshot()
+        manage = table.manageSnapshots()
+        if snapshot is None:
+            manage.createBranch(self.branch).commit()
+        else:
+            manage.createBranch(self.branch, snapshot.snapshotId()).commit()
+
+    def drop_branch(self) -> None:
+        """Drop the branch, if it is there."""
+        table = self._load()
+        if table.refs().containsKey(self.branch):
+            table.manageSnapshots().removeBranch(self.branch).commit()
+
+    def head(self) -> int:
+        """Return the branch's newest snapshot."""
+        return int(self._load().snapshot(self.branch).snapshotId())
+
+    def summary(self) -> dict[str, str]:
+        """Return what Iceberg says of the branch's newest commit."""
+        summary = self._load().snapshot(self.branch).summary()
+        return {str(name): str(summary[name]) for name in summary}
+
+    # --- staging ------------------------------------------------------------------------------------
+
+    def stage(self, marks: Mapping[str, str]) -> Pointer:
+        """Write the metadata file in which the branch's head is main and the branch is gone.
+
+        Raises LakeError("publish-conflict") when main has moved since the branch was cut.
+        """
+        iceberg = jvm(self.session).org.apache.iceberg
+        table = self._load()
+        operations = table.operations()
+        base = operations.current()
+        head = base.ref(self.branch).snapshotId()
+        main = base.currentSnapshot()
+        if main is not None and not iceberg.util.SnapshotUtil.isAncestorOf(table, head, main.snapshotId()):
+            raise LakeError(
+                "publish-conflict",
+                f"expected main of {'.'.join(self.target)} to be where the branch was cut, it has moved since; "
+                "merge again",
+            )
+        staged = (
+            iceberg.TableMetadata.buildFrom(base)
+            .setBranchSnapshot(head, "main")
+            .setProperties(dict(marks))
+            .removeRef(self.branch)
+            .build()
+        )
+        location = operations.metadataFileLocation(self._next_metadata_name(base))
+        iceberg.TableMetadataParser.write(staged, operations.io().newOutputFile(location))
+        namespace, name = ".".join(self.target[:-1]), self.target[-1]
+        return Pointer(namespace, name, old=base.metadataFileLocation(), new=location)
+
+    # --- details ------------------------------------------------------------------------------------
+
+    def _load(self) -> Any:
+        spark3 = jvm(self.session).org.apache.iceberg.spark.Spark3Util
+        return spark3.loadIcebergTable(self.session._jsparkSession, self.sql_name)
+
+    def _next_metadata_name(self, base: Any) -> str:
+        parser = jvm(self.session).org.apache.iceberg.TableMetadataParser
+        codec = base.properties().get("write.metadata.compression-codec") or "none"
+        present = base.metadataFileLocation().rsplit("/", 1)[-1]
+        version = present.split("-", 1)[0]
+        number = int(version) + 1 if version.isdigit() else 0
+        return f"{number:05d}-{uuid.uuid4()}{parser.getFileExtension(codec)}"
+
+    def _iceberg_type(self, lake_type: str) -> Any:
+        java = jvm(self.session)
+        return java.org.apache.iceberg.spark.SparkSchemaUtil.convert(
+            java.org.apache.spark.sql.types.DataType.fromDDL(lake_type)
+        )
+
+    def _default(self, column: ColumnPlan, type_: Any) -> Any:
+        if column.missing_text is None:
+            return None
+        value = default_literal(column.type, column.missing_text)
+        if isinstance(value, Unsupported):
+            raise LakeError(
+                "schema-change",
+                f"expected a default of the new column {column.name} that Iceberg can keep: {value.reason}; "
+                "copy the table anew",
+            )
+        literal = jvm(self.session).org.apache.iceberg.expressions.Expressions.lit(_for_java(value)).to(type_)
+        if literal is None:
+            raise LakeError(
+                "schema-change",
+                f"expected the default of the new column {column.name} to fit its lake type, it does not; "
+                "copy the table anew",
+            )
+        return literal
+
+
+def _for_java(value: bool | int | float | Decimal | str | bytes | date | datetime) -> Any:
+    """Return what py4j hands over as the Java value that Iceberg makes a literal of."""
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,148 @@
+"""Landing files as a DataFrame of changes, in the columns that the plan gives the table.
+
+A file of an older relation version lacks the columns added since: its rows show PostgreSQL's fast default there,
+as the source itself does. What must not be merged is left out here, so that later steps see only what counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from penstock.errors import LakeError
+from penstock.lake.plan import ColumnPlan, FileRef
+from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
+from penstock_spark.session import jvm
+
+CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """Hold what a snapshot of the source saw.
+
+    Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions" (pg_snapshot).
+    """
+
+    xmin: int
+    xmax: int
+    in_progress: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> SourceSnapshot:
+        """Read the text form `xmin:xmax:xip,xip,...`."""
+        match = re.fullmatch(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)", text)
+        if match is None:
+            raise ValueError("a snapshot must look like 10:20:10,14,15")
+        return cls(int(match[1]), int(match[2]), tuple(int(xid) for xid in match[3].split(",") if xid))
+
+    def sees(self, xid: Column) -> Column:
+        """Tell whether the snapshot saw the commit of a transaction."""
+        return (xid < self.xmin) | ((xid < self.xmax) & ~xid.isin(*self.in_progress))
+
+
+def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> DataFrame:
+    """Return the changes of landing files, with `new` and `old` as structs of the planned columns' texts.
+
+    Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") when a file has a column
+    that the plan does not know.
+    """
+    if not files:
+        return session.createDataFrame([], _schema(columns))
+    for file in files:
+        _check_contract(session, file.uri)
+    by_columns = sorted(files, key=lambda file: file.columns)
+    parts = [_read_alike(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def leave_out(changes: DataFrame, skip_commit_lsns: Sequence[int], seen_by: SourceSnapshot | None) -> DataFrame:
+    """Leave out the transactions that the operator skips and those that the table's copy already shows."""
+    if skip_commit_lsns:
+        changes = changes.where(~F.col("commit_lsn").isin(*skip_commit_lsns))
+    return changes.where(~seen_by.sees(F.col("xid"))) if seen_by else changes
+
+
+def last_truncate(changes: DataFrame) -> tuple[int, int] | None:
+    """Return the position (commit LSN, ordinal) of the last TRUNCATE, or None."""
+    position = F.max(F.struct("commit_lsn", "ordinal")).alias("position")
+    found = changes.where(F.col("op") == "T").agg(position).collect()[0]["position"]
+    return (found["commit_lsn"], found["ordinal"]) if found else None
+
+
+def after(changes: DataFrame, position: tuple[int, int]) -> DataFrame:
+    """Keep the changes after a position."""
+    lsn, ordinal = position
+    later = (F.col("commit_lsn") > lsn) | ((F.col("commit_lsn") == lsn) & (F.col("ordinal") > ordinal))
+    return changes.where(later)
+
+
+def left_out(changes: DataFrame) -> dict[str, bool]:
+    """Name the columns that some change leaves out as unchanged TOAST; True where no old image supplies one."""
+    unsupplied = ~F.col("old_kind").eqNullSafe("O")
+    names = changes.select(F.explode("unchanged").alias("name"), unsupplied.alias("unknown"))
+    found = names.groupBy("name").agg(F.max("unknown").alias("unknown")).collect()
+    return {row["name"]: row["unknown"] for row in found}
+
+
+def _read_alike(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> DataFrame:
+    there = set(files[0].columns)
+    strange = there - {column.name for column in columns}
+    if strange:
+        raise LakeError(
+            "schema-change",
+            f"expected landing files with the table's columns only, got {', '.join(sorted(strange))} too; "
+            "copy the table anew",
+        )
+    present = [column for column in columns if column.name in there]
+    frame = session.read.schema(_schema(present)).parquet(*(file.uri for file in files))
+    if len(present) < len(columns):
+        frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in CHANGE))
+    return frame
+
+
+def _schema(columns: Iterable[ColumnPlan]) -> StructType:
+    row = StructType([StructField(column.name, StringType()) for column in columns])
+    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": row, "old": row}
+    types["unchanged"] = ArrayType(StringType())
+    return StructType([StructField(name, types.get(name, StringType())) for name in CHANGE])
+
+
+def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Column:
+    """Give an image of an older relation version the columns added since, as old rows show them."""
+    fields = (
+        F.col(image).getField(column.name) if column.name in there else F.lit(column.missing_text).cast("string")
+        for column in columns
+    )
+    row = F.struct(*(field.alias(column.name) for field, column in zip(fields, columns, strict=True)))
+    return F.when(F.col(image).isNotNull(), row).alias(image)
+
+
+def _check_contract(session: SparkSession, uri: str) -> None:
+    """Read a file's footer, which says by which version of the contract it was written."""
+    java = jvm(session)
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    no_rows = java.org.apache.parquet.format.converter.ParquetMetadataConverter.SKIP_ROW_GROUPS
+    try:
+        path = java.org.apache.hadoop.fs.Path(uri)
+        footer = java.org.apache.parquet.hadoop.ParquetFileReader.readFooter(hadoop, path, no_rows)
+    except Py4JJavaError as error:  # a missing file and a cut one fail alike, in different Java classes
+        cause = error.java_exception.getClass().getSimpleName()
+        raise _missing(uri, cause) from None
+    version = footer.getFileMetaData().getKeyValueMetaData().get(CONTRACT_KEY.decode())
+    if version != str(CONTRACT_VERSION):
+        raise LakeError(
+            "landing-version", f"{uri} must have contract version {CONTRACT_VERSION}, got {version} instead"
+        )
+
+
+def _missing(uri: str, cause: str) -> LakeError:
+    return LakeError("landing-file-missing", f"expected a whole landing file at {uri}, got {cause}; restore the file")

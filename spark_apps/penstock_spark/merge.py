@@ -1,0 +1,109 @@
+"""A whole merge: every table on a branch of its own, in parallel, then the row that records the cut."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import LakeError
+from penstock.lake import properties
+from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, create_namespaces
+from penstock.lake.plan import MergePlan, MergeResult, Pointer, TablePlan, TableResult
+from penstock.lsn import Lsn
+from penstock_spark import session as sessions
+from penstock_spark import write
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.table_merge import merge_table
+
+_log = logging.getLogger("penstock.merge")
+
+
+def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> MergeResult:
+    """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
+    started = time.monotonic()
+    session = sessions.worker(spark, plan.catalog, environment)
+    _make_namespaces(session, plan)
+    tables = _merge_tables(spark, plan, environment)
+    cuts, snapshot_id = record_cut(session, plan, tables)
+    seconds = time.monotonic() - started
+    paused = sum(table.paused_slug is not None for table in tables)
+    _log.info("cut %s: %d tables, %d paused, %.1f s", Lsn(plan.upto_lsn), len(tables), paused, seconds)
+    return MergeResult(
+        pipeline=plan.pipeline,
+        attempt=plan.attempt,
+        upto_lsn=plan.upto_lsn,
+        tables=tuple(tables),
+        cuts=cuts,
+        cuts_snapshot_id=snapshot_id,
+        seconds=round(seconds, 3),
+    )
+
+
+def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
+    targets = [order.target for order in plan.tables if order.expected_snapshot is None]
+    if plan.cuts_expected_snapshot is None:
+        targets.append(_cuts_target(plan))
+    for statement in create_namespaces(plan.catalog, [target[:-1] for target in targets]):
+        session.sql(statement)
+
+
+def _cuts_target(plan: MergePlan) -> tuple[str, ...]:
+    return (*plan.namespace.split("."), CUTS_TABLE)
+
+
+def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
+    """Merge the tables, the longest first, each worker thread in a session and a scheduler pool of its own."""
+    own = threading.local()
+
+    def prepare() -> None:
+        own.session = sessions.worker(spark, plan.catalog, environment)
+        # Inside one pool Spark runs first come, first served: only a pool per thread shares the cores fairly.
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+
+    def merge(order: TablePlan) -> TableResult:
+        return merge_table(own.session, plan, order)
+
+    workers = ThreadPoolExecutor(plan.parallel_tables, thread_name_prefix="penstock", initializer=prepare)
+    try:
+        longest_first = sorted(plan.tables, key=_bytes, reverse=True)
+        done = {order.oid: workers.submit(merge, order) for order in longest_first}
+        return [done[order.oid].result() for order in plan.tables]
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _bytes(order: TablePlan) -> int:
+    return sum(file.bytes for file in (*order.files, *(order.copy_files or ())))
+
+
+def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> tuple[Pointer, int]:
+    """Stage one more row of `_penstock_cuts`; returns its pointer and snapshot."""
+    marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)
+    sessions.configure(session, properties.snapshot_conf(marks))
+    cuts = LakeTable(session, plan.catalog, _cuts_target(plan), plan.branch)
+    if not cuts.exists() and plan.cuts_expected_snapshot is None:
+        cuts.create(CUTS_COLUMNS, properties.for_new_table(plan.pipeline, {}))
+    if not cuts.exists() or not cuts.is_ours(plan.cuts_expected_snapshot):
+        raise LakeError(
+            "foreign-commit",
+            f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of somebody else; "
+            "see the runbook",
+        )
+    cuts.cut_branch()
+    row = (plan.upto_lsn, str(Lsn(plan.upto_lsn)), datetime.now(UTC), plan.attempt, [_state(plan, table) for table in tables])
+    schema = ", ".join(f"{column.name} {column.type}" for column in CUTS_COLUMNS)
+    write.append(cuts, session.createDataFrame([row], schema))
+    return cuts.stage(marks), cuts.head()
+
+
+def _state(plan: MergePlan, table: TableResult) -> tuple[str, int | None, int, str]:
+    name = ".".join(table.target)
+    if table.paused_slug:
+        return (name, None, plan.from_lsn, "paused")
+    return (name, table.snapshot_id, plan.upto_lsn, "ready")

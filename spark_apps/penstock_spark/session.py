@@ -1,0 +1,72 @@
+"""Spark sessions: one for the application, and one per worker thread, each with its own settings.
+
+A table's settings (its marks on commits, its number of shuffle partitions) are session settings, so two tables
+may not share a session while they are merged at the same time.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.sql.caseSensitive": "true",  # two columns of a source may differ by case only
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
+}
+SECRETS = {  # setting of the catalog -> where its value is found
+    "uri": "PENSTOCK_CATALOG_URI",
+    "jdbc.user": "PENSTOCK_CATALOG_USER",
+    "jdbc.password": "PENSTOCK_CATALOG_PASSWORD",
+}
+PARTITION_BYTES = 8 << 20  # of landing Parquet, per shuffle partition
+
+
+def start(name: str) -> SparkSession:
+    """Start the application's session, with a scheduler that lets small tables pass large ones."""
+    return SparkSession.builder.appName(name).config("spark.scheduler.mode", "FAIR").getOrCreate()
+
+
+def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> SparkSession:
+    """Return a session of one's own in the same application, with the catalog's secrets in its settings only.
+
+    The catalog keeps no table in memory: each step must see what the one before it committed.
+    """
+    session = spark.newSession()
+    prefix = f"spark.sql.catalog.{catalog}"
+    secrets = {f"{prefix}.{key}": environment[name] for key, name in SECRETS.items() if name in environment}
+    configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false", **secrets})
+    return session
+
+
+def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Apply settings to one session."""
+    for name, value in settings.items():
+        session.conf.set(name, value)
+
+
+def size_shuffles(session: SparkSession, landed_bytes: int) -> None:
+    """Choose the number of shuffle partitions from the bytes to read: a small batch must not pay for 200."""
+    fewest = session.sparkContext.defaultParallelism if landed_bytes > PARTITION_BYTES else 1
+    wanted = max(fewest, min(2000, landed_bytes // PARTITION_BYTES))
+    session.conf.set("spark.sql.shuffle.partitions", str(wanted))
+
+
+def jvm(session: SparkSession) -> Any:
+    """Return the gateway to Java classes."""
+    return session._jvm
+
+
+def log_to_stderr() -> None:
+    """Log our own lines, and keep Spark from logging the text of failed SQL."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    ours = logging.getLogger("penstock")
+    ours.setLevel(logging.INFO)
+    ours.addHandler(handler)
+    ours.propagate = False
+    logging.getLogger("SQLQueryContextLogger").disabled = True

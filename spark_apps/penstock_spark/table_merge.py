@@ -1,0 +1,205 @@
+"""One table of a merge, from its plan to its staged pointer, or to the reason why it is paused."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import Directive, LakeError
+from penstock.lake import properties
+from penstock.lake.columns import additions, mirror_columns
+from penstock.lake.plan import FileRef, MergePlan, Pointer, TablePlan, TableResult
+from penstock_spark import keyed, keyless, landing
+from penstock_spark.batch import Batch, Kept
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.resolve import Mirror
+from penstock_spark.session import configure, size_shuffles
+
+COUNTS = (
+    *("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written"),
+    *("update_missing", "delete_missing", "insert_existing", "misfits", "skipped"),
+)
+_OPS = {"I": "inserts", "U": "updates", "D": "deletes", "T": "truncates"}
+
+_log = logging.getLogger("penstock.merge")
+
+
+def merge_table(session: SparkSession, plan: MergePlan, order: TablePlan) -> TableResult:
+    """Carry out one table's part of the plan.
+
+    An error that pauses a table pauses this one and is part of the result; any other ends the application.
+    """
+    started = time.monotonic()
+    merge = TableMerge(session, plan, order)
+    pointer = snapshot_id = error = None
+    try:
+        pointer, snapshot_id = merge.run()
+    except LakeError as raised:
+        if raised.directive is not Directive.PAUSE:
+            raise
+        error = raised
+        merge.give_up()
+    finally:
+        merge.keep.release()
+    seconds = time.monotonic() - started
+    counts = {name: merge.counts[name] for name in COUNTS}
+    _log_end(order, counts, seconds, error)
+    return TableResult(
+        oid=order.oid,
+        target=order.target,
+        pointer=pointer,
+        snapshot_id=snapshot_id,
+        counts=counts,
+        seconds=round(seconds, 3),
+        paused_slug=error.slug if error else None,
+        paused_reason=error.message if error else None,
+    )
+
+
+@dataclass
+class TableMerge:
+    """Merge one table; `counts` and what `keep` holds outlive an error."""
+
+    session: SparkSession
+    plan: MergePlan
+    order: TablePlan
+    keep: Kept = field(default_factory=Kept)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.table = LakeTable(self.session, self.plan.catalog, self.order.target, self.plan.branch)
+        self.marks = properties.watermark(self.plan.pipeline, self.plan.upto_lsn, self.plan.attempt)
+
+    def run(self) -> tuple[Pointer | None, int | None]:
+        """Merge, and return the staged pointer with its snapshot; None where the lake needs no change."""
+        order = self.order
+        if not order.files and order.copy_files is None:
+            return None, order.expected_snapshot
+        configure(self.session, properties.snapshot_conf(self.marks))
+        size_shuffles(self.session, sum(file.bytes for file in order.files))
+        self._ensure_table()
+        changes = self._changes()
+        if changes is None and order.copy_files is None:
+            return None, order.expected_snapshot
+        start = self.table.main()
+        self.table.cut_branch()
+        truncated_at = landing.last_truncate(changes) if changes and self.counts["truncates"] else None
+        if order.copy_files is not None and truncated_at is None:
+            start = self._load(order.copy_files)
+        if changes is not None:
+            self._apply(changes, start, truncated_at)
+        return self.table.stage(self.marks), self.table.head()
+
+    def give_up(self) -> None:
+        """Leave nothing of this attempt on a table that is paused."""
+        if self.table.exists():
+            self.table.drop_branch()
+
+    # --- the steps ----------------------------------------------------------------------------------
+
+    def _ensure_table(self) -> None:
+        """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
+        wanted = mirror_columns(self.order.columns)
+        if not self.table.exists() and self.order.expected_snapshot is None:
+            self.table.create(wanted, properties.for_new_table(self.plan.pipeline, self.plan.table_properties))
+        if not self._is_ours():
+            raise LakeError(
+                "foreign-commit",
+                f"expected {'.'.join(self.order.target)} at snapshot {self.order.expected_snapshot} or compacted since, "
+                "got commits that this pipeline did not publish; copy the table anew",
+            )
+        new = additions(self.order.columns, self.table.columns())
+        if new:
+            self.table.add_columns(new)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the table is as we left it; a copy replaces every row, so there our mark is enough."""
+        if not self.table.exists():
+            return False
+        replaced = self.order.copy_files is not None
+        if replaced and self.table.property(properties.PIPELINE) == self.plan.pipeline:
+            return True
+        return self.table.is_ours(self.order.expected_snapshot)
+
+    def _changes(self) -> DataFrame | None:
+        """Return the changes to merge, and count them; None where there are none."""
+        files = self.order.files
+        if not files:
+            return None
+        read = landing.read(self.session, files, self.order.columns)
+        seen_by = landing.SourceSnapshot.parse(self.order.copy_snapshot) if self.order.copy_snapshot else None
+        if not self.plan.skip_commit_lsns and seen_by is None:
+            self.counts.update({name: sum(getattr(file, name) for file in files) for name in _OPS.values()})
+            return read if sum(file.rows for file in files) else None
+        changes = landing.leave_out(read, self.plan.skip_commit_lsns, seen_by)
+        found = {_OPS[row["op"]]: row["count"] for row in changes.groupBy("op").count().collect()}
+        self.counts.update(found)
+        self.counts["skipped"] = sum(file.rows for file in files) - sum(found.values())
+        return changes if found else None
+
+    def _load(self, files: Sequence[FileRef]) -> int:
+        """Replace the table's rows by a copy's; returns the snapshot that holds them."""
+        rows = landing.read(self.session, files, self.order.columns)
+        keyless.append(self._batch(rows, Mirror(self.order.columns), start=None, truncated=True))
+        return self.table.head()
+
+    def _apply(self, changes: DataFrame, start: int | None, truncated_at: tuple[int, int] | None) -> None:
+        """Bring the changes onto the branch, in the way that the table's identity asks for."""
+        if truncated_at:
+            changes = landing.after(changes, truncated_at)
+        changes = changes.where("op <> 'T'")
+        batch = self._batch(changes, self._mirror(changes), start=start, truncated=truncated_at is not None)
+        files = self.order.files
+        if batch.mirror.keys:
+            keyed.apply(batch)
+        elif self.order.identity == "f" or any(file.old_full for file in files):
+            keyless.apply(batch)
+        elif any(file.updates or file.deletes for file in files):
+            raise LakeError(
+                "schema-change",
+                "expected inserts only for a table without a replica identity, got updates or deletes; "
+                "the identity has changed: copy the table anew",
+            )
+        else:
+            keyless.append(batch)
+
+    def _mirror(self, changes: DataFrame) -> Mirror:
+        if not any(file.unchanged for file in self.order.files):
+            return Mirror(self.order.columns)
+        left_out = landing.left_out(changes)
+        positions = {column.name: position for position, column in enumerate(self.order.columns)}
+        return Mirror(
+            self.order.columns,
+            unchanged=frozenset(positions[name] for name in left_out),
+            holes=any(unknown for name, unknown in left_out.items() if not self.order.columns[positions[name]].key),
+        )
+
+    def _batch(self, changes: DataFrame, mirror: Mirror, *, start: int | None, truncated: bool) -> Batch:
+        files = self.order.files
+        return Batch(
+            table=self.table,
+            mirror=mirror,
+            changes=changes,
+            start=start,
+            truncated=truncated,
+            moves=sum(file.old_key + file.old_full - file.deletes for file in files) > 0,
+            stop_on_conflict=self.plan.on_conflict == "fail",
+            stop_on_misfit=self.plan.on_misfit == "fail",
+            keep=self.keep,
+            counts=self.counts,
+        )
+
+
+def _log_end(order: TablePlan, counts: Mapping[str, int], seconds: float, error: LakeError | None) -> None:
+    name = ".".join(order.target)
+    if error:
+        _log.error("%s: paused after %.1f s: %s", name, seconds, error)
+    else:
+        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to do"
+        _log.info("%s: %s, %.1f s", name, told, seconds)
