@@ -106,7 +106,7 @@ class TableMerge:
     def _ensure_table(self) -> None:
         """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
         wanted = mirror_columns(self.order.columns)
-        if not self.table.exists() and self.order.expected_snapshot is None:
+        if not self.table.exists() and (self.order.expected_snapshot is None or self.order.copy_files is not None):
             self.table.create(wanted, properties.for_new_table(self.plan.pipeline, self.plan.table_properties))
         if not self._is_ours():
             raise LakeError(
