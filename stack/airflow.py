@@ -167,7 +167,7 @@ def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.airflow_jwt,
         # A changed or new pipeline file shows up within seconds, not minutes.
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
 
