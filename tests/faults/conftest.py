@@ -39,9 +39,9 @@ def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Pat
         yield world
 
 
-def run(world: World, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `tests.faults.killed` on a world and return what became of it."""
-    return subprocess.run(
+def start(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start `tests.faults.killed` on a world."""
+    return subprocess.Popen(
         [sys.executable, "-m", "tests.faults.killed", *arguments],
         env={
             **os.environ,
@@ -50,7 +50,14 @@ def run(world: World, *arguments: str, **environment: str) -> subprocess.Complet
             **environment,
         },
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
+
+
+def run(world: World, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `tests.faults.killed` on a world and return what became of it."""
+    with start(world, *arguments, **environment) as process:
+        said, complained = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)

@@ -49,8 +49,8 @@ def arm(step: str, when: str, occurrence: int) -> None:
 
 def copy_without_spark(job: SparkJob) -> None:
     """Carry out a copy plan as Spark's tasks do, one range after another, in this process."""
-    from penstock_spark.copy import Tables, land  # noqa: PLC0415
     from penstock.connections import Connection  # noqa: PLC0415
+    from penstock_spark.copy import Tables, land  # noqa: PLC0415
 
     plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())
     source = Connection.from_prefix("SOURCE", job.environment)
@@ -77,7 +77,8 @@ def main() -> None:
     """Arm the step, if one is named, and run."""
     verb, *armed = sys.argv[1:]
     world = thaw(json.loads(os.environ["WORLD"]))
-    warm_up()
+    if verb == "capture":
+        warm_up()
     if "FILE_LIMIT" in os.environ:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         limit = int(os.environ["FILE_LIMIT"])

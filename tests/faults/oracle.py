@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
+from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.lsn import Lsn
 from tests.world import World
 
@@ -12,15 +15,70 @@ Row = tuple[str | None, ...]
 
 def landed(world: World, table: str, key: str) -> dict[str | None, Row]:
     """Return the rows of a keyed table after its copy and every staged change, as texts; each change exactly once."""
-    ctx = world.ctx
-    record = next(each for each in ctx.ledger.tables(world.name) if each.name == table)
+    record, copied = _known(world, table)
     rows: dict[str | None, dict[str, Any]] = {}
-    copied = next(each for each in ctx.ledger.copies(world.name) if each.oid == record.oid)
+    changes, truncated = _changes(world, record, copied)
+    for row in () if truncated else _copied(world, copied):
+        assert row[key] not in rows, "a row was copied twice"
+        rows[row[key]] = row
+    for change in changes:
+        _apply(rows, change, key)
+    names = [column.name for column in record.columns]
+    return {value: tuple(row[name] for name in names) for value, row in rows.items()}
+
+
+def landed_multiset(world: World, table: str) -> Counter[Row]:
+    """Return the rows of a table without a key, and how often each is there, after its copy and every staged change."""
+    record, copied = _known(world, table)
+    names = [column.name for column in record.columns]
+    changes, truncated = _changes(world, record, copied)
+    base = () if truncated else _copied(world, copied)
+    rows: Counter[Row] = Counter(tuple(row[name] for name in names) for row in base)
+    for change in changes:
+        if change["op"] in ("U", "D"):
+            assert change["old_kind"] == "O", "a change of a table without a key must bring its whole old row"
+            old = tuple(change["old"][name] for name in names)
+            assert rows[old] > 0, "a change of a row that is not there"
+            rows[old] -= 1
+        if change["op"] in ("I", "U"):
+            left_out = change["unchanged"] or ()
+            rows[tuple(change["old" if name in left_out else "new"][name] for name in names)] += 1
+    return +rows
+
+
+def at_source(world: World, table: str, key: str) -> dict[str | None, Row]:
+    """Return the source's rows as texts."""
+    found = world.source.execute(f'select {key}::text, t.* from "{table}" t')
+    return {row[0]: _texts(row[1:]) for row in found}
+
+
+def multiset_at_source(world: World, table: str) -> Counter[Row]:
+    """Return the source's rows as texts, and how often each is there."""
+    return Counter(_texts(row) for row in world.source.execute(f'select * from "{table}"'))
+
+
+def _texts(row: tuple[Any, ...]) -> Row:
+    return tuple(None if value is None else str(value) for value in row)
+
+
+def _known(world: World, table: str) -> tuple[TableRecord, CopyRecord]:
+    record = next(each for each in world.ctx.ledger.tables(world.name) if each.name == table)
+    (copied,) = (each for each in world.ctx.ledger.copies(world.name) if each.oid == record.oid)
+    return record, copied
+
+
+def _copied(world: World, copied: CopyRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
-        for row in ctx.landing.read(entry.path).column("new").to_pylist():
-            assert row[key] not in rows, "a row was copied twice"
-            rows[row[key]] = row
-    changes = []
+        yield from world.ctx.landing.read(entry.path).column("new").to_pylist()
+
+
+def _changes(world: World, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
+    """Return the staged changes that the copy's snapshot did not see, in commit order, from the last TRUNCATE on.
+
+    Before a TRUNCATE even the copy counts no more: it is not MVCC-safe, a copy under an older snapshot reads nothing.
+    """
+    ctx = world.ctx
+    changes: list[dict[str, Any]] = []
     reached = Lsn(0)
     for window in ctx.ledger.windows(world.name):
         assert window.from_lsn >= reached, "windows overlap"
@@ -28,23 +86,13 @@ def landed(world: World, table: str, key: str) -> dict[str | None, Row]:
         for entry in window.files:
             if entry.oid == record.oid:
                 changes += ctx.landing.read(entry.path).to_pylist()
-    for change in sorted(changes, key=lambda each: (each["commit_lsn"], each["ordinal"])):
-        if not _visible(change["xid"], copied.snapshot):
-            _apply(rows, change, key)
-    names = [column.name for column in record.columns]
-    return {value: tuple(row[name] for name in names) for value, row in rows.items()}
-
-
-def at_source(world: World, table: str, key: str) -> dict[str | None, Row]:
-    """Return the source's rows as texts."""
-    found = world.source.execute(f'select {key}::text, t.* from "{table}" t')
-    return {row[0]: tuple(None if value is None else str(value) for value in row[1:]) for row in found}
+    unseen = [change for change in changes if not _visible(change["xid"], copied.snapshot)]
+    unseen.sort(key=lambda each: (each["commit_lsn"], each["ordinal"]))
+    last = max((place for place, change in enumerate(unseen) if change["op"] == "T"), default=None)
+    return (unseen, False) if last is None else (unseen[last + 1 :], True)
 
 
 def _apply(rows: dict[str | None, dict[str, Any]], change: dict[str, Any], key: str) -> None:
-    if change["op"] == "T":
-        rows.clear()
-        return
     old = change["old"] or change["new"]
     if change["op"] != "I":
         before = rows.pop(old[key])  # a change of a row that is not there raises KeyError

@@ -94,6 +94,12 @@ def _left_over(ctx: Context) -> Lsn | None:
         )
     if not intended:
         _intend(ctx)
+    if found.active and found.confirmed is None:
+        raise SourceError(
+            "slot-in-use",
+            f"expected slot {found.name} to be finished, but process {found.active_pid} of the source still makes it, "
+            "for a run that is still at work or was killed; it waits for open transactions: end them or wait, then run again",
+        )
     if found.confirmed is None or found.plugin != "pgoutput":
         raise SourceError(
             "slot-unusable", f"expected slot {found.name} to be a readable pgoutput slot, got plugin {found.plugin}"

@@ -1,0 +1,246 @@
+"""The copy killed between any two of its steps while writers are at work: finished tables stay, the rest is exact.
+
+What a resumed copy reads under its later snapshot is also in the stream, since the slot is older; every change must
+count once. Two writers change all tables before, during and after the kill, one transaction outlives the kill.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from penstock.errors import Directive, SourceError
+from penstock.flow import bootstrap
+from penstock.flow.spark_job import SparkJob
+from penstock.lsn import Lsn
+from tests.faults.conftest import run, start
+from tests.faults.killed import copy_without_spark
+from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
+from tests.world import World, wait_for
+
+LEDGER = "penstock.ledger:Ledger"
+WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
+STEPS = [
+    (f"{LEDGER}.intend_slot", "before", 1),
+    (f"{LEDGER}.intend_slot", "after", 1),
+    ("penstock.source.slot:_create", "before", 1),
+    ("penstock.source.slot:_create", "after", 1),
+    ("penstock.source.slot:_text_of", "after", 1),
+    (f"{LEDGER}.save_tables", "before", 1),
+    (f"{LEDGER}.save_tables", "after", 1),
+    (f"{LEDGER}.record_slot", "before", 1),
+    (f"{LEDGER}.record_slot", "after", 1),
+    (f"{LEDGER}.start_copy", "before", 1),
+    (f"{LEDGER}.start_copy", "after", 1),
+    (WRITE_TEXT, "before", 1),  # the plan
+    (WRITE_TEXT, "after", 1),
+    ("penstock.landing.writer:FileWriter.write", "after", 1),
+    ("penstock.landing.writer:FileWriter.close", "after", 1),
+    ("penstock_spark.copy:land", "after", 3),
+    (WRITE_TEXT, "before", 2),  # the result of the first table
+    (WRITE_TEXT, "after", 2),
+    (WRITE_TEXT, "after", 3),
+    (WRITE_TEXT, "after", 4),
+    (f"{LEDGER}.finish_copy", "before", 1),
+    (f"{LEDGER}.finish_copy", "after", 1),
+    (f"{LEDGER}.finish_copy", "after", 2),
+    (f"{LEDGER}.finish_bootstrap", "before", 1),
+    (f"{LEDGER}.finish_bootstrap", "after", 1),
+]
+CRASHES = [
+    ("penstock.source.slot:_create", "after", 1),
+    ("penstock_spark.copy:land", "after", 3),
+    (WRITE_TEXT, "after", 2),
+]
+TABLES = """
+create table account (id int primary key, owner text, note text);
+alter table account alter note set storage external;
+create table visit (page text, n int, body text);
+alter table visit replica identity full;
+alter table visit alter body set storage external;
+create table "Order Line" (id int primary key, name text);
+insert into account select n, 'owner ' || n, repeat(md5(n::text), 100) from generate_series(1, 400) n;
+insert into visit select 'page ' || n % 5, n % 3, repeat('v', 3000) from generate_series(1, 60) n;
+insert into "Order Line" select n, 'line ' || n from generate_series(1, 50) n;
+"""
+
+
+BEFORE_THE_SNAPSHOT = """
+insert into account values (-1, 'open', 'before the snapshot');
+delete from visit where ctid in (select ctid from visit where page = 'page 1' limit 5 for update skip locked);
+update account set owner = 'no snapshot sees it' where id = 1;
+"""
+AFTER_THE_SNAPSHOT = """
+truncate "Order Line";
+insert into "Order Line" values (1, 'after the snapshot');
+"""
+
+_numbers = itertools.count(1)
+
+
+def transaction(writer: int, number: int) -> str:
+    """Return one transaction of a writer: every kind of change, on rows that no other writer changes by key."""
+    chance = random.Random(1000 * writer + number)
+    mine, new = 2 * chance.randrange(1, 200) + writer, 2 * number + writer + 1000
+    return f"""
+    begin;
+    update account set owner = owner || '+' where id = {mine};
+    update account set note = repeat(md5('{new}'), 90) where id = {2 * chance.randrange(1, 200) + writer};
+    insert into account values ({new}, null, repeat(md5('{new}'), 100));
+    update account set id = id + 1000000 where id = {new - 4};
+    delete from account where id = {2 * chance.randrange(1, 200) + writer};
+    savepoint inner_one;
+    insert into visit values ('rolled back', {number}, '');
+    rollback to inner_one;
+    insert into visit values ('page {number % 5}', {number % 3}, repeat('v', 3000));
+    delete from visit where ctid = (select ctid from visit limit 1 for update skip locked);
+    savepoint inner_two;
+    update visit set n = n + 10 where ctid = (select ctid from visit where n < 5 limit 1 for update skip locked);
+    release inner_two;
+    insert into "Order Line" values ({new}, '');
+    update "Order Line" set name = name || '!' where id = {1 + mine % 50} and id % 2 = {writer};
+    commit;
+    """
+
+
+@contextmanager
+def writers(world: World) -> Iterator[None]:
+    """Keep two writers busy during the block; an error of theirs fails the test."""
+    stop, failed = Event(), []
+
+    def work(writer: int) -> None:
+        try:
+            with world.source.connect() as conn:
+                for number in _numbers:
+                    conn.execute(transaction(writer, number).encode())
+                    if stop.wait(0.01):
+                        return
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [Thread(target=work, args=(writer,)) for writer in (0, 1)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failed, failed
+
+
+def begin(world: World) -> None:
+    world.settings["copy"] = {"range_bytes": "8KiB"}  # several files per table
+    world.sql(TABLES)
+    bootstrap.prepare(world.ctx)
+
+
+def slot_position(world: World) -> Lsn | None:
+    found = world.sql(
+        f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{world.ctx.pipeline.slot}'"
+    )
+    return Lsn.parse(found[0][0]) if found else None
+
+
+def proved(world: World) -> dict[int, str]:
+    """Return the copies that are finished, by table: by the ledger, or by their result file."""
+    folder = f"{world.name}/copies"
+    results = [Path(path) for path in world.ctx.landing.list(folder) if path.endswith(".json")]
+    found = {int(path.stem): path.parent.name for path in results if path.stem != "plan"}
+    return found | {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+
+
+def goes_on_exactly(world: World) -> None:
+    """Resume the copy with a transaction open that its snapshot must not see, then compare landed with source."""
+    finished, position = proved(world), slot_position(world)
+
+    with world.source.connect(autocommit=False) as outliving, writers(world):
+        if position is not None:  # a slot to be made would wait for this transaction
+            outliving.execute(BEFORE_THE_SNAPSHOT)
+
+        def submit(job: SparkJob) -> None:
+            outliving.execute("insert into account values (-2, 'open', 'after the snapshot')")
+            outliving.commit()
+            world.sql(AFTER_THE_SNAPSHOT)
+            copy_without_spark(job)
+
+        bootstrap.copy(world.ctx, submit)
+
+    assert world.ctx.ledger.pipeline(world.name).state == "running"
+    assert position in (None, world.ctx.ledger.pipeline(world.name).consistent_point), "the slot was made anew"
+    copies = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    assert len(copies) == 3
+    assert finished.items() <= copies.items(), "a finished table was copied again"
+    equal(world)
+    world.sql(transaction(0, next(_numbers)) + transaction(1, next(_numbers)))
+    equal(world)
+
+
+def equal(world: World) -> None:
+    world.capture()
+    assert landed(world, "account", "id") == at_source(world, "account", "id")
+    assert landed(world, "Order Line", "id") == at_source(world, "Order Line", "id")
+    assert landed_multiset(world, "visit") == multiset_at_source(world, "visit")
+
+
+def kill(world: World, step: str, when: str, occurrence: int) -> None:
+    with writers(world):
+        killed = run(world, "copy", step, when, str(occurrence))
+    assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+
+
+def name(step: tuple[str, str, int]) -> str:
+    return f"{step[1]} {step[0].rpartition(':')[2]} {step[2]}"
+
+
+@pytest.mark.parametrize("step", STEPS, ids=name)
+def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step: tuple[str, str, int]) -> None:
+    begin(doomed)
+    kill(doomed, *step)
+    goes_on_exactly(doomed)
+
+
+@pytest.mark.parametrize("step", CRASHES, ids=name)
+def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: World, step: tuple[str, str, int]) -> None:
+    begin(doomed)
+    kill(doomed, *step)
+    doomed.source.server.restart("immediate")
+    goes_on_exactly(doomed)
+
+
+def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: World) -> None:
+    begin(doomed)
+    for expected in (1, 2):
+        kill(doomed, WRITE_TEXT, "after", 2)  # the first table that this run finishes is its last
+        assert len(proved(doomed)) == expected
+    snapshots = {copied.snapshot for copied in doomed.ctx.ledger.copies(doomed.name)}
+    assert len(snapshots) == 2, "each run copies under a snapshot of its own"
+    goes_on_exactly(doomed)
+
+
+def test_a_copy_killed_while_its_slot_waits_to_be_made_can_be_run_again(doomed: World) -> None:
+    begin(doomed)
+    making = f"from pg_replication_slots where slot_name = '{doomed.ctx.pipeline.slot}' and active and confirmed_flush_lsn is null"
+    with doomed.source.connect() as watching, doomed.source.connect(autocommit=False) as blocking:
+        blocking.execute("insert into account values (-3, 'blocks the slot', '')")
+        with start(doomed, "copy") as waiting:
+            wait_for(watching, f"select count(*) = 1 {making}")
+            waiting.kill()
+        assert waiting.returncode == -signal.SIGKILL
+
+        # the server has not noticed that its client is gone, and goes on making the slot
+        with pytest.raises(SourceError, match="slot-in-use") as refused:
+            bootstrap.copy(doomed.ctx, copy_without_spark)
+        assert refused.value.directive is Directive.RETRY
+
+        blocking.commit()  # now it is made and stays, or the server notices and drops it
+        wait_for(watching, f"select count(*) = 0 {making}")
+    goes_on_exactly(doomed)
