@@ -23,7 +23,7 @@ select
     shop.noise(2500),
     jsonb_build_object('tags', jsonb_build_array('a', n, null, true)),
     case when n % 3 = 0 then decode(shop.noise(4400), 'hex') end
-from generate_series(1, 200) n;
+from generate_series(1, 1000) n;
 
 insert into shop.stock
 select warehouse, sku, 1000 + warehouse, timestamp '2024-06-01' + warehouse * interval '1 microsecond'
@@ -41,15 +41,15 @@ select
 from generate_series(1, 3000) n;
 
 insert into shop.order_lines (order_id, line_no, sku, quantity, price)
-select n, line_no, 'SKU-' || lpad((1 + (n * 7 + line_no) % 200)::text, 4, '0'), 1 + n % 9, (random() * 500)::numeric(10, 2)
+select n, line_no, 'SKU-' || lpad((1 + (n * 7 + line_no) % 1000)::text, 4, '0'), 1 + n % 9, (random() * 500)::numeric(10, 2)
 from generate_series(1, 3000) n, generate_series(1, 3) line_no;
 
 insert into shop."Order"
 select n, repeat('''"\`{}$,;', n % 4), 'shelf ' || n, n / 7.0, sqrt(n), jsonb_build_object('Group By', n)
-from generate_series(1, 200) n;
+from generate_series(1, 500) n;
 
 insert into shop.ranking
-select n, 'player ' || n, shop.noise(2300) from generate_series(1, 40) n;
+select n, 'player ' || n, shop.noise(2300) from generate_series(1, 400) n;
 
 insert into shop.clicks
 select
@@ -69,7 +69,7 @@ insert into shop.import_batches (file_name) values ('first.csv');
 insert into shop.import_rows select 1, line, 'line ' || line from generate_series(1, 50) line;
 
 insert into shop.coupons
-select n, 'CODE-' || n, 1000, shop.noise(2100) from generate_series(1, 50) n;
+select n, 'CODE-' || n, 1000, shop.noise(2100) from generate_series(1, 300) n;
 
 insert into shop.contracts
 select
@@ -78,9 +78,9 @@ select
     case when n % 10 = 0 then 'infinity' else date '1999-12-31' + n end,
     make_interval(months => n % 30, days => -n, secs => n / 8.0),
     shop.noise(2600)
-from generate_series(1, 60) n;
+from generate_series(1, 300) n;
 
 insert into shop.long_links
-select 'https://example.org/' || n || '/' || shop.noise(2300), n from generate_series(1, 30) n;
+select 'https://example.org/' || n || '/' || shop.noise(2300), n from generate_series(1, 100) n;
 
 insert into shop.session_cache select gen_random_uuid() from generate_series(1, 10);

@@ -53,9 +53,8 @@ def change_line(connection: Connection, dice: Random) -> None:
     """Update one line and then another, and put a savepoint's work back in between."""
     statement = "update shop.order_lines set quantity = %s where order_id = (select shop.some_order()) and line_no = %s"
     connection.execute(statement, (dice.randint(1, 9), 1))
-    with connection.transaction() as savepoint:
+    with connection.transaction(force_rollback=True):
         connection.execute(statement, (NEVER_COMMITTED, 2))
-        raise Rollback(savepoint)
     connection.execute(statement, (dice.randint(1, 9), 3))
 
 
@@ -66,10 +65,9 @@ def cancel_order(connection: Connection, _: Random) -> None:
 
 def change_mind(connection: Connection, dice: Random) -> None:
     """Place an order and roll the whole transaction back: nothing of it may reach the lake."""
-    with connection.transaction() as all_of_it:
+    with connection.transaction(force_rollback=True):
         place_order(connection, dice)
         cancel_order(connection, dice)
-        raise Rollback(all_of_it)
 
 
 # --- customers and products: wide columns, names that change -------------------------------------------
@@ -108,16 +106,16 @@ def rename_product(connection: Connection, dice: Random) -> None:
     """Change a product's key, which three tables follow; its description and photo stay."""
     connection.execute(
         "update shop.products set sku = %s where sku = (select shop.some_sku())",
-        (f"SKU-{dice.randrange(10_000):04}-{dice.randrange(100)}",),
+        (_new_sku(dice),),
     )
 
 
-def rework_product(connection: Connection, _: Random) -> None:
+def rework_product(connection: Connection, dice: Random) -> None:
     """Update one product twice in a transaction, first wide and then narrow, then rename it."""
     sku = _scalar(connection, "select (select shop.some_sku())")
     connection.execute("update shop.products set description = shop.noise(2600) where sku = %s", (sku,))
     connection.execute("update shop.products set price = price + 0.01, weight = random() where sku = %s", (sku,))
-    connection.execute("update shop.products set sku = sku || 'x' where sku = %s and length(sku) < 40", (sku,))
+    connection.execute("update shop.products set sku = %s where sku = %s", (_new_sku(dice), sku))
 
 
 def replace_product(connection: Connection, dice: Random) -> None:
@@ -147,13 +145,14 @@ def reprice(connection: Connection, dice: Random) -> None:
 
 # --- keys that trade places ----------------------------------------------------------------------------
 
+PLAYERS = 400
 ALONE = "lock table shop.ranking in share row exclusive mode"
 
 
 def swap_ranks(connection: Connection, dice: Random) -> None:
     """Let two players trade places through a position that nobody has."""
     connection.execute(ALONE)
-    one, other = dice.sample(range(1, 41), 2)
+    one, other = dice.sample(range(1, PLAYERS + 1), 2)
     move = "update shop.ranking set position = %s where position = %s"
     for from_, to in ((one, -1), (other, one), (-1, other)):
         connection.execute(move, (to, from_))
@@ -162,7 +161,7 @@ def swap_ranks(connection: Connection, dice: Random) -> None:
 def rotate_ranks(connection: Connection, dice: Random) -> None:
     """Let the last of a few players go to the front of them: a chain of key changes, with a new portrait for one."""
     connection.execute(ALONE)
-    first = dice.randint(1, 35)
+    first = dice.randint(1, PLAYERS - 5)
     last = first + dice.randint(2, 5)
     move = "update shop.ranking set position = %s where position = %s"
     connection.execute(move, (-1, last))
@@ -175,10 +174,10 @@ def rotate_ranks(connection: Connection, dice: Random) -> None:
 def replace_player(connection: Connection, dice: Random) -> None:
     """Retire a player, move the last one into the gap and let a new one begin at the end."""
     connection.execute(ALONE)
-    gap = dice.randint(1, 39)
+    gap = dice.randint(1, PLAYERS - 1)
     connection.execute("delete from shop.ranking where position = %s", (gap,))
-    connection.execute("update shop.ranking set position = %s, player = player || '+' where position = 40", (gap,))
-    connection.execute("insert into shop.ranking values (40, 'newcomer', shop.noise(2300))")
+    connection.execute("update shop.ranking set position = %s where position = %s", (gap, PLAYERS))
+    connection.execute("insert into shop.ranking values (%s, 'newcomer', shop.noise(2300))", (PLAYERS,))
 
 
 # --- no key, or not the primary one --------------------------------------------------------------------
@@ -214,12 +213,12 @@ def forget_click(connection: Connection, _: Random) -> None:
 
 def redeem_coupon(connection: Connection, dice: Random) -> None:
     """Update a coupon; now and then its id (only the primary key) or its code (the replica identity) changes."""
-    coupon = _scalar(connection, "select id from shop.coupons order by id offset %s limit 1", dice.randrange(50))
+    coupon = _scalar(connection, "select id from shop.coupons order by id offset %s limit 1", dice.randrange(300))
     connection.execute("update shop.coupons set remaining = remaining - 1 where id = %s", (coupon,))
     chance = dice.random()
-    if chance < 0.2:
+    if chance < 0.15:
         connection.execute("update shop.coupons set id = %s where id = %s", (dice.randrange(1_000_000), coupon))
-    elif chance < 0.4:
+    elif chance < 0.3:
         code = f"CODE-{dice.randrange(1_000_000)}"
         connection.execute("update shop.coupons set code = %s where id = %s", (code, coupon))
 
@@ -227,19 +226,19 @@ def redeem_coupon(connection: Connection, dice: Random) -> None:
 def amend_contract(connection: Connection, dice: Random) -> None:
     """Update a table with a key whose whole old row is in the stream; now and then the key changes."""
     contract = _scalar(
-        connection, "select number from shop.contracts order by number offset %s limit 1", dice.randrange(60)
+        connection, "select number from shop.contracts order by number offset %s limit 1", dice.randrange(300)
     )
     connection.execute(
         "update shop.contracts set duration = duration + '1 month -1 day' where number = %s", (contract,)
     )
-    if dice.random() < 0.3:
+    if dice.random() < 0.15:
         number = dice.randrange(1_000_000)
         connection.execute("update shop.contracts set number = %s where number = %s", (number, contract))
 
 
 def follow_link(connection: Connection, dice: Random) -> None:
     """Count a hit under a key that is stored out of line; now and then the key itself changes."""
-    url = _scalar(connection, "select url from shop.long_links offset %s limit 1", dice.randrange(30))
+    url = _scalar(connection, "select url from shop.long_links offset %s limit 1", dice.randrange(100))
     connection.execute("update shop.long_links set hits = hits + 1 where url = %s", (url,))
     if dice.random() < 0.2:
         connection.execute(
@@ -279,7 +278,7 @@ def import_file(connection: Connection, dice: Random) -> None:
 
 def tidy_shelf(connection: Connection, dice: Random) -> None:
     """Work on the table whose names must be quoted; now and then its key changes."""
-    key = dice.randint(1, 200)
+    key = dice.randint(1, 500)
     connection.execute(
         'update shop."Order" set "select" = %s, "weiRd ""name" = -"weiRd ""name", "größe" = random() where "Id" = %s',
         (dice.choice(["'", '"', "`", "\\", "$$", "{}", "\n", "", None]), key),
@@ -315,12 +314,12 @@ MIX: Mapping[Transaction, int] = {
     greet_customer: 10,
     rewrite_biography: 4,
     join_and_leave: 2,
-    rename_product: 2,
-    rework_product: 2,
+    rename_product: 1,
+    rework_product: 1,
     replace_product: 1,
     reprice: 5,
-    swap_ranks: 3,
-    rotate_ranks: 2,
+    swap_ranks: 2,
+    rotate_ranks: 1,
     replace_player: 1,
     click: 6,
     correct_click: 3,
@@ -333,6 +332,10 @@ MIX: Mapping[Transaction, int] = {
     tidy_shelf: 4,
     set_any_type: 4,
 }
+
+
+def _new_sku(dice: Random) -> str:
+    return f"SKU-{dice.randrange(10_000_000):07}"
 
 
 def _scalar(connection: Connection, statement: LiteralString, *parameters: object) -> object:

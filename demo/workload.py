@@ -174,11 +174,12 @@ class Workload:
 
     def _run_pgbench(self, program: Path) -> None:
         emptied_first: list[str] = []  # by default pgbench begins with TRUNCATE of its history: once is right for us
+        seeds = Random(f"{self._seed}/pgbench")
         while not self._stopping.is_set():
             said = subprocess.run(
                 [
                     *(program, "-R", str(self._pgbench_rate), "-c", str(PGBENCH_CLIENTS), "-T", str(PGBENCH_SECONDS)),
-                    *("--random-seed", str(self._seed), *emptied_first),
+                    *("--random-seed", str(seeds.getrandbits(31)), *emptied_first),
                 ],
                 env=os.environ | self._address,  # no command line shows a password
                 capture_output=True,

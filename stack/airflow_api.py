@@ -27,7 +27,7 @@ class AirflowApi:
     url: str
     user: str
     password: str = field(repr=False)
-    seconds: float = 30.0
+    seconds: float = 120.0  # the first task makes the server build its API for tasks; nobody is answered meanwhile
     _token: str | None = field(default=None, init=False, repr=False)
 
     # --- health --------------------------------------------------------------------------------------

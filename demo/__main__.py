@@ -1,0 +1,94 @@
+"""`python -m demo`: the whole job, from nothing to `equal`; `python -m demo up`: the same, left running."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from demo import fresh, report
+from demo.drive import Demo
+from penstock.errors import PenstockError
+from stack import steps
+from stack.errors import StackError
+from stack.paths import Project
+from stack.progress import Progress
+
+FAILED, INTERRUPTED = 1, 130
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures to wait for while the load goes on.")]
+Merges = Annotated[int, typer.Option(min=1, help="Merges to wait for while the load goes on.")]
+
+
+@contextmanager
+def _command() -> Iterator[tuple[Project, Progress]]:
+    """Run a verb alone, and turn its failure into words and an exit status."""
+    project, progress = Project.here(), Progress()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up, by whatever signal
+    try:
+        with steps.alone(project):
+            yield project, progress
+    except (StackError, PenstockError) as error:
+        page = f"\nNext: {error.runbook}" if isinstance(error, PenstockError) else ""
+        progress.console.print(escape(f"{error}{page}"), style="red")
+        raise typer.Exit(FAILED) from error
+    except KeyboardInterrupt:
+        progress.console.print("Interrupted; the next `make demo` begins afresh.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@app.callback(invoke_without_command=True)
+def main(command: typer.Context, captures: Captures = 2, merges: Merges = 2) -> None:
+    """Mirror a live database into the lake, compare the two, report, and stop everything again."""
+    if command.invoked_subcommand is not None:
+        return
+    with _command() as (project, progress):
+        try:
+            demo = Demo(fresh.silent_stack(project, progress), progress)
+            verdict = run(demo, captures, merges)
+        finally:
+            steps.down(project, progress)
+    progress.console.print(verdict)
+
+
+def run(demo: Demo, captures: int, merges: int) -> str:
+    """Do the whole job on a running stack; return the verdict, or raise StackError."""
+    demo.begin()
+    demo.start_load()
+    demo.bootstrap()
+    demo.let_schedules_run()
+    demo.live(captures, merges)
+    demo.catch_up(demo.stop_load())
+    demo.quieten()
+    found, at = demo.compare(), demo.cut
+    if not found.equal:
+        came = "\n".join(line for each in found.tables if not each.equal for line in each.lines())
+        expected = f"every table of the lake to equal the source at {at}"
+        raise StackError(expected, came, "`make up` starts everything again; bin/penstock compare shop compares again")
+    demo.progress.console.print(report.table(demo.figures()))
+    return f"equal: {len(found.tables)} tables, {found.rows} rows, lake = source at {at}"
+
+
+@app.command()
+def up() -> None:
+    """Leave everything running: the pipeline from where it was, or from a fresh beginning, with the load on."""
+    with _command() as (project, progress):
+        demo = Demo(fresh.running_stack(project, progress), progress)
+        if not demo.has_begun():
+            demo = Demo(fresh.silent_stack(project, progress), progress)
+            demo.begin()
+            demo.start_load()
+            demo.bootstrap()
+        demo.start_load()
+        demo.let_schedules_run()
+        login = escape(demo.stack.secrets.airflow_login)
+        progress.console.print(f"Airflow's UI: {demo.stack.airflow.url}, login {demo.stack.airflow.api.user} / {login}")
+        progress.console.print("The load goes on, captures and merges run by schedule. `make down` stops everything.")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,234 @@
+"""The main job, driven as its user would: DAGs by Airflow's REST API, everything else read from the ledger.
+
+Nothing here works on the pipeline itself. Whatever waits also watches: the first thing that goes wrong ends the
+demo with what came and where to read on.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+from demo import fresh, source
+from demo.fresh import NAME
+from demo.report import Figures
+from demo.watch import Watch
+from demo.workload import Totals
+from penstock.config import Pipeline, load_pipeline
+from penstock.connections import Connection
+from penstock.errors import LedgerError
+from penstock.flow.compare import Comparison, compare
+from penstock.flow.context import Context
+from penstock.lsn import Lsn
+from stack.databases import SHOP, SHOP_OWNER
+from stack.errors import StackError
+from stack.local import Stack
+from stack.postgres import Database
+from stack.progress import Progress, Step
+from stack.session import Session
+
+PATIENCE = 600.0
+POLL = 1.0
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One demo on a running stack; the public methods are its steps, in order."""
+
+    stack: Stack
+    progress: Progress
+
+    # --- the steps -----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Forget an earlier demo and make the source anew; Airflow knows the DAGs, and they are silent."""
+        with self.progress.step("A fresh beginning") as step:
+            step.say("waiting for Airflow to read the DAGs")
+            for dag in fresh.dag_ids(self.pipeline):
+                self.stack.airflow.api.wait_for_dag(dag)
+            fresh.end_runs(self.stack.airflow.api, self.pipeline)
+            fresh.forget(self.stack, self.pipeline)
+            size = source.create(Database(self.stack.source, SHOP), progress=step.say)
+            step.result = f"{size.tables} tables with {size.rows:,} rows at the source"
+        _ = self.watch  # runs from now on are ours
+
+    def start_load(self) -> None:
+        """Start the load in the background, unless it runs; it goes on until `stop_load` or `make down`."""
+        with self.progress.step("The live load") as step:
+            if not self.load.is_alive():
+                self._totals_file.unlink(missing_ok=True)
+            address = dict(zip(("PGUSER", "PGPASSWORD"), (SHOP_OWNER, self.stack.secrets.shop_app), strict=True))
+            program = self.stack.source.binaries.program("pgbench")
+            self.load.start(
+                [sys.executable, "-m", "demo.workload", "--report", self._totals_file, "--pgbench", program],
+                environ=dict(self.stack.airflow.environ) | self.stack.source.environment(SHOP) | address,
+                cwd=self.stack.project.root,
+            )
+            self._wait(step, lambda: "" if self.totals().transactions else "no transaction yet", self._watch_load)
+            step.result = "several writers and pgbench, each at a bounded rate"
+
+    def bootstrap(self) -> None:
+        """Run the bootstrap DAG to its end; the load goes on meanwhile."""
+        with self.progress.step(self.watch.dag("bootstrap")) as step:
+            self._unpause("bootstrap")
+            run = self.stack.airflow.api.trigger(self.watch.dag("bootstrap"))
+            self.stack.airflow.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.tell_tasks)
+            step.result = f"first cut at {self.cut}"
+
+    def let_schedules_run(self) -> None:
+        """Unpause capture and merge."""
+        for verb in ("capture", "merge"):
+            self._unpause(verb)
+
+    def live(self, captures: int, merges: int) -> None:
+        """Wait until so many scheduled captures have succeeded and so many merges have published a cut."""
+
+        def missing() -> str:
+            captured, merged = self.watch.scheduled_captures(), len(self.watch.cuts()) - 1
+            step.result = f"{captured} captures, {merged} merges"
+            enough = captured >= captures and merged >= merges
+            return "" if enough else f"{captured} of {captures} captures, {merged} of {merges} merges"
+
+        with self.progress.step("By schedule, while the load goes on") as step:
+            self._wait(step, missing, self._watch_all)
+
+    def stop_load(self) -> Lsn:
+        """Stop the load between transactions; return the end of the source's WAL, beyond all that it wrote."""
+        with self.progress.step("Stopping the live load") as step:
+            self._watch_all()
+            self.load.stop()
+            done = self.totals()
+            step.result = f"{done.transactions:,} transactions in {done.seconds:.0f} s, {done.refused.total()} refused"
+            ((flushed,),) = Database(self.stack.source, SHOP).execute("select pg_current_wal_flush_lsn()::text")
+            return Lsn.parse(flushed)
+
+    def catch_up(self, goal: Lsn) -> None:
+        """Wait until a cut holds everything up to `goal`.
+
+        A capture is asked for, instead of waiting for the full minute; a merge only where the schedule has no reason
+        to start one, because what was written last is WAL without changes.
+        """
+
+        def missing() -> str:
+            landed = self.context.ledger.status(NAME)
+            step.result = f"cut {self.cut}"
+            if self.cut >= goal:
+                return ""
+            if landed.pipeline.position is None or landed.pipeline.position < goal:
+                return f"landed through {landed.pipeline.position} of {goal}"
+            if not landed.unmerged_rows and not list(
+                fresh.active_runs(self.stack.airflow.api, self.watch.dag("merge"))
+            ):
+                self.stack.airflow.api.trigger(self.watch.dag("merge"), {"force": True})
+            return f"merged through {self.cut} of {goal}"
+
+        with self.progress.step("The lake catches up") as step:
+            self.stack.airflow.api.trigger(self.watch.dag("capture"))
+            self._wait(step, missing, self.watch.look)
+
+    def compare(self) -> Comparison:
+        """Compare every table with the source."""
+        with self.progress.step("Comparing every table with the source") as step:
+            found = compare(self.context)
+            step.result = "equal" if found.equal else "they differ"
+            return found
+
+    def quieten(self) -> None:
+        """Pause the schedules again and let the last runs end."""
+        with self.progress.step("Pausing the schedules") as step:
+            for dag in fresh.dag_ids(self.pipeline):
+                self.stack.airflow.api.pause(dag)
+            self._wait(step, lambda: ", ".join(self._active()))
+            fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
+
+    def has_begun(self) -> bool:
+        """Tell whether there is a pipeline that could go on: one with a cut in the lake."""
+        with suppress(LedgerError):
+            return bool(self.watch.cuts())
+        return False
+
+    # --- what is known -------------------------------------------------------------------------------
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """Return the demo's pipeline."""
+        file = self.stack.project.root / "include" / "pipelines" / f"{NAME}.yaml"
+        return load_pipeline(file, self.stack.environment())
+
+    @cached_property
+    def context(self) -> Context:
+        """Return the pipeline with its connections, as the command line has it."""
+        environment = self.stack.environment()
+        resolver = partial(Connection.from_airflow_environment, environ=environment)
+        return Context(self.pipeline, resolver, self.stack.project.root, environment)
+
+    @cached_property
+    def watch(self) -> Watch:
+        """Return the watch over this demo's runs: those that began after it was first asked for."""
+        api = self.stack.airflow.api
+        earlier = {run["dag_run_id"] for dag in fresh.dag_ids(self.pipeline) for run in api.runs(dag)}
+        return Watch(self.context, api, self.progress.console.print, earlier)
+
+    @property
+    def load(self) -> Session:
+        """Return the background session of the live load."""
+        return self.stack.session("workload")
+
+    @property
+    def cut(self) -> Lsn:
+        """Return the position of the last cut."""
+        return self.watch.cuts()[-1].lsn
+
+    def totals(self) -> Totals:
+        """Return what the load has done so far."""
+        return Totals.read(self._totals_file)
+
+    def figures(self) -> Figures:
+        """Return what went through each stage."""
+        return Figures(
+            load=self.totals(),
+            copied_rows=sum(copied.rows for copied in self.context.ledger.copies(NAME)),
+            windows=self.watch.windows(),
+            cuts=self.watch.cuts(),
+            copy_seconds=self.watch.task_seconds("bootstrap", "copy"),
+            load_seconds=self.watch.task_seconds("bootstrap", "load"),
+            merge_seconds=self.watch.task_seconds("merge", "spark"),
+        )
+
+    # --- details -------------------------------------------------------------------------------------
+
+    @property
+    def _totals_file(self) -> Path:
+        return self.stack.project.local / "workload.json"
+
+    def _unpause(self, verb: str) -> None:
+        fresh.schedules_mark(self.stack.project).touch()
+        self.stack.airflow.api.unpause(self.watch.dag(verb))
+
+    def _active(self) -> list[str]:
+        api = self.stack.airflow.api
+        return [dag for dag in fresh.dag_ids(self.pipeline) for _ in fresh.active_runs(api, dag)]
+
+    def _watch_all(self) -> None:
+        self._watch_load()
+        self.watch.look()
+
+    def _watch_load(self) -> None:
+        if not self.load.is_alive():
+            raise StackError("the live load to go on", "it has ended", "read its log", self.load.log)
+
+    def _wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
+        """Wait until nothing is `missing`, and look every time at what goes on."""
+        deadline = time.monotonic() + PATIENCE
+        while waiting_for := missing():
+            step.say(waiting_for)
+            if watch is not None:
+                watch()
+            if time.monotonic() > deadline:
+                raise StackError(f"to be further within {PATIENCE:.0f} s", waiting_for, "read the log of the scheduler")
+            time.sleep(POLL)
+        if watch is not None:
+            watch()

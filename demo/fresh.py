@@ -1,0 +1,111 @@
+"""Make the demo begin from nothing, whatever an earlier one left: it may have been interrupted, or killed.
+
+Only what is the demo's own goes: its DAGs are paused and their runs ended, its pipeline leaves the ledger, its
+tables leave the lake, its files leave landing zone and warehouse. The source database is made anew by `demo.source`.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+
+from penstock.config import Pipeline
+from stack import steps
+from stack.airflow import Airflow
+from stack.airflow_api import AirflowApi, Json
+from stack.errors import StackError
+from stack.local import Stack
+from stack.paths import Project
+from stack.progress import Progress
+
+NAME = "shop"
+VERBS = ("bootstrap", "capture", "merge", "teardown")
+ACTIVE = ("queued", "running")
+
+LEDGER = "delete from penstock.pipeline where name = %(pipeline)s"
+LAKE = (
+    "delete from iceberg_tables where catalog_name = %(catalog)s "
+    "and (table_namespace = %(namespace)s or starts_with(table_namespace, %(below)s))",
+    "delete from iceberg_namespace_properties where catalog_name = %(catalog)s "
+    "and (namespace = %(namespace)s or starts_with(namespace, %(below)s))",
+)
+
+
+def dag_ids(pipeline: Pipeline) -> list[str]:
+    """Name the pipeline's DAGs."""
+    return [f"{pipeline.name}.{verb}" for verb in VERBS]
+
+
+def schedules_mark(project: Project) -> Path:
+    """Name the file that is there while the demo's DAGs may be unpaused in Airflow's metadata."""
+    return project.local / "demo-schedules-are-on"
+
+
+def running_stack(project: Project, progress: Progress) -> Stack:
+    """Return the stack, brought up unless it is."""
+    stack = Stack.load(project)
+    return stack if stack.airflow.session.is_alive() else steps.up(project, progress)
+
+
+def silent_stack(project: Project, progress: Progress) -> Stack:
+    """Bring the stack up without anything of an earlier demo at work.
+
+    What that left running is ended first. Where its DAGs may be unpaused they are paused before the scheduler starts.
+    """
+    stack = Stack.load(project)
+    for session in (stack.session("workload"), stack.airflow.session):
+        if session.is_alive():
+            with progress.step(f"Stopping {session.name}, left by an earlier demo"):
+                session.stop()
+    if schedules_mark(project).exists():
+        stack = steps.start_servers(project, progress)
+        with progress.step("Pausing the DAGs of an earlier demo"):
+            _pause_without_scheduler(stack.airflow, NAME)
+    return steps.up(project, progress)
+
+
+def _pause_without_scheduler(airflow: Airflow, name: str) -> None:
+    program = Path(airflow.environ["VIRTUAL_ENV"]) / "bin" / "airflow"
+    said = subprocess.run(
+        [program, "dags", "pause", "--yes", "--treat-dag-id-as-regex", rf"^{name}\."],
+        env=dict(airflow.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if said.returncode != 0:
+        raise StackError("`airflow dags pause` to succeed", said.stderr.strip()[-2000:], "`make clean` starts over")
+
+
+def end_runs(api: AirflowApi, pipeline: Pipeline) -> None:
+    """Pause the pipeline's DAGs and end the runs that an earlier demo could not."""
+    known = {dag["dag_id"] for dag in api.dags()}
+    for dag_id in filter(known.__contains__, dag_ids(pipeline)):
+        api.pause(dag_id)
+        for run in active_runs(api, dag_id):
+            api.call("PATCH", f"dags/{dag_id}/dagRuns/{run['dag_run_id']}", json={"state": "failed"})
+
+
+def active_runs(api: AirflowApi, dag_id: str) -> Iterator[Json]:
+    """Yield the runs that have not ended."""
+    return (run for run in api.runs(dag_id) if run["state"] in ACTIVE)
+
+
+def forget(stack: Stack, pipeline: Pipeline) -> None:
+    """Take the pipeline out of ledger and lake, with its files."""
+    names = {
+        "pipeline": pipeline.name,
+        "catalog": pipeline.lake.catalog,
+        "namespace": pipeline.namespace,
+        "below": f"{pipeline.namespace}.",
+    }
+    with psycopg.connect(stack.ledger_dsn()) as connection:
+        if connection.execute("select to_regclass('penstock.pipeline')").fetchone() != (None,):
+            connection.execute(LEDGER, names)
+        for statement in LAKE:
+            connection.execute(statement, names)
+    for folder in (Path(pipeline.landing.uri) / pipeline.name, stack.project.warehouse / pipeline.namespace):
+        shutil.rmtree(folder, ignore_errors=True)

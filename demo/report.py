@@ -1,0 +1,62 @@
+"""What the demo says at the end: how much went through each stage, how fast, and how fresh the lake was.
+
+Seconds of copy and merge include the start of Spark; they come from the ledger and from Airflow's task instances.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+
+from rich.table import Table
+
+from demo.workload import Totals
+from penstock.ledger.records import CutRecord, WindowRecord
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one demo did; windows and cuts in order. Each list of seconds has one entry per run of that Spark task."""
+
+    load: Totals
+    copied_rows: int
+    windows: Sequence[WindowRecord]
+    cuts: Sequence[CutRecord]
+    copy_seconds: Sequence[float]
+    load_seconds: Sequence[float]
+    merge_seconds: Sequence[float]
+
+    @property
+    def changes(self) -> int:
+        """Count the changes captured."""
+        return sum(window.rows for window in self.windows)
+
+    def freshness(self) -> list[float]:
+        """Return, per cut, how many seconds old the source's newest moment in it was when readers saw it."""
+        times = {window.upto_lsn: window.source_time for window in self.windows}
+        ages = ((cut.published_at, times.get(cut.lsn)) for cut in self.cuts)
+        return [(seen - newest) / timedelta(seconds=1) for seen, newest in ages if newest is not None]
+
+
+def table(figures: Figures) -> Table:
+    """Return the figures of each stage as a table."""
+    shown = Table("stage", "what", title="What went through", title_justify="left")
+    for heading in ("how much", "seconds", "per second"):
+        shown.add_column(heading, justify="right")
+    for stage, what, how_much, seconds in _stages(figures):
+        shown.add_row(stage, what, f"{how_much:,}", f"{seconds:.1f}", f"{how_much / seconds:,.0f}" if seconds else "")
+    if ages := figures.freshness():
+        what = f"age of {len(ages)} cuts when readers saw them: median, worst"
+        shown.add_row("lake", what, "", f"{median(ages):.1f}", f"{max(ages):.1f} s")
+    return shown
+
+
+def _stages(figures: Figures) -> Iterator[tuple[str, str, int, float]]:
+    load, windows = figures.load, figures.windows
+    yield "source", "transactions committed", load.transactions, load.seconds
+    yield "copy", "rows into the landing zone", figures.copied_rows, sum(figures.copy_seconds)
+    yield "load", "rows into the lake", figures.copied_rows, sum(figures.load_seconds)
+    captured = sum(window.seconds or 0 for window in windows)
+    yield "capture", f"changes in {len(windows)} windows", figures.changes, captured
+    merges = len(figures.merge_seconds)
+    yield "merge", f"changes in {merges} runs", figures.changes, sum(figures.merge_seconds)
