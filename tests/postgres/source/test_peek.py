@@ -1,7 +1,5 @@
 """A peek gives a window's messages again and again, in bounded memory, and lets go of the slot however it ends."""
 
-import time
-
 import pyarrow as pa
 import pytest
 from psycopg import sql
@@ -10,7 +8,7 @@ from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import arrow, facts, peek, slot
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
-from tests.postgres.source.conftest import decoded, inserted, window
+from tests.postgres.source.conftest import decoded, inserted, wait_until, window
 
 
 @pytest.fixture
@@ -19,13 +17,6 @@ def filled(writer):
     writer.execute("create table t (n int primary key, v text); create publication p for table t")
     writer.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
     return writer
-
-
-def wait_until(condition) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "this should have come true long ago"
-        time.sleep(0.02)
 
 
 def backends(writer, name: str) -> int:

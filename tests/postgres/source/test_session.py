@@ -1,10 +1,11 @@
 """Whatever a role or a database has set, our sessions render values one way, and say what they are."""
 
 import pytest
+from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import facts, session
+from penstock.source import arrow, facts, session
 from penstock.source.session import PINNED
 
 # what a role might have set, and a value that it changes
@@ -28,8 +29,12 @@ def test_the_settings_of_a_role_do_not_leak_into_values(database, writer, new_ro
 
     with session.connect(source, what="test") as conn:
         rendered = {name: conn.execute(query).fetchone()[0] for name, (_, query, _) in LEAKS.items()}
+    with arrow.connect_arrow(source, what="test", settings={}) as streaming:
+        streamed = {name: streaming.rows(sql.SQL(query))[0][0] for name, (_, query, _) in LEAKS.items()}
 
-    assert rendered == {name: expected for name, (_, _, expected) in LEAKS.items()}
+    expected = {name: expected for name, (_, _, expected) in LEAKS.items()}
+    assert rendered == expected
+    assert streamed == expected
 
 
 def test_every_pinned_setting_is_what_the_server_shows(conn):
@@ -53,10 +58,11 @@ def test_limits_that_would_end_a_holder_of_a_snapshot_are_off_and_ours_are_on(wr
     with session.connect(source, what="test", statement_timeout=90, lock_timeout=7) as conn:
         shown = conn.execute(
             "select current_setting('idle_in_transaction_session_timeout'), current_setting('idle_session_timeout'),"
-            " current_setting('statement_timeout'), current_setting('lock_timeout')"
+            " current_setting('statement_timeout'), current_setting('lock_timeout'),"
+            " current_setting('client_connection_check_interval')"
         ).fetchone()
 
-    assert shown == ("0", "0", "90s", "7s")
+    assert shown == ("0", "0", "90s", "7s", "5s")
 
 
 def test_the_server_sees_the_name_of_the_pipeline_and_what_it_does(source, writer):

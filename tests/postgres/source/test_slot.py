@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from contextlib import closing
 
 import psycopg
@@ -12,7 +11,7 @@ import pytest
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import facts, lock, session, slot
-from tests.postgres.source.conftest import decoded, inserted, window
+from tests.postgres.source.conftest import decoded, inserted, wait_until, window
 
 
 def make_slot(writer: psycopg.Connection, name: str = "s") -> Lsn:
@@ -20,6 +19,11 @@ def make_slot(writer: psycopg.Connection, name: str = "s") -> Lsn:
         "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')", (name,)
     ).fetchone()
     return Lsn.parse(text)
+
+
+def walsenders(writer: psycopg.Connection, database: str) -> int:
+    query = "select count(*) from pg_stat_activity where backend_type = 'walsender' and datname = %s"
+    return writer.execute(query, (database,)).fetchone()[0]
 
 
 def rows_seen(source, exported: slot.Exported) -> list[int]:
@@ -124,13 +128,9 @@ def test_an_interrupted_creation_is_cancelled_on_the_server_too(source, conn, da
         later.start()
         with pytest.raises(Interrupted), slot.create_exporting(source, "s", timeout=30):
             pytest.fail("no slot can be made while a transaction is open")
-        blocker.rollback()
-    signal.signal(signal.SIGUSR1, previous)
-
-    walsenders = "select count(*) from pg_stat_activity where backend_type = 'walsender' and datname = %s"
-    while writer.execute(walsenders, (database.name,)).fetchone() != (0,):
-        time.sleep(0.02)
-    assert slot.read(conn, "s") is None
+        signal.signal(signal.SIGUSR1, previous)
+        # left alone, it would wait with the transaction that blocks it, and keep the slot's name taken until then
+        wait_until(lambda: slot.read(conn, "s") is None and walsenders(writer, database.name) == 0)
 
 
 def test_a_slot_of_the_same_name_is_refused_and_kept(source, conn, writer):
@@ -238,8 +238,7 @@ def test_a_slot_in_use_is_neither_dropped_nor_advanced(source, conn, writer):
         with pytest.raises(SourceError, match="is active for PID") as caught:
             window(source, facts.position(conn).flushed)
         assert caught.value.slug == "slot-in-use"
-    while slot.read(conn, "s").active:
-        time.sleep(0.02)
+    wait_until(lambda: not slot.read(conn, "s").active)
 
     slot.drop(conn, "s")
 
