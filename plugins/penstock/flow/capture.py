@@ -99,8 +99,9 @@ def capture_window(ctx: Context) -> WindowReport:
         record = running(ctx)
         server = facts.read(conn)
         _heal(ctx, conn, server, record)
-        drift.follow(ctx, catalog.published_tables(conn, record.publication, sizes=False))
         end = facts.position(conn)
+        # read after the position: so the catalog knows every column that the window can bring
+        drift.follow(ctx, catalog.published_tables(conn, record.publication, sizes=False))
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
         landed = _land(ctx, conn, record, end, upto) if upto > record.position else None
         confirmed = slot.advance(conn, record.slot, upto)

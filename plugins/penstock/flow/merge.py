@@ -15,9 +15,10 @@ from penstock.flow import drift
 from penstock.flow.capture import running
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import FileRef, MergePlan, MergeResult, TablePlan
+from penstock.lake.plan import FileRef, MergePlan, MergeResult, Pointer, TablePlan
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
+from penstock.ledger import catalog
 from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
@@ -37,6 +38,7 @@ def due(ctx: Context, *, force: bool = False) -> bool:
 
 def plan(ctx: Context, *, force: bool = False) -> str | None:
     """Write the orders of a new attempt; return the attempt, or None when nothing is due."""
+    _adopt_half_published(ctx)
     if not due(ctx, force=force):
         return None
     attempt = ctx.ledger.begin_merge(ctx.name)
@@ -83,16 +85,36 @@ def publish(ctx: Context, attempt: str) -> CutRecord:
         attempt=attempt,
         catalog=ctx.catalog,
         catalog_name=orders.catalog,
-        pointers=[*(table.pointer for table in result.tables if table.pointer), result.cuts],
+        pointers=_pointers(result),
         lsn=Lsn(result.upto_lsn),
         tables=_published(orders, result, _loaded(ctx, orders)),
         paused=paused,
-        rows=sum(table.counts.get("rows_written", 0) for table in result.tables),
+        rows=_rows(result),
     )
     for table in paused:
         ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
     ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
     return cut
+
+
+def _adopt_half_published(ctx: Context) -> None:
+    """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
+    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
+    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(_result_path(ctx, attempt)):
+        return
+    orders, result = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, attempt))), _result(ctx, attempt)
+    if catalog.moved(ctx.catalog, orders.catalog, _pointers(result)):
+        lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
+        ctx.ledger.adopt_published(ctx.name, attempt=attempt, lsn=lsn, tables=tables, rows=_rows(result))
+        ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
+
+
+def _pointers(result: MergeResult) -> list[Pointer]:
+    return [*(table.pointer for table in result.tables if table.pointer), result.cuts]
+
+
+def _rows(result: MergeResult) -> int:
+    return sum(table.counts.get("rows_written", 0) for table in result.tables)
 
 
 def _result(ctx: Context, attempt: str) -> MergeResult:

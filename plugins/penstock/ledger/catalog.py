@@ -34,6 +34,15 @@ def move_elsewhere(catalog: Connection, catalog_name: str, pointers: Sequence[Po
         raise _unreachable(catalog, error) from None
 
 
+def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
+    """Tell whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
+    try:
+        with connect(catalog, "penstock publish") as opened, opened.transaction():
+            return _shown(Transaction(opened), catalog_name, pointers) == {_place(each): each.new for each in pointers}
+    except (pg.OperationalError, *_NOT_SET_UP) as error:
+        raise _unreachable(catalog, error) from None
+
+
 def move(transaction: Transaction, catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> None:
     """Move the pointers inside a transaction; pointers that have all been moved by us before stay as they are.
 
@@ -52,24 +61,37 @@ def move(transaction: Transaction, catalog: Connection, catalog_name: str, point
 
 
 def _move(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> None:
-    places = {
-        "catalog": catalog_name,
-        "namespaces": [pointer.namespace for pointer in pointers],
-        "tables": [pointer.table for pointer in pointers],
-    }
-    rows = transaction.rows("lock_pointers", **places)
-    now = {(namespace, table): location for namespace, table, location in rows}
-    if pointers and all(now.get((pointer.namespace, pointer.table)) == pointer.new for pointer in pointers):
+    now = _shown(transaction, catalog_name, pointers)
+    if pointers and all(now.get(_place(pointer)) == pointer.new for pointer in pointers):
         return
-    moved = [pointer for pointer in pointers if now.get((pointer.namespace, pointer.table)) != pointer.old]
+    strange = [pointer for pointer in pointers if now.get(_place(pointer)) != pointer.old]
     olds, news = [pointer.old for pointer in pointers], [pointer.new for pointer in pointers]
-    if moved or transaction.change("move_pointers", olds=olds, news=news, **places) != len(pointers):
-        names = ", ".join(f"{pointer.namespace}.{pointer.table}" for pointer in moved) or "a table"
+    places = _places(catalog_name, pointers)
+    if strange or transaction.change("move_pointers", olds=olds, news=news, **places) != len(pointers):
+        names = ", ".join(f"{pointer.namespace}.{pointer.table}" for pointer in strange) or "a table"
         raise LakeError(
             "publish-conflict",
             f"expected the lake's tables as this run read them, but somebody else moved {names}; "
             "nothing was published: merge again",
         )
+
+
+def _shown(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> dict[tuple[str, str], str]:
+    """Lock the pointers and return what they show, by namespace and table."""
+    rows = transaction.rows("lock_pointers", **_places(catalog_name, pointers))
+    return {(namespace, table): location for namespace, table, location in rows}
+
+
+def _places(catalog_name: str, pointers: Sequence[Pointer]) -> dict[str, str | list[str]]:
+    return {
+        "catalog": catalog_name,
+        "namespaces": [pointer.namespace for pointer in pointers],
+        "tables": [pointer.table for pointer in pointers],
+    }
+
+
+def _place(pointer: Pointer) -> tuple[str, str]:
+    return pointer.namespace, pointer.table
 
 
 def _unreachable(catalog: Connection, error: psycopg.Error) -> LakeError:

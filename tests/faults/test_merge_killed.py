@@ -1,0 +1,390 @@
+"""Merge and publish killed, overtaken and contradicted: a cut moves all tables once, or nothing; then source = lake.
+
+One world serves all tests, with ledger and catalog in one database, as by default. Every test makes changes, lets
+something go wrong, runs on, and compares; tables that a test spoils for good are its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import LakeError, LedgerError
+from penstock.flow import drift, merge
+from penstock.flow.compare import compare
+from penstock.flow.outcome import remembered
+from penstock.ledger import merges
+from penstock.ledger.records import CutRecord, TableRecord
+from penstock.source import facts
+from penstock_spark import merge as merging
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
+from tests.faults.conftest import run
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+LEDGER = "penstock.ledger:Ledger"
+WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
+TABLES = """
+create table item (id int primary key, name text);
+create table visit (page text, n int);
+alter table visit replica identity full;
+create table taken (id int primary key, name text);
+create table typed (id int primary key, amount int);
+create table shrunk (id int primary key, a text, b text);
+create table renamed (id int primary key, a text);
+create table grown (id int primary key, name text);
+create table hasty (id int primary key, name text);
+insert into item select n, 'item ' || n from generate_series(1, 40) n;
+insert into visit select 'page ' || n % 3, n % 2 from generate_series(1, 20) n;
+insert into taken select n, 'taken ' || n from generate_series(1, 20) n;
+insert into typed select n, n from generate_series(1, 5) n;
+insert into shrunk select n, 'a', 'b' from generate_series(1, 5) n;
+insert into renamed select n, 'a' from generate_series(1, 5) n;
+insert into grown select n, 'grown ' || n from generate_series(1, 5) n;
+insert into hasty select n, 'hasty ' || n from generate_series(1, 5) n;
+"""
+CHANGES = """
+update item set name = name || '+' where id % 4 = 1;
+delete from item where id = (select max(id) from item);
+insert into item select coalesce(max(id), 0) + 100, 'new' from item;
+update item set id = -id where id = (select min(id) from item where id > 0);
+delete from visit where ctid = (select ctid from visit limit 1);
+insert into visit values ('page 1', 1), ('page 1', 1);
+"""
+
+
+def make_world(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> World:
+    world = World(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
+    # names of slots are unique in the whole cluster
+    world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+    return world
+
+
+@pytest.fixture(scope="module")
+def world(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    with postgres16.temporary_database("faults_merge") as source:
+        made = make_world(source, lake.database, lake, spark, tmp_path_factory.mktemp("faults_merge"))
+        made.sql(TABLES)
+        made.bootstrap()
+        yield made
+
+
+def change(world: World, changes: str = CHANGES) -> None:
+    """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
+    world.sql(changes)
+    world.sql("set synchronous_commit = on; select pg_current_xact_id()")
+    world.capture()
+
+
+def planned(world: World) -> str:
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    return attempt
+
+
+def spark_merge(world: World, attempt: str) -> None:
+    world.submit(merge.job(world.ctx, attempt))
+
+
+def pointers(world: World) -> dict[str, str]:
+    """Return which metadata file each table of the world shows: what every reader of the lake sees."""
+    assert world.lake is not None
+    rows = world.lake.database.execute(
+        "select table_namespace || '.' || table_name, metadata_location from iceberg_tables "
+        "where table_namespace = %s or table_namespace like %s",
+        world.name,
+        f"{world.name}.%",
+    )
+    return dict(rows)
+
+
+def cuts(world: World) -> list[CutRecord]:
+    return world.ctx.ledger.cuts(world.name, limit=1000)
+
+
+def table(world: World, name: str) -> TableRecord:
+    (found,) = (record for record in world.ctx.ledger.tables(world.name) if record.name == name)
+    return found
+
+
+def equal(world: World, *names: str) -> None:
+    """Assert that source and lake are equal, table by table, and the tables not paused."""
+    found = {compared.name: compared for compared in compare(world.ctx).tables}
+    for name in names or ("item", "visit"):
+        assert table(world, name).state == "ready", table(world, name).paused_reason
+        assert found[name].equal, list(found[name].lines())
+
+
+def killed(world: World, verb: str, step: str, when: str) -> None:
+    process = run(world, verb, step, when, "1")
+    assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
+
+
+# --- plan and Spark ---------------------------------------------------------------------------------
+
+
+def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: World) -> None:
+    change(world)
+    before, published = pointers(world), cuts(world)
+    for step in (f"{LEDGER}.begin_merge", WRITE_TEXT):
+        for when in ("before", "after"):
+            killed(world, "plan", step, when)
+
+    silent = planned(world)
+    with pytest.raises(LakeError, match="spark-failed"):
+        merge.publish(world.ctx, silent)
+    assert (pointers(world), cuts(world)) == (before, published)
+
+    world.merge()
+    equal(world)
+
+
+def test_a_spark_run_that_outlived_its_task_changes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(world)
+    during = planned(world)
+    after = planned(world)
+    change(world)
+    overtaken = planned(world)
+
+    # a stale run writes on its branches while its successor is between its tables and its end
+    with monkeypatch.context() as patched:
+        between(patched, lambda: spark_merge(world, during))
+        spark_merge(world, overtaken)
+    published = cuts(world)
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        merge.publish(world.ctx, during)
+    with pytest.raises(LakeError, match="publish-conflict"):
+        merge.publish(world.ctx, overtaken)
+    assert cuts(world) == published
+
+    world.merge()
+    equal(world)
+
+    # another one begins to write only after its successor has published
+    with pytest.raises(LakeError, match="foreign-commit"):
+        spark_merge(world, after)
+    with pytest.raises(LakeError, match="spark-failed"):
+        merge.publish(world.ctx, after)
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        merge.publish(world.ctx, during)
+    assert len(cuts(world)) == len(published) + 1
+    equal(world)
+
+
+def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
+    """Let something happen in the next merge after its tables are staged and before its end."""
+    record_cut = merging.record_cut
+
+    def wrapped(*arguments: Any) -> Any:
+        patched.setattr(merging, "record_cut", record_cut)
+        intrude()
+        return record_cut(*arguments)
+
+    patched.setattr(merging, "record_cut", wrapped)
+
+
+# --- publish ----------------------------------------------------------------------------------------
+
+
+def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_it_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(world)
+    attempt = planned(world)
+    spark_merge(world, attempt)
+    before, published = pointers(world), cuts(world)
+
+    for step, when in (
+        (f"{LEDGER}.publish", "before"),
+        ("penstock.ledger.merges:_advance", "after"),
+        ("penstock.ledger.merges:_record", "after"),
+        ("penstock.ledger.merges:move", "after"),
+    ):
+        killed(world, f"publish:{attempt}", step, when)
+        assert (pointers(world), cuts(world)) == (before, published)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(merges, "move", terminated_afterwards(world))
+        with pytest.raises(LedgerError, match="ledger-unreachable"):
+            merge.publish(world.ctx, attempt)
+    assert (pointers(world), cuts(world)) == (before, published)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: merge.publish(world.ctx, attempt), range(2))
+    assert first == second
+    assert len(cuts(world)) == len(published) + 1
+    equal(world)
+
+
+def terminated_afterwards(world: World) -> Callable[..., None]:
+    """Return a `move` after which the server ends the connection, before the commit."""
+    move = merges.move
+
+    def wrapped(transaction: Any, *arguments: Any) -> None:
+        move(transaction, *arguments)
+        world.ledger.execute("select pg_terminate_backend(%s, 5000)", transaction.connection.info.backend_pid)
+
+    return wrapped
+
+
+def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world: World) -> None:
+    change(world)
+    attempt = planned(world)
+    spark_merge(world, attempt)
+    killed(world, f"publish:{attempt}", f"{LEDGER}.publish", "after")
+    after, (newest, *_) = pointers(world), cuts(world)
+    assert newest.attempt == attempt
+
+    assert merge.publish(world.ctx, attempt) == newest
+    assert (pointers(world), cuts(world)[0]) == (after, newest)
+    equal(world)
+
+
+def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(world: World) -> None:
+    assert world.spark is not None
+    change(world, f"{CHANGES} update taken set name = name || '+'")
+    attempt = planned(world)
+    spark_merge(world, attempt)
+    world.spark.sql(f"delete from lake.{world.name}.public.taken where id = 7")
+    before, published = pointers(world), cuts(world)
+
+    with pytest.raises(LakeError, match=r"publish-conflict.*public\.taken"):
+        merge.publish(world.ctx, attempt)
+    assert (pointers(world), cuts(world)) == (before, published)
+
+    world.merge()
+    assert (table(world, "taken").state, table(world, "taken").paused_slug) == ("paused", "foreign-commit")
+    equal(world)
+
+
+# --- landing files and shapes -----------------------------------------------------------------------
+
+
+def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: World) -> None:
+    change(world)
+    files = [entry for window in world.ctx.ledger.windows(world.name)[-1:] for entry in window.files]
+    missing = next(entry.path for entry in files if entry.oid == table(world, "item").oid)
+    place, aside = world.landing / missing, world.landing / "aside"
+    before, published = pointers(world), cuts(world)
+
+    attempt = planned(world)
+    place.rename(aside)
+    with pytest.raises(LakeError, match="landing-file-missing") as in_spark:
+        spark_merge(world, attempt)
+    assert missing in in_spark.value.message
+    with pytest.raises(LakeError, match="landing-file-missing") as in_plan, remembered(world.ctx):
+        merge.plan(world.ctx)
+    assert missing in in_plan.value.message
+    assert world.ctx.ledger.pipeline(world.name).halted_slug == "landing-file-missing"
+    with pytest.raises(LedgerError, match="pipeline-halted"):
+        merge.plan(world.ctx)
+    assert cuts(world) == published
+    assert pointers(world).keys() == before.keys()
+
+    aside.rename(place)
+    world.ctx.ledger.resume(world.name)
+    world.merge()
+    equal(world)
+
+
+def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(world: World) -> None:
+    change(world, "update grown set name = 'landed before the column' where id = 1")
+    change(
+        world,
+        """
+        alter table grown add colour text default 'grey';
+        insert into grown values (100, 'new', 'red');
+        update grown set colour = null where id = 2;
+        insert into typed values (6, 6);
+        alter table typed alter amount type text;
+        insert into typed values (7, 'seven');
+        alter table shrunk drop b;
+        insert into shrunk values (6, 'without b');
+        alter table renamed rename a to c;
+        insert into renamed values (6, 'in c');
+        """
+        + CHANGES,
+    )
+    world.merge()
+
+    for name in ("typed", "shrunk", "renamed"):
+        paused = table(world, name)
+        assert (paused.state, paused.paused_slug) == ("paused", "schema-change"), name
+        assert len(world.lake_rows(name)) == 5, "a paused table stays at its cut"
+    equal(world, "item", "visit", "grown")
+    colours = dict(world.lake_rows("grown", "id, colour"))
+    assert (colours[1], colours[2], colours[3], colours[100]) == ("grey", None, "grey", "red")
+
+
+def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[ModuleType, str, int]] = [(drift, "follow", 1), (facts, "position", 1), (facts, "position", 2)]
+    for number, (owner, step, occurrence) in enumerate(steps):
+        added = f"alter table hasty add column_{number} int default {number}; insert into hasty values ({100 + number})"
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, world, added))
+            world.capture()
+        assert merge.plan(world.ctx, force=True)
+        assert table(world, "hasty").state == "ready", table(world, "hasty").paused_reason
+        world.capture()
+    world.merge()
+    equal(world, "hasty")
+
+
+def followed_by(step: Callable[..., Any], occurrence: int, world: World, statement: str) -> Callable[..., Any]:
+    """Return a step of capture right after whose nth call the source changes its shape."""
+    calls = itertools.count(1)
+
+    def wrapped(*arguments: Any) -> Any:
+        result = step(*arguments)
+        if next(calls) == occurrence:
+            world.sql(f"set synchronous_commit = on; {statement}")
+        return result
+
+    return wrapped
+
+
+# --- ledger and catalog in two databases ------------------------------------------------------------
+
+
+def test_a_publish_killed_between_catalog_and_ledger_is_healed(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> None:
+    with (
+        postgres16.temporary_database("faults_apart") as source,
+        postgres16.temporary_database("faults_apart_ledger") as ledger,
+    ):
+        world = make_world(source, ledger, lake, spark, tmp_path)
+        world.sql("create table item (id int primary key, name text); insert into item values (1, 'copied')")
+        world.sql("create table visit (page text); alter table visit replica identity full")
+        world.bootstrap()
+
+        for repeated in (True, False):
+            change(world, "update item set name = name || '+'; insert into visit values ('page')")
+            attempt = planned(world)
+            spark_merge(world, attempt)
+            before, published = pointers(world), cuts(world)
+            killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "before")
+            assert (pointers(world), cuts(world)) == (before, published)
+            killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after")
+            assert pointers(world) != before
+            assert cuts(world) == published
+            if repeated:
+                assert merge.publish(world.ctx, attempt).attempt == attempt
+            else:  # nobody asks again: the next merge finds out
+                change(world, "update item set name = name || '-'; insert into visit values ('page')")
+                world.merge()
+            equal(world)
