@@ -6,16 +6,20 @@ time and xid. The server works out the whole result before it sends the first ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from psycopg import sql
 
 from penstock.connections import Connection
+from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source.arrow import connect_arrow
+from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source.session import connect, pin, translating
+from penstock.sql import load
 
 _PROTOCOL = "1"  # streaming and two-phase, which later versions are for, have no use in a peek
+_SKIPPED = "55000"  # the SQLSTATE of the warning "skipped loading publication"
 
 
 def peek(
@@ -42,8 +46,11 @@ def peek(
         "work_mem": memory,
         "logical_decoding_work_mem": memory,
     }
+    query = peek_query(slot, publication, upto, origin_none=origin_none)
     with connect_arrow(source, what=what, settings=settings) as session:
-        for batch in session.stream(peek_query(slot, publication, upto, origin_none=origin_none), batch_bytes):
+        if not _was_always_there(session, slot, publication):
+            _refuse_skipped(source, query, settings, what)
+        for batch in session.stream(query, batch_bytes):
             yield batch.column(0)
 
 
@@ -60,3 +67,31 @@ def peek_query(slot: str, publication: str, upto: Lsn, *, origin_none: bool = Fa
         sql.Literal(str(upto)),
         sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),
     )
+
+
+def _was_always_there(session: ArrowSession, slot: str, publication: str) -> bool:
+    query = sql.SQL(load("source/publication_is_older"))
+    ((was_there,),) = session.rows(query.format(publication=sql.Literal(publication), slot=sql.Literal(slot)))
+    return bool(was_there)
+
+
+def _refuse_skipped(source: Connection, query: sql.Composed, settings: Mapping[str, str], what: str) -> None:
+    """Decode the window once for its warnings; raise SourceError("publication-missing") when changes were skipped.
+
+    From 18 on the server leaves out, with a mere warning, what it decodes at a place of the WAL where the publication
+    did not exist. ADBC drops warnings, so another driver has to look; only while the publication is young.
+    """
+    skipped: list[str | None] = []
+    with connect(source, what=what) as conn:
+        conn.add_notice_handler(
+            lambda said: skipped.append(said.message_primary) if said.sqlstate == _SKIPPED else None
+        )
+        pin(conn, settings)
+        with translating(conn.place):
+            conn.execute(sql.SQL("select count(*) from ({}) as peeked").format(query))
+    if skipped:
+        raise SourceError(
+            "publication-missing",
+            f"expected {source.address} to have the publication at every position of the WAL that is read, "
+            f"got a warning: {skipped[0]}; changes were skipped: copy the tables anew",
+        )

