@@ -1,0 +1,140 @@
+"""Real `spark-submit` applications whose JVM is killed in the middle: the run fails by name, the next one is exact."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import LakeError
+from penstock.flow import bootstrap, merge
+from penstock.flow.compare import compare
+from penstock.flow.spark_job import SparkJob, Submit
+from penstock.shell import spark_submit
+from stack import package
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
+from tests.faults.killed import copy_without_spark
+from tests.faults.oracle import at_source, landed
+from tests.world import ROOT, World
+
+pytestmark = pytest.mark.slow
+
+_log = logging.getLogger(__name__)
+
+TABLES = """
+create table item (id int primary key, name text, note text);
+create table sale (id int primary key, name text, note text);
+create table visit (page text, n int);
+alter table visit replica identity full;
+insert into item select n, 'item ' || n, repeat('i', 200) from generate_series(1, 2000) n;
+insert into sale select n, 'sale ' || n, repeat('s', 200) from generate_series(1, 2000) n;
+insert into visit select 'page ' || n % 3, n from generate_series(1, 500) n;
+"""
+CHANGES = """
+update item set name = name || '+' where id % 5 = 1; delete from item where id % 7 = 1;
+update sale set id = -id where id % 5 = 2; insert into sale values (5000, 'new', null);
+delete from visit where n % 5 = 3; update visit set n = n + 1000 where n % 5 = 4;
+"""
+
+
+@pytest.fixture
+def world(postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    name = f"spark_killed_{request.node.name[5:20]}"
+    with (
+        postgres16.temporary_database(name) as source,
+        postgres16.temporary_database(f"{name}_ledger") as ledger,
+    ):
+        made = World(source, ledger, tmp_path / "landing", name, lake)
+        made.settings = {
+            "copy": {"range_bytes": "64KiB", "parallel": 1},
+            "spark": {"driver_memory": "1g", "parallel_tables": 1},
+        }
+        made.sql(TABLES)
+        bootstrap.prepare(made.ctx)
+        yield made
+
+
+@pytest.fixture
+def submitting(
+    java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Submit]:
+    """A function that returns a way to submit; with `last_words` the JVM is killed once it has said them."""
+    environment: Mapping[str, str] = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_CONF_DIR": str(spark_conf_dir),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    library = tmp_path / "penstock.zip"
+    package.build(ROOT, library)
+
+    def submit(job: SparkJob, last_words: str | None) -> None:
+        def listen(line: str) -> None:
+            _log.info(line)
+            if last_words is not None and last_words in line:
+                kill_jvm(job)
+
+        spark_submit("local[2]", listen)(replace(job, py_files=library))
+        assert last_words is None, "the application was never killed"
+
+    return lambda last_words=None: lambda job: submit(job, last_words)
+
+
+def kill_jvm(job: SparkJob) -> None:
+    """Kill the JVM of a job with SIGKILL, as the kernel does when memory runs out; it is known by its plan."""
+    plan = job.arguments[1]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = process.read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if b"org.apache.spark.deploy.SparkSubmit" in command and plan.encode() in command:
+            os.kill(int(process.parent.name), signal.SIGKILL)
+
+
+def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: World, submitting: Callable[..., Submit]) -> None:
+    with pytest.raises(LakeError, match="spark-failed"):
+        bootstrap.copy(world.ctx, submitting("public.sale: "))  # its first words on the second table
+    finished = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    world.sql(CHANGES)
+
+    bootstrap.copy(world.ctx, submitting())
+
+    copies = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    assert len(finished) in (1, 2), "it was killed in the middle"
+    assert len(copies) == 3
+    assert finished.items() <= copies.items()
+    world.sql("set synchronous_commit = on; update item set note = 'late' where id = 2")
+    world.capture()
+    for table in ("item", "sale"):
+        assert landed(world, table, "id") == at_source(world, table, "id")
+
+
+def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: World, submitting: Callable[..., Submit]) -> None:
+    bootstrap.copy(world.ctx, copy_without_spark)
+    world.sql(f"set synchronous_commit = on; {CHANGES}")
+    world.capture()
+
+    killed = merge.plan(world.ctx)
+    assert killed is not None
+    with pytest.raises(LakeError, match="spark-failed"):
+        submitting("public.item: ")(merge.job(world.ctx, killed))
+    with pytest.raises(LakeError, match="spark-failed"):
+        merge.publish(world.ctx, killed)
+
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    submitting()(merge.job(world.ctx, attempt))
+    merge.publish(world.ctx, attempt)
+    found = compare(world.ctx)
+    assert found.equal, [line for table in found.tables for line in table.lines()]
+    assert found.rows > 4000
