@@ -129,6 +129,20 @@ def test_the_sample_has_every_key_at_its_default(tmp_path: Path) -> None:
     assert loaded.model_dump(exclude=derived) == least.model_dump(exclude=derived)
 
 
+def yaml_blocks() -> list[Any]:
+    """Return the pipeline files, and parts of such, that documents show, each as a test case."""
+    found = ((document, block) for document in DOCUMENTS for block in blocks(text(document), "yaml"))
+    return [pytest.param(block, id=f"{named(document)}:{number}") for number, (document, block) in enumerate(found)]
+
+
+@pytest.mark.parametrize("block", yaml_blocks())
+def test_every_pipeline_file_in_a_document_is_one(block: str, tmp_path: Path) -> None:
+    least = "" if re.search("^name:", block, re.MULTILINE) else 'name: p\ntables: {include: ["s.*"]}\n'
+    (tmp_path / "shown.yaml").write_text(least + block)
+
+    assert load_pipeline(tmp_path / "shown.yaml", {"PENSTOCK_HOME": str(tmp_path)}).name
+
+
 def environment_variables() -> set[str]:
     """Return the variables of ours that the code names, those of connections handed to Spark excepted."""
     sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("stack/*.py"), *ROOT.glob("demo/*.py"), *ROOT.glob("bin/*")]
