@@ -67,6 +67,7 @@ def _spark(lake: LakeCatalog, scratch: Path) -> SparkSession:
     wanted = spark_conf.settings(project.jars, lake.warehouse, scratch / "spark") | {
         "spark.master": "local[2]",
         "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     }
     spark_conf.write_conf(conf, wanted)
     home = java.home(project.jre)

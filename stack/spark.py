@@ -35,6 +35,8 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": jars.class_path(jar_folder),
+        # Applications here live for a minute: on two cores the optimizing compiler costs more than it gains.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -65,7 +65,9 @@ def apply(batch: Batch) -> None:
     if not batch.onto_nothing:
         _delete(batch, rows, facts)
     else:
-        batch.note_conflicts(update_missing=facts.first[UPDATE] + facts.first[DEPART], delete_missing=facts.first[DELETE])
+        batch.note_conflicts(
+            update_missing=facts.first[UPDATE] + facts.first[DEPART], delete_missing=facts.first[DELETE]
+        )
     batch.add(typed.named(live, mirror), any_rows=facts.live > 0)
 
 
@@ -76,17 +78,23 @@ def _facts(rows: DataFrame, mirror: Mirror) -> Facts:
 
     def extremes(prefix: str, where: Column) -> list[Column]:
         values = {at: F.when(where, F.col(f"{prefix}{at}")) for at in ordered}
-        return [end(value).alias(f"{prefix}{at}_{end.__name__}") for at, value in values.items() for end in (F.min, F.max)]
+        return [
+            end(value).alias(f"{prefix}{at}_{end.__name__}") for at, value in values.items() for end in (F.min, F.max)
+        ]
 
-    found = rows.agg(
-        *(F.count_if(F.col("first") == kind).alias(kind) for kind in KINDS),
-        F.count_if("live").alias("live"),
-        F.count_if(hole).alias("holes"),
-        F.count_if(any_null).alias("keyless"),
-        typed.count_misfits().alias("misfits"),
-        *extremes("k", F.lit(True)),
-        *(extremes("r", hole) if mirror.holes else ()),
-    ).collect()[0].asDict()
+    found = (
+        rows.agg(
+            *(F.count_if(F.col("first") == kind).alias(kind) for kind in KINDS),
+            F.count_if("live").alias("live"),
+            F.count_if(hole).alias("holes"),
+            F.count_if(any_null).alias("keyless"),
+            typed.count_misfits().alias("misfits"),
+            *extremes("k", F.lit(True)),
+            *(extremes("r", hole) if mirror.holes else ()),
+        )
+        .collect()[0]
+        .asDict()
+    )
 
     def bounds(prefix: str) -> dict[str, tuple[int, int]]:
         ends = {at: (found.get(f"{prefix}{at}_min"), found.get(f"{prefix}{at}_max")) for at in ordered}

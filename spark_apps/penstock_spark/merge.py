@@ -96,7 +96,13 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "see the runbook",
         )
     cuts.cut_branch()
-    row = (plan.upto_lsn, str(Lsn(plan.upto_lsn)), datetime.now(UTC), plan.attempt, [_state(plan, table) for table in tables])
+    row = (
+        plan.upto_lsn,
+        str(Lsn(plan.upto_lsn)),
+        datetime.now(UTC),
+        plan.attempt,
+        [_state(plan, table) for table in tables],
+    )
     schema = ", ".join(f"{column.name} {column.type}" for column in CUTS_COLUMNS)
     write.append(cuts, session.createDataFrame([row], schema))
     return cuts.stage(marks), cuts.head()

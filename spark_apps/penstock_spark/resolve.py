@@ -95,7 +95,7 @@ def one_row_per_key(changes: DataFrame, mirror: Mirror, keep: Keep, *, moves: bo
     if not (mirror.holes and moves):
         return segments.where("last").select(*columns)
     segments = keep(segments)
-    links = _links(segments.where(F.col("kind") == DEPART), mirror, keep)
+    links = _links(segments.where(F.col("kind") == DEPART), mirror)
     return _follow(segments.where("last"), links, mirror).select(*columns)
 
 
@@ -158,11 +158,22 @@ def _segments(events: DataFrame, mirror: Mirror) -> DataFrame:
         .where("ends")
     )
     in_lake = F.col("origin.first") & ~F.col("origin.kind").isin(*BIRTHS)
-    roots = (F.when(in_lake, F.col(key)).alias(root) for key, root in zip(mirror.key_names, mirror.root_names, strict=True))
+    roots = (
+        F.when(in_lake, F.col(key)).alias(root) for key, root in zip(mirror.key_names, mirror.root_names, strict=True)
+    )
     live = ~kind.isin(*DEATHS)
     place = F.struct("commit_lsn", "ordinal").alias("place")
     return segments.select(
-        *mirror.key_names, place, "kind", "last", live.alias("live"), "first", "origin", "new", *mirror.known_names, *roots
+        *mirror.key_names,
+        place,
+        "kind",
+        "last",
+        live.alias("live"),
+        "first",
+        "origin",
+        "new",
+        *mirror.known_names,
+        *roots,
     )
 
 
@@ -175,16 +186,17 @@ def _value(mirror: Mirror, position: int, starts: Column) -> Column:
     return F.when(known, value).when(starts, unknown)
 
 
-def _links(departures: DataFrame, mirror: Mirror, keep: Keep) -> DataFrame:
+def _links(departures: DataFrame, mirror: Mirror) -> DataFrame:
     """Return, by the place of each move, what the row's lives before it say: last values and root key.
 
-    Each round lets every link see twice as far back, so a row that moved n times takes log2(n) rounds.
+    Each round lets every link see twice as far back, so a row that moved n times takes log2(n) rounds. A round joins
+    the links with themselves: only a checkpoint keeps the plan from doubling each time, persisting does not.
     """
     origin = F.struct("origin.commit_lsn", "origin.ordinal")
     further = F.when(any_hole(mirror) & (F.col("origin.kind") == ARRIVE), origin).alias("further")
-    links = keep(departures.select("place", further, *mirror.known_names, *mirror.root_names))
+    links = departures.select("place", further, *mirror.known_names, *mirror.root_names).localCheckpoint()
     while not links.where("further is not null").isEmpty():
-        links = keep(_inherit(links, links, F.col("child.further"), mirror, ["place", "parent.further"]))
+        links = _inherit(links, links, F.col("child.further"), mirror, ["place", "parent.further"]).localCheckpoint()
     return links
 
 

@@ -24,6 +24,9 @@ SECRETS = {  # setting of the catalog -> where its value is found
     "jdbc.password": "PENSTOCK_CATALOG_PASSWORD",
 }
 PARTITION_BYTES = 8 << 20  # of landing Parquet, per shuffle partition
+SMALL_BYTES = 1 << 20
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 def start(name: str) -> SparkSession:
@@ -49,11 +52,12 @@ def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
         session.conf.set(name, value)
 
 
-def size_shuffles(session: SparkSession, landed_bytes: int) -> None:
-    """Choose the number of shuffle partitions from the bytes to read: a small batch must not pay for 200."""
+def fit_to(session: SparkSession, landed_bytes: int) -> None:
+    """Fit the session to the bytes to read: a small batch must pay neither for 200 partitions nor for compiling."""
     fewest = session.sparkContext.defaultParallelism if landed_bytes > PARTITION_BYTES else 1
     wanted = max(fewest, min(2000, landed_bytes // PARTITION_BYTES))
     session.conf.set("spark.sql.shuffle.partitions", str(wanted))
+    configure(session, INTERPRETED if landed_bytes < SMALL_BYTES else COMPILED)
 
 
 def jvm(session: SparkSession) -> Any:

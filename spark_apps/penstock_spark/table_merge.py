@@ -19,7 +19,7 @@ from penstock_spark import keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.resolve import Mirror
-from penstock_spark.session import configure, size_shuffles
+from penstock_spark.session import configure, fit_to
 
 COUNTS = (
     *("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written"),
@@ -82,7 +82,7 @@ class TableMerge:
         if not order.files and order.copy_files is None:
             return None, order.expected_snapshot
         configure(self.session, properties.snapshot_conf(self.marks))
-        size_shuffles(self.session, sum(file.bytes for file in order.files))
+        fit_to(self.session, sum(file.bytes for file in (*order.files, *(order.copy_files or ()))))
         self._ensure_table()
         changes = self._changes()
         if changes is None and order.copy_files is None:

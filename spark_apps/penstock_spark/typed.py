@@ -34,7 +34,9 @@ def cast_rows(
     cast = {f"c{i}": F.expr(cast_sql(f"t{i}", mirror.columns[i].type)) for i in texts}
     checked = [CastColumn(mirror.columns[i].name, f"t{i}", f"c{i}", mirror.columns[i].type) for i in texts]
     return (
-        rows.select(*others, *(F.expr(text).alias(f"t{i}") for i, text in texts.items()), *(ready[n].alias(n) for n in ready))
+        rows.select(
+            *others, *(F.expr(text).alias(f"t{i}") for i, text in texts.items()), *(ready[n].alias(n) for n in ready)
+        )
         .withColumns(cast)
         .withColumn("misfits", F.expr(misfits_sql(checked)))
         .drop(*(f"t{i}" for i in texts))
@@ -56,7 +58,9 @@ def _last_text(mirror: Mirror, position: int) -> str:
 
 def cast_resolved(resolved: DataFrame, mirror: Mirror) -> DataFrame:
     """Return resolved rows with typed values; `hole` marks live rows with an unknown one, `unknown` names those."""
-    unknown = (F.when(~F.col(name)["known"], F.lit(i)) for name, i in zip(mirror.known_names, mirror.partial, strict=True))
+    unknown = (
+        F.when(~F.col(name)["known"], F.lit(i)) for name, i in zip(mirror.known_names, mirror.partial, strict=True)
+    )
     holes = [
         (F.col("live") & any_hole(mirror)).alias("hole"),
         F.array_compact(F.array(*unknown)).cast("array<int>").alias("unknown"),
@@ -90,7 +94,9 @@ def fill(holes: DataFrame, lake: DataFrame, mirror: Mirror, bounds: Bounds) -> D
 
     The lake's side reads its key, the partial columns and `_misfits`, within the bounds of the root keys.
     """
-    wanted = typed_keys(holes, mirror, mirror.root_names, [F.struct(*_columns(mirror), "misfits", "unknown").alias("row")])
+    wanted = typed_keys(
+        holes, mirror, mirror.root_names, [F.struct(*_columns(mirror), "misfits", "unknown").alias("row")]
+    )
     keys = [mirror.lake[position] for position in mirror.keys]
     needed = {mirror.columns[i].name for i in (*mirror.keys, *mirror.partial)}
     there = lake.select(*(F.col(identifier(name)) for name in sorted(needed)), F.col(MISFITS.name))
