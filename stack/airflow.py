@@ -165,7 +165,7 @@ def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__API__SECRET_KEY": secrets.airflow_session,
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.airflow_jwt,
-        # A changed or new pipeline file shows up within seconds, not minutes.
+        # A new DAG file shows up within seconds, a changed pipeline file within a minute.
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
