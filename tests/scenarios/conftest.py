@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,13 +32,18 @@ def world16(
     yield from _world(database16, postgres16, lake, spark, tmp_path)
 
 
-def _world(source: Database, control: Server, lake: LakeCatalog, spark: SparkSession, folder: Path) -> Iterator[World]:
+@pytest.fixture
+def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
+    yield from _world(database16, postgres16, lake, None, tmp_path)
+
+
+def _world(
+    source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
+) -> Iterator[World]:
     number = next(_numbers)
     with control.temporary_database(f"ledger{number}") as ledger:
         made = World(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
         # a slot of this name may stay behind in no other test: names are unique in the whole cluster
         made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         yield made
-
-
-Worlds = Callable[[], World]

@@ -35,6 +35,7 @@ def follow(ctx: Context, found: Sequence[SourceTable]) -> None:
         if record.state in WATCHED:
             _follow(ctx, record, now.get(record.oid))
     for oid in now.keys() - {record.oid for record in known}:
+        _make_way(ctx, now[oid], [record for record in known if record.oid not in now])
         _strange(ctx, now[oid])
 
 
@@ -48,6 +49,16 @@ def _follow(ctx: Context, record: TableRecord, now: SourceTable | None) -> None:
         ctx.ledger.save_tables(ctx.name, [replace(_facts(record), columns=columns, catalog_digest=now.digest())])
         for column in decided.added:
             ctx.progress(f"{record.schema}.{record.name}: column {column.name} was added")
+
+
+def _make_way(ctx: Context, table: SourceTable, gone: Sequence[TableRecord]) -> None:
+    """Mark as dropped the table that had this one's target: somebody dropped it and made another of its name."""
+    target = ctx.pipeline.target(table.schema, table.name)
+    for record in gone:
+        if record.target == target and record.state != "dropped":
+            state = "paused" if record.state in WATCHED else record.state  # `_follow` has paused it just now
+            ctx.ledger.set_table_state(ctx.name, record.oid, expected=state, state="dropped")
+            ctx.progress(f"{record.schema}.{record.name} was dropped and made anew at the source")
 
 
 def _strange(ctx: Context, table: SourceTable) -> None:
