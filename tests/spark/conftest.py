@@ -1,0 +1,23 @@
+"""A workbench over the session's Spark and its JDBC catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.conftest import LakeCatalog
+from tests.spark.workbench import Workbench
+
+
+@pytest.fixture
+def workbench(spark: SparkSession, lake: LakeCatalog, tmp_path: Path) -> Workbench:
+    return Workbench(spark, lake.environment(), lake.database.connect, lake.name, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_workbench(spark: SparkSession, lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    """One workbench for a module, whose tables are merged together."""
+    folder = tmp_path_factory.mktemp("landing")
+    return Workbench(spark, lake.environment(), lake.database.connect, lake.name, folder)

@@ -1,0 +1,134 @@
+"""Columns that appear, and all other differences between the source and the lake."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.spark.histories import UNCHANGED, D, I, U, tx
+from tests.spark.workbench import Workbench, column
+
+pytestmark = pytest.mark.spark
+
+KEY, A = column("k", "int4", key=True), column("a")
+
+
+def test_rows_from_before_an_added_column_show_its_default(workbench: Workbench) -> None:
+    """Rows in the lake, rows of the older files of the same batch, and rows that a later update leaves untouched."""
+    table = workbench.table(KEY, A)
+    workbench.land(table, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
+    workbench.merge()
+    workbench.land(table, tx(I(k=4, a="x"), U(k=2, a="y")), names=("k", "a"))
+    table.columns = (KEY, A, column("n", "int8", missing="7"), column("t", missing="it's"), column("z"))
+    workbench.land(table, tx(I(k=5, a="x", n=1, t=None, z="z"), U(k=3, a="y", n=None, t=UNCHANGED, z=UNCHANGED)))
+
+    workbench.merge()
+
+    old = ("7", "it's", None)
+    assert workbench.rows(table) == Counter(
+        [
+            ("1", "x", *old),
+            ("2", "y", *old),
+            ("4", "x", *old),
+            ("3", "y", None, "it's", None),
+            ("5", "x", "1", None, "z"),
+        ]
+    )
+
+
+DEFAULTS = [
+    ("bool", "t", "True"),
+    ("int2", "-7", "-7"),
+    ("int8", "9007199254740993", "9007199254740993"),
+    ("float4", "0.1", "0.10000000149011612"),
+    ("float8", "-0.1", "-0.1"),
+    ("numeric(38,10)", "1234567890123456789012345678.0000000001", "1234567890123456789012345678.0000000001"),
+    ("numeric", "1.10", "1.10"),
+    ("text", "", ""),
+    ("jsonb", '{"a": "ü"}', '{"a": "ü"}'),
+    ("date", "2024-02-29", "2024-02-29"),
+    ("timestamp", "2024-02-29 23:59:59.123456", "2024-02-29 23:59:59.123456"),
+    ("timestamptz", "1969-12-31 23:59:59.000001+00", "1969-12-31 23:59:59.000001"),
+    ("bytea", "\\x00ff", str(bytearray(b"\x00\xff"))),
+    ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
+]
+
+
+def test_a_default_of_every_simple_type_is_shown_as_the_source_shows_it(workbench: Workbench) -> None:
+    table = workbench.table(KEY)
+    workbench.land(table, tx(I(k=1)))
+    workbench.merge()
+    table.columns = (KEY, *(column(f"c {at}.", type_, missing=text) for at, (type_, text, _) in enumerate(DEFAULTS)))
+    workbench.land(table, tx(D(k=99)))
+
+    workbench.merge()
+
+    assert workbench.rows(table) == Counter([("1", *(shown for _, _, shown in DEFAULTS))])
+
+
+def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None:
+    table = workbench.table(KEY, A)
+    workbench.land(table, tx(I(k=1, a="x")))
+    workbench.merge()
+    table.columns = (KEY, A, column("a.b", missing="x"))
+    workbench.land(table, tx(D(k=99)))
+    workbench.merge()
+
+    assert workbench.session().table(workbench.name(table)).columns == ["k", "a", "a.b", "_misfits"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ((KEY,), "a is in the lake but not in the source"),
+        ((KEY, replace(A, name="b")), "a is in the lake but not in the source"),
+        ((KEY, column("a", "int4")), "a has type string in the lake and maps to int now"),
+        ((KEY, A, column("l", "int4[]", missing="{1}")), "the default of the new column l"),
+        ((KEY, A, column("d", "date", missing="infinity")), "the default of the new column d"),
+        ((KEY, A, column("k2", key=True)), "k2 is new and part of the key"),
+        ((KEY, A, column("_misfits")), "no source column named _misfits"),
+    ],
+    ids=[
+        "dropped",
+        "renamed",
+        "retyped",
+        "added with an array default",
+        "added with a misfit default",
+        "added to the key",
+        "clashing",
+    ],
+)
+def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench, columns: tuple, told: str) -> None:
+    table = workbench.table(KEY, A)
+    workbench.land(table, tx(I(k=1, a="x")))
+    workbench.merge()
+    before, table.columns = workbench.rows(table), columns
+    workbench.land(table, tx(I(k=2)))
+
+    [result] = workbench.merge()
+
+    assert result.paused_slug == "schema-change"
+    assert told in result.paused_reason
+    table.columns = (KEY, A)
+    assert workbench.rows(table) == before
+
+
+def test_a_column_that_only_the_landing_file_knows_pauses_the_table(workbench: Workbench) -> None:
+    table = workbench.table(KEY, A)
+    workbench.land(table, tx(I(k=1, a="x", gone="y")), names=("k", "a", "gone"))
+
+    [result] = workbench.merge()
+
+    assert (result.paused_slug, result.pointer) == ("schema-change", None)
+
+
+def test_a_change_without_its_key_pauses_the_table(workbench: Workbench) -> None:
+    table = workbench.table(KEY, A)
+    workbench.land(table, tx(I(k=1, a="x"), D(k=None)))
+
+    [result] = workbench.merge()
+
+    assert result.paused_slug == "schema-change"
+    assert "the replica identity has changed" in result.paused_reason
