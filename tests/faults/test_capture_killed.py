@@ -64,7 +64,9 @@ def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(doomed: World, c
 
 def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: World) -> None:
     begin(doomed)
-    doomed.sql("insert into t select n, 'x', md5(random()::text) || md5(random()::text) from generate_series(100, 30000) n")
+    doomed.sql(
+        "insert into t select n, 'x', md5(random()::text) || md5(random()::text) from generate_series(100, 30000) n"
+    )
 
     full = run(doomed, "capture", FILE_LIMIT="65536")
     assert full.returncode != 0
