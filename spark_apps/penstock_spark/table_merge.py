@@ -79,6 +79,8 @@ class TableMerge:
         """Merge, and return the staged pointer with its snapshot; None where the lake needs no change."""
         order = self.order
         if not order.files and order.copy_files is None:
+            if order.evolve:
+                self._ensure_table()
             return None, order.expected_snapshot
         configure(self.session, properties.snapshot_conf(self.marks))
         fit_to(self.session, sum(file.bytes for file in (*order.files, *(order.copy_files or ()))))

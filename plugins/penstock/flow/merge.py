@@ -28,7 +28,7 @@ def due(ctx: Context, *, force: bool = False) -> bool:
     running(ctx)
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue)
-    needed = force or bool(changes or loads) or _stale(ctx, queue)
+    needed = force or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
     ctx.progress(
         f"{changes} changes in {len(queue.windows)} windows and {loads} copied tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
@@ -43,7 +43,7 @@ def plan(ctx: Context, *, force: bool = False) -> str | None:
         return None
     attempt = ctx.ledger.begin_merge(ctx.name)
     queue = _pause_reshaped(ctx, _queue(ctx))
-    settings = ctx.pipeline.merge
+    settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -52,7 +52,7 @@ def plan(ctx: Context, *, force: bool = False) -> str | None:
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=tuple(_table_plan(ctx, table, queue) for table in queue.tables),
+        tables=tuple(_table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
@@ -141,6 +141,15 @@ def _queue(ctx: Context) -> MergeQueue:
     return replace(queue, tables=tables)
 
 
+def _evolved(ctx: Context, queue: MergeQueue) -> frozenset[int]:
+    """Name the tables that have columns which the last published merge did not know."""
+    if queue.last_cut is None or not ctx.landing.exists(_plan_path(ctx, queue.last_cut.attempt)):
+        return frozenset()
+    last = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, queue.last_cut.attempt)))
+    known = {table.oid: len(table.columns) for table in last.tables}
+    return frozenset(table.oid for table in queue.tables if len(table.columns) > known.get(table.oid, 1 << 16))
+
+
 def _stale(ctx: Context, queue: MergeQueue) -> bool:
     oldest = datetime.now(UTC) - timedelta(seconds=ctx.pipeline.merge.idle_cut)
     return queue.last_cut is not None and queue.last_cut.published_at < oldest
@@ -169,7 +178,7 @@ def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     return replace(queue, tables=tuple(kept))
 
 
-def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue) -> TablePlan:
+def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
     copied = queue.copies.get(table.oid) if table.state == "copied" else None
     return TablePlan(
         oid=table.oid,
@@ -182,6 +191,7 @@ def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue) -> TablePla
         copy_files=None if copied is None else _refs(ctx, copied.files),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
+        evolve=evolve,
     )
 
 

@@ -58,6 +58,7 @@ class TablePlan:
     With `copy_files` the table is loaded anew from them (the target's rows go first) before the changes apply;
     `copy_snapshot` (text of pg_current_snapshot()) drops the staged changes that the copy already saw.
     `expected_snapshot` is main's snapshot as we last published it; None when we never did.
+    `evolve` says that the source has columns which the last merge did not know: they are added even without changes.
     """
 
     oid: int
@@ -70,6 +71,7 @@ class TablePlan:
     copy_files: tuple[FileRef, ...] | None = None
     copy_snapshot: str | None = None
     expected_snapshot: int | None = None
+    evolve: bool = False
 
 
 @dataclass(frozen=True, slots=True)
