@@ -11,6 +11,7 @@ from penstock.errors import KINDS, SourceError
 from penstock.source import arrow, failures, session
 from penstock.source.failures import translate, translating
 from stack import ports
+from stack.postgres import Server
 
 PLACE = 'db:5432, database "shop", role "reader"'
 
@@ -34,41 +35,47 @@ def failure(request):
     return request.param
 
 
-def test_a_wrong_password_is_named_and_not_shown(source, failure):
-    error = failure(source, password="s3cret-but-wrong")
+@pytest.fixture
+def anywhere(postgres16: Server) -> Connection:
+    """A server that answers; what goes wrong before there is a session is the same on all."""
+    return Connection("source", "127.0.0.1", postgres16.port, "postgres", postgres16.password, "postgres")
+
+
+def test_a_wrong_password_is_named_and_not_shown(anywhere, failure):
+    error = failure(anywhere, password="s3cret-but-wrong")
 
     assert error.slug == "source-auth"
     assert "password authentication failed" in error.message
-    assert source.address in error.message
+    assert anywhere.address in error.message
     assert "s3cret" not in str(error)
     assert error.__cause__ is None
     assert error.__suppress_context__
 
 
-def test_a_refused_connection_is_named_with_its_address(source, failure):
-    error = failure(source, port=ports.choose())
+def test_a_refused_connection_is_named_with_its_address(anywhere, failure):
+    error = failure(anywhere, port=ports.choose())
 
     assert error.slug == "source-unreachable"
     assert "Connection refused" in error.message
-    assert source.password not in str(error)
+    assert anywhere.password not in str(error)
 
 
-def test_a_host_that_does_not_exist_is_named(source, failure):
-    error = failure(source, host="no.such.host.invalid")
+def test_a_host_that_does_not_exist_is_named(anywhere, failure):
+    error = failure(anywhere, host="no.such.host.invalid")
 
     assert error.slug == "source-unreachable"
     assert "no.such.host.invalid" in error.message
 
 
-def test_a_database_that_does_not_exist_is_the_operators_to_mend(source, failure):
-    error = failure(source, database="nowhere")
+def test_a_database_that_does_not_exist_is_the_operators_to_mend(anywhere, failure):
+    error = failure(anywhere, database="nowhere")
 
     assert (error.slug, error.directive.value) == ("source-auth", "fail")
     assert 'database "nowhere" does not exist' in error.message
 
 
-def test_a_server_without_tls_is_not_talked_to_in_the_clear_when_tls_is_asked_for(source, failure):
-    error = failure(source, options={"sslmode": "require"})
+def test_a_server_without_tls_is_not_talked_to_in_the_clear_when_tls_is_asked_for(anywhere, failure):
+    error = failure(anywhere, options={"sslmode": "require"})
 
     assert error.slug == "source-unreachable"
     assert "server does not support SSL" in error.message

@@ -8,6 +8,7 @@ import pytest
 from penstock.errors import KINDS
 from penstock.source import preflight, publication, session, slot
 from penstock.source.findings import Asked, Finding, Level
+from stack.postgres import Database
 from tests.postgres.source.conftest import connection_to, pipeline
 
 SHOP = """
@@ -16,6 +17,12 @@ SHOP = """
     create table shop.events (id int, at int, primary key (id, at)) partition by range (at);
     create table shop.events_1 partition of shop.events for values from (0) to (10)
 """
+
+
+@pytest.fixture
+def database(database16: Database) -> Database:
+    """The rules are pure; that the questions are understood by each version has a test of its own."""
+    return database16
 
 
 @pytest.fixture
@@ -354,10 +361,17 @@ def test_limits_on_kept_wal_and_temporary_files_are_weighed(asked):
     assert wide["max_slot_wal_keep_size"] == "ok"
 
 
-def test_origin_none_needs_16(conn, shop, database):
-    found = level(preflight.check(conn, pipeline("shop.*", origin="none")), "error")
+def test_every_version_understands_the_questions_and_origin_none_needs_16(postgres):
+    with (
+        postgres.temporary_database("questions") as database,
+        session.connect(connection_to(database), what="test") as conn,
+    ):
+        database.execute(SHOP + '; create publication theirs for table shop."Order"')
+        adopting = preflight.check(conn, pipeline("shop.Order", publication="theirs", adopt=True))
+        found = level(preflight.check(conn, pipeline("shop.*", origin="none")), "error")
 
-    assert [finding.subject for finding in found] == ([] if database.server.major >= 16 else ["source.origin"])
+    assert level(adopting, "error") == []
+    assert [finding.subject for finding in found] == ([] if postgres.major >= 16 else ["source.origin"])
 
 
 def test_asking_writes_nothing(conn, shop):
