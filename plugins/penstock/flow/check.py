@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.errors import SourceError
+from datetime import UTC, datetime
+from itertools import islice, pairwise
+
+from croniter import croniter
+
+from penstock.errors import LedgerError, SourceError
 from penstock.flow.context import Context
 from penstock.source import preflight, session
 from penstock.source.preflight import Finding
@@ -13,7 +18,30 @@ __all__ = ["Finding", "check", "failures", "require"]
 def check(ctx: Context) -> list[Finding]:
     """Return every finding of the preflight, the good ones too; raises SourceError when the source cannot be asked."""
     with session.connect(ctx.source, what=f"{ctx.name}:check") as conn:
-        return preflight.check(conn, ctx.pipeline)
+        return preflight.check(
+            conn,
+            ctx.pipeline,
+            schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
+            own_slot=_owns_slot(ctx),
+        )
+
+
+def seconds_between(schedule: str | None) -> int | None:
+    """Return the longest of the next pauses between two runs of a cron schedule, in seconds; None without one."""
+    if schedule is None:
+        return None
+    ticks = islice(croniter(schedule, datetime(2026, 1, 1, tzinfo=UTC), ret_type=datetime), 50)
+    return max(int((later - earlier).total_seconds()) for earlier, later in pairwise(ticks))
+
+
+def _owns_slot(ctx: Context) -> bool:
+    """Tell whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
+    try:
+        return ctx.ledger.pipeline(ctx.name).slot_intent_at is not None
+    except LedgerError as error:
+        if error.slug in ("ledger-not-migrated", "not-bootstrapped"):
+            return False
+        raise
 
 
 def failures(findings: list[Finding]) -> list[Finding]:

@@ -1,0 +1,30 @@
+"""What the preflight is told about the pipeline: its schedule, and whether a slot that exists is its own."""
+
+import pytest
+
+from penstock.flow import bootstrap, check
+from penstock.flow.check import seconds_between
+from stack.postgres import Database, Server
+from tests.faults.killed import copy_without_spark
+from tests.world import World
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds"), [("* * * * *", 60), ("*/20 * * * *", 1200), ("0 6 * * 1-5", 259200), (None, None)]
+)
+def test_the_longest_pause_of_a_schedule_counts(schedule: str | None, seconds: int | None) -> None:
+    assert seconds_between(schedule) == seconds
+
+
+def test_a_pipeline_that_has_its_slot_passes_the_check_again(
+    database16: Database, postgres16: Server, tmp_path: object
+) -> None:
+    with postgres16.temporary_database(f"ledger_{database16.name}") as ledger:
+        world = World(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
+        world.sql("create table t (id int primary key)")
+        check.require(world.ctx)
+
+        bootstrap.prepare(world.ctx)
+        bootstrap.copy(world.ctx, copy_without_spark)
+
+        assert [finding for finding in check.require(world.ctx) if finding.level == "error"] == []
