@@ -51,7 +51,7 @@ DEFAULTS = [
     ("date", "2024-02-29", "2024-02-29"),
     ("timestamp", "2024-02-29 23:59:59.123456", "2024-02-29 23:59:59.123456"),
     ("timestamptz", "1969-12-31 23:59:59.000001+00", "1969-12-31 23:59:59.000001"),
-    ("bytea", "\\x00ff", str(bytearray(b"\x00\xff"))),
+    ("bytea", "\\x00ff", str(b"\x00\xff")),
     ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
 ]
 
@@ -85,8 +85,8 @@ def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None
         ((KEY,), "a is in the lake but not in the source"),
         ((KEY, replace(A, name="b")), "a is in the lake but not in the source"),
         ((KEY, column("a", "int4")), "a has type string in the lake and maps to int now"),
-        ((KEY, A, column("l", "int4[]", missing="{1}")), "the default of the new column l"),
-        ((KEY, A, column("d", "date", missing="infinity")), "the default of the new column d"),
+        ((KEY, A, column("l", "int4[]", missing="{1}")), "default of the new column l"),
+        ((KEY, A, column("d", "date", missing="infinity")), "default of the new column d"),
         ((KEY, A, column("k2", key=True)), "k2 is new and part of the key"),
         ((KEY, A, column("_misfits")), "no source column named _misfits"),
     ],
