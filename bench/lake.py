@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Project.here().root
+sys.path.insert(0, str(ROOT / "spark_apps"))  # the measurements run Spark's applications in this process
 
 
 @contextmanager
@@ -80,8 +81,7 @@ def _spark(lake: LakeCatalog, scratch: Path) -> SparkSession:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", ".")),
     }
-    sys.path.insert(0, str(ROOT / "spark_apps"))
-    from penstock_spark import session  # noqa: PLC0415  # the path to it was set just now
+    from penstock_spark import session  # noqa: PLC0415  # Spark finds its settings by the environment set just now
 
     session.log_to_stderr()
     return session.start("bench")

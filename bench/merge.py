@@ -1,0 +1,172 @@
+"""Merge of 200,000 changed rows at random keys into a large table: casts, one row per key, delete and append.
+
+What is timed is the application's own work from plan to result, the record of the cut included. No result is
+published, so every run of one kind does the same work on the same table. The keys are spread over the whole table,
+the worst case: no file can be left unread.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.figures import Figure
+from bench.lake import bench_world
+from penstock.lake.plan import FileRef
+from penstock.landing.schema import landing_schema
+from tests.spark.workbench import Table, Workbench, column
+
+SMALL, LARGE = 2_000_000, 10_000_000
+CHANGES = 200_000
+RUNS = 5
+PART = 500_000
+
+COLUMNS = (
+    column("id", "int8", key=True),
+    column("customer", "int4"),
+    column("status"),
+    column("amount", "numeric(12,2)"),
+    column("created_at", "timestamptz"),
+    column("active", "bool"),
+    column("note"),
+    column("document", "jsonb"),
+)
+NAMES = [each.name for each in COLUMNS]
+
+
+def measure() -> list[Figure]:
+    """Return `merge_changes_per_s` (2 M rows), `merge_10x_ratio` (10 M against 2 M) and the same with unchanged TOAST."""
+    with bench_world() as world, tempfile.TemporaryDirectory() as folder:
+        lake = world.lake
+        assert lake is not None
+        bench = Workbench(world.spark, lake.environment(), lake.database.connect, lake.name, Path(folder))
+        small, large = _table(bench, SMALL), _table(bench, LARGE)
+        plain = _changes(Path(folder), SMALL, 0.0), _changes(Path(folder), LARGE, 0.0)
+        toasted = _changes(Path(folder), SMALL, 0.1)
+        _seconds(bench, small, plain[0])  # the first runs compile
+        _seconds(bench, small, toasted)
+        pairs = [(_seconds(bench, small, plain[0]), _seconds(bench, large, plain[1])) for _ in range(RUNS)]
+        holes = statistics.median(_seconds(bench, small, toasted) for _ in range(RUNS))
+    at_small, at_large = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return [
+        Figure("merge_changes_per_s", CHANGES / at_small, "changes/s"),
+        Figure("merge_10x_ratio", at_large / at_small, "x"),
+        Figure("merge_unchanged_toast_changes_per_s", CHANGES / holes, "changes/s", at_small / holes),
+    ]
+
+
+def _seconds(bench: Workbench, table: Table, changes: FileRef) -> float:
+    table.files = [changes]
+    bench.tables = [table]
+    started = time.perf_counter()
+    result = bench.prepare()
+    seconds = time.perf_counter() - started
+    table.files = []
+    counts = result.tables[0].counts
+    assert result.tables[0].paused_slug is None
+    assert (counts["update_missing"], counts["delete_missing"], counts["insert_existing"]) == (0, 0, 0)
+    return seconds
+
+
+def _table(bench: Workbench, rows: int) -> Table:
+    """Bring a table of so many rows into the lake by a copy, and publish it."""
+    table = bench.table(*COLUMNS)
+    bench.tables = [table]
+    parts = range(0, rows, PART)
+    table.copy_files = [
+        _write(bench.folder / f"{rows}.{start}.parquet", _inserts(np.arange(start, start + PART))) for start in parts
+    ]
+    bench.merge()
+    for file in bench.folder.glob(f"{rows}.*.parquet"):
+        file.unlink()
+    return table
+
+
+def _changes(folder: Path, rows: int, unchanged: float) -> FileRef:
+    """Land 80 % updates, 10 % deletes and 10 % inserts; a part of the updates leave `document` out."""
+    rng = np.random.default_rng(1)
+    touched = rng.choice(rows, CHANGES * 9 // 10, replace=False)
+    updated, deleted = touched[: CHANGES * 8 // 10], touched[CHANGES * 8 // 10 :]
+    left_out = rng.random(len(updated)) < unchanged
+    kinds = [_updates(updated, left_out), _deletes(deleted), _inserts(rows + np.arange(CHANGES // 10))]
+    changes = pa.concat_tables(kinds)
+    ordinals = pa.array(rng.permutation(len(changes)))
+    changes = changes.set_column(1, changes.schema.field("ordinal"), ordinals)
+    return _write(folder / f"changes.{rows}.{unchanged}.parquet", changes.sort_by("ordinal"))
+
+
+def _row(ids: np.ndarray, salt: int) -> pa.StructArray:
+    """Return rows as PostgreSQL's texts."""
+    rng = np.random.default_rng((salt, int(ids[0])))
+    count = len(ids)
+    cents = pc.utf8_lpad(pa.array(rng.integers(0, 100, count)).cast(pa.string()), 2, "0")
+    moments = pa.array(rng.integers(1_500_000_000, 1_700_000_000, count)).cast(pa.timestamp("s"))
+    words = pa.array(rng.integers(0, 1 << 60, count)).cast(pa.string())
+    columns = [
+        pa.array(ids).cast(pa.string()),
+        pa.array(rng.integers(0, 100_000, count)).cast(pa.string()),
+        pa.array(["new", "paid", "shipped", "returned"]).take(pa.array(rng.integers(0, 4, count))),
+        pc.binary_join_element_wise(pa.array(rng.integers(0, 1_000_000, count)).cast(pa.string()), cents, "."),
+        pc.binary_join_element_wise(pc.strftime(moments, "%Y-%m-%d %H:%M:%S"), "+00", ""),
+        pa.array(["t", "f"]).take(pa.array(rng.integers(0, 2, count))),
+        pc.binary_join_element_wise("note", words, words, " "),
+        pc.binary_join_element_wise('{"words": "', words, words, words, '"}', " "),
+    ]
+    return pa.StructArray.from_arrays(columns, NAMES)
+
+
+def _inserts(ids: np.ndarray) -> pa.Table:
+    return _landed("I", len(ids), new=_row(ids, 1))
+
+
+def _updates(ids: np.ndarray, left_out: np.ndarray) -> pa.Table:
+    new = _row(ids, 2)
+    fields = [new.field(name) for name in NAMES]
+    fields[-1] = pc.if_else(pa.array(left_out), pa.scalar(None, pa.string()), fields[-1])
+    ends = np.concatenate([[0], np.cumsum(left_out)]).astype(np.int32)
+    names = pa.array(["document"] * int(left_out.sum()), pa.string())
+    lists = pa.ListArray.from_arrays(pa.array(ends), names, mask=pa.array(~left_out))
+    return _landed("U", len(ids), new=pa.StructArray.from_arrays(fields, NAMES), unchanged=lists)
+
+
+def _deletes(ids: np.ndarray) -> pa.Table:
+    nothing = pa.nulls(len(ids), pa.string())
+    old = pa.StructArray.from_arrays([pa.array(ids).cast(pa.string()), *[nothing] * (len(NAMES) - 1)], NAMES)
+    return _landed("D", len(ids), old=old, old_kind=pa.array(["K"] * len(ids)))
+
+
+def _landed(op: str, count: int, **columns: pa.Array) -> pa.Table:
+    schema = landing_schema(NAMES)
+    given = {
+        "commit_lsn": pa.array(np.full(count, 1)),
+        "ordinal": pa.array(np.arange(count)),
+        "op": pa.array([op]).take(pa.array(np.zeros(count, np.int64))),
+        **columns,
+    }
+    arrays = [
+        given[field.name].cast(field.type) if field.name in given else pa.nulls(count, field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _write(path: Path, rows: pa.Table) -> FileRef:
+    pq.write_table(rows, path, compression="zstd")
+    ops = {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["op"]).to_pylist()}
+    return FileRef(
+        uri=f"file://{path}",
+        rows=len(rows),
+        bytes=path.stat().st_size,
+        columns=tuple(NAMES),
+        inserts=ops.get("I", 0),
+        updates=ops.get("U", 0),
+        deletes=ops.get("D", 0),
+        unchanged=len(rows) - rows["unchanged"].null_count,
+        old_key=ops.get("D", 0),
+    )

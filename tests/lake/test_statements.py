@@ -1,0 +1,98 @@
+"""The statements we send, as text; spaces and line breaks do not count."""
+
+from penstock.lake import ddl, merge, properties
+from penstock.lake.columns import LakeColumn
+from penstock.lake.equality import comparable, distinguishable
+from penstock.lake.misfits import CastColumn, misfits_sql
+from penstock.values.pgtype import PgType
+
+ID = LakeColumn("id", "bigint")
+NAME = LakeColumn("na`me", "string")
+DAY = LakeColumn("day", "date")
+TAGS = LakeColumn("tags", "map<string,string>")
+
+
+def clean(sql: str) -> str:
+    return " ".join(sql.split())
+
+
+def test_a_table_is_made_with_its_columns_and_properties_in_order() -> None:
+    made = ddl.create_table("lake", ("shop", "public", "or`ders"), (ID, NAME), {"b": "it's", "a": "1"})
+
+    assert clean(made) == (
+        "create table if not exists `lake`.`shop`.`public`.`or``ders` ( `id` bigint, `na``me` string ) "
+        r"using iceberg tblproperties ( 'a' = '1', 'b' = 'it\'s' )"
+    )
+
+
+def test_namespaces_are_made_from_the_outside_in_and_once() -> None:
+    made = ddl.create_namespaces("lake", [("shop", "public"), ("shop",), ("shop", "audit")])
+
+    assert made == [
+        "create namespace if not exists `lake`.`shop`",
+        "create namespace if not exists `lake`.`shop`.`audit`",
+        "create namespace if not exists `lake`.`shop`.`public`",
+    ]
+
+
+def test_rows_are_deleted_by_key_and_nothing_else() -> None:
+    deleted = merge.delete_keys("`t`.`branch_b`", "keys", [ID, NAME], {})
+
+    assert clean(deleted) == (
+        "merge into `t`.`branch_b` as t using `keys` as s "
+        "on `t`.`id` = `s`.`k0` and `t`.`na``me` = `s`.`k1` when matched then delete"
+    )
+
+
+def test_bounds_of_the_keys_stand_beside_their_match() -> None:
+    assert clean(merge.delete_keys("`t`", "keys", [ID], {"id": (-5, 7)})).endswith(
+        "on `t`.`id` = `s`.`k0` and `t`.`id` between -5 and 7 when matched then delete"
+    )
+
+
+def test_a_key_that_can_misfit_is_matched_null_safe_and_by_its_text() -> None:
+    assert merge.key_match([DAY]) == ["`t`.`day` <=> `s`.`k0`", "`t`.`_misfits`['day'] <=> `s`.`m0`"]
+
+
+def test_rows_are_deleted_by_place() -> None:
+    assert clean(merge.delete_places("`t`", "places")) == (
+        "merge into `t` as t using `places` as s on t._file = s.file and t._pos = s.pos when matched then delete"
+    )
+
+
+def test_maps_and_floats_are_compared_by_what_tells_them_apart() -> None:
+    assert comparable("x", "double") == "x"
+    assert comparable("x", TAGS.type) == "array_sort(map_entries(x))"
+    assert distinguishable("x", "double") == "cast(x as string)"
+    assert distinguishable("x", "array<float>") == "transform(x, e -> cast(e as string))"
+    assert distinguishable("x", "array<string>") == "x"
+    assert distinguishable("x", TAGS.type) == "array_sort(map_entries(x))"
+
+
+def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:
+    def column(name: str, type_name: str) -> CastColumn:
+        return CastColumn(name, f"t.{name}", f"c.{name}", PgType(0, -1, "pg_catalog", type_name, "b"))
+
+    sql = misfits_sql([column("day", "date"), column("note", "text"), column("at", "timestamp")])
+
+    assert clean(sql) == (
+        "case when (t.day is not null and c.day is null) or (t.at is not null and c.at is null) then map_filter(map( "
+        "'day', case when (t.day is not null and c.day is null) then t.day end, "
+        "'at', case when (t.at is not null and c.at is null) then t.at end), (name, text) -> text is not null) end"
+    )
+    assert misfits_sql([column("note", "text")]) == "cast(null as map<string,string>)"
+
+
+def test_new_tables_are_merge_on_read_in_format_3_unless_the_pipeline_says_otherwise() -> None:
+    found = properties.for_new_table("shop", {"write.merge.mode": "copy-on-write", "x": "y"})
+
+    assert found["format-version"] == "3"
+    assert (found["write.delete.mode"], found["write.distribution-mode"]) == ("merge-on-read", "none")
+    assert (found["write.merge.mode"], found["x"], found["penstock.pipeline"]) == ("copy-on-write", "y", "shop")
+
+
+def test_every_commit_is_marked_with_pipeline_lsn_and_attempt() -> None:
+    marks = properties.watermark("shop", 0x16B374D848, "a7")
+
+    assert marks == {"penstock.pipeline": "shop", "penstock.lsn": "16/B374D848", "penstock.attempt": "a7"}
+    assert properties.snapshot_conf(marks)["spark.sql.iceberg.snapshot-property.penstock.lsn"] == "16/B374D848"
