@@ -20,8 +20,8 @@ FAILED, INTERRUPTED = 1, 130
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
-Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures to wait for while the load goes on.")]
-Merges = Annotated[int, typer.Option(min=1, help="Merges to wait for while the load goes on.")]
+Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures that succeed while the load goes on.")]
+Merges = Annotated[int, typer.Option(min=1, help="Merges to begin while the load goes on.")]
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from stack.progress import Progress, Step
 from stack.session import Session
 
 PATIENCE = 600.0
-POLL = 1.0
+POLL = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Demo:
             self._unpause(verb)
 
     def live(self, captures: int, merges: int) -> None:
-        """Wait until so many scheduled captures have succeeded and so many merges have published a cut."""
+        """Wait until so many scheduled captures have succeeded, and the last of so many merges has begun."""
 
         def missing() -> str:
-            captured, merged = self.watch.scheduled_captures(), len(self.watch.cuts()) - 1
-            step.result = f"{captured} captures, {merged} merges"
-            enough = captured >= captures and merged >= merges
-            return "" if enough else f"{captured} of {captures} captures, {merged} of {merges} merges"
+            captured, begun = self.watch.scheduled_captures(), self.watch.merges_begun()
+            step.result = f"{captured} captures, {begun} merges"
+            enough = captured >= captures and begun >= merges
+            return "" if enough else f"{captured} of {captures} captures, {begun} of {merges} merges"
 
         with self.progress.step("By schedule, while the load goes on") as step:
             self._wait(step, missing, self._watch_all)

@@ -96,7 +96,7 @@ def join_and_leave(connection: Connection, dice: Random) -> None:
         "insert into shop.customers (email, name, biography, preferences) values "
         "('new' || gen_random_uuid(), 'New', shop.noise(2500), jsonb_build_object('history', shop.noise(2200))) returning id",
     )
-    if dice.random() < 0.3:
+    if dice.random() < 0.5:
         connection.execute("delete from shop.customers where id = %s", (joined,))
     else:
         connection.execute("delete from shop.customers where id = (select shop.some_customer())")

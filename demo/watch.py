@@ -28,11 +28,11 @@ class Watch:
 
     def look(self) -> None:
         """Tell the news; raises StackError when something went wrong."""
-        for window in self.windows():
+        for window in filter(lambda window: window.rows, self.windows()):
             rate = f", {window.rows / window.seconds:,.0f} per second" if window.seconds else ""
             self._tell_once(f"captured {window.rows:,} changes through {window.upto_lsn}{rate}")
         for cut in self.cuts()[1:]:
-            self._tell_once(f"merged into {sum(bool(table) for table in cut.tables)} tables: cut {cut.lsn}")
+            self._tell_once(f"merged and published: cut {cut.lsn}")
         self._stop_at_failed_runs()
         self._stop_at_problems()
 
@@ -51,6 +51,12 @@ class Watch:
     def scheduled_captures(self) -> int:
         """Count the captures that were started by their schedule and succeeded."""
         return sum(run["run_type"] == "scheduled" and run["state"] == "success" for run in self.runs("capture"))
+
+    def merges_begun(self) -> int:
+        """Count the merges after the bootstrap's: those that published their cut, and one that may be at work."""
+        published = [cut.attempt for cut in self.cuts()]
+        latest = self.context.ledger.pipeline(self.context.name).merge_attempt
+        return len(published) - 1 + (latest not in published)
 
     def task_seconds(self, verb: str, task_id: str) -> list[float]:
         """Return how long each successful run of one task took."""

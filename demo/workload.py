@@ -157,10 +157,12 @@ class Workload:
             counter[name] += number
 
     def _write(self, number: int) -> None:
-        dice = Random(f"{self._seed}/{number}")
         names, weights = list(transactions.MIX), list(transactions.MIX.values())
         conninfo = make_conninfo(**{ADDRESS[name]: value for name, value in self._address.items()})
         with psycopg.connect(conninfo, autocommit=True, options=SESSION) as connection:
+            # A load that goes on where another one stood makes other choices; from the beginning they are the same.
+            stand = connection.execute("select last_value from shop.orders_id_seq").fetchone()
+            dice = Random(f"{self._seed}/{number}/{stand}")
             connection.execute("select setseed(%s)", (dice.random(),))
             for _ in Pace(self._rate, self._stopping):
                 (work,) = dice.choices(names, weights)
