@@ -240,7 +240,7 @@ def test_a_copy_killed_while_its_slot_waits_to_be_made_can_be_run_again(doomed: 
 
         # the server goes on making the slot, or has noticed that its client is gone and made way for a second one
         doomed.settings["source"]["slot_timeout"] = 3
-        with pytest.raises(SourceError, match="slot-in-use|slot-creation-blocked") as refused:
+        with pytest.raises(SourceError, match=r"slot-in-use|slot-creation-blocked") as refused:
             bootstrap.copy(doomed.ctx, copy_without_spark)
         assert refused.value.directive is Directive.RETRY
 
