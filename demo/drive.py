@@ -50,7 +50,7 @@ class Demo:
             for dag in fresh.dag_ids(self.pipeline):
                 self.stack.airflow.api.wait_for_dag(dag)
             fresh.end_runs(self.stack.airflow.api, self.pipeline)
-            fresh.forget(self.stack, self.pipeline)
+            fresh.forget(self.pipeline, self.stack.ledger_dsn(), self.stack.project.warehouse)
             size = source.create(Database(self.stack.source, SHOP), progress=step.say)
             step.result = f"{size.tables} tables with {size.rows:,} rows at the source"
         _ = self.watch  # runs from now on are ours

@@ -94,18 +94,18 @@ def active_runs(api: AirflowApi, dag_id: str) -> Iterator[Json]:
     return (run for run in api.runs(dag_id) if run["state"] in ACTIVE)
 
 
-def forget(stack: Stack, pipeline: Pipeline) -> None:
-    """Take the pipeline out of ledger and lake, with its files."""
+def forget(pipeline: Pipeline, ledger_dsn: str, warehouse: Path) -> None:
+    """Take the pipeline out of the ledger and of the lake's catalog (one database, by its `ledger_dsn`), with its files."""
     names = {
         "pipeline": pipeline.name,
         "catalog": pipeline.lake.catalog,
         "namespace": pipeline.namespace,
         "below": f"{pipeline.namespace}.",
     }
-    with psycopg.connect(stack.ledger_dsn()) as connection:
+    with psycopg.connect(ledger_dsn) as connection:
         if connection.execute("select to_regclass('penstock.pipeline')").fetchone() != (None,):
             connection.execute(LEDGER, names)
         for statement in LAKE:
             connection.execute(statement, names)
-    for folder in (Path(pipeline.landing.uri) / pipeline.name, stack.project.warehouse / pipeline.namespace):
+    for folder in (Path(pipeline.landing.uri) / pipeline.name, warehouse / pipeline.namespace):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""A demo begins from nothing, and takes nothing away that is not its own."""
+
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from demo import fresh
+from penstock.config import Pipeline
+from penstock.connections import Connection
+from penstock.ledger import Ledger
+from stack.lake_catalog import create_tables
+from stack.postgres import Database
+
+OWN, FOREIGN = ("shop", "shop.public"), ("shopping", "shop_2", "sales", "sales.shop")
+
+
+def pipeline(name: str, landing: Path) -> Pipeline:
+    return Pipeline.model_validate(
+        {"name": name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(landing)}}
+    )
+
+
+@pytest.fixture
+def control(database16: Database) -> Database:
+    """A database with a ledger of two pipelines, and the lake's catalog with tables of both."""
+    parts = conninfo_to_dict(database16.dsn())
+    ledger = Ledger(
+        Connection("ledger", parts["host"], int(parts["port"]), parts["user"], parts["password"], parts["dbname"])
+    )
+    ledger.migrate()
+    for name in ("shop", "sales"):
+        ledger.register_pipeline(name, database="shop", slot=f"penstock_{name}", publication=f"penstock_{name}")
+        ledger.event(name, slug="dag-failed", message="something happened")
+    create_tables(database16.dsn())
+    for namespace in OWN + FOREIGN:
+        database16.execute("insert into iceberg_namespace_properties values ('lake', %s, 'exists', 'true')", namespace)
+        database16.execute(
+            "insert into iceberg_tables (catalog_name, table_namespace, table_name) values ('lake', %s, 't')", namespace
+        )
+    return database16
+
+
+def test_only_the_pipeline_of_the_demo_leaves_ledger_lake_landing_zone_and_warehouse(control, tmp_path: Path):
+    warehouse, landing = tmp_path / "warehouse", tmp_path / "landing"
+    for folder in (warehouse, landing):
+        for name in ("shop", "sales", "shopping"):
+            (folder / name / "below").mkdir(parents=True)
+
+    for _ in range(2):
+        fresh.forget(pipeline("shop", landing), control.dsn(), warehouse)
+
+    assert control.execute("select name from penstock.pipeline") == [("sales",)]
+    assert control.execute("select pipeline from penstock.event") == [("sales",)]
+    for table, column in (("iceberg_tables", "table_namespace"), ("iceberg_namespace_properties", "namespace")):
+        assert {name for (name,) in control.execute(f"select {column} from {table}")} == set(FOREIGN)
+    for folder in (warehouse, landing):
+        assert sorted(path.name for path in folder.iterdir()) == ["sales", "shopping"]
+
+
+def test_there_may_be_nothing_to_forget(database16: Database, tmp_path: Path):
+    create_tables(database16.dsn())
+
+    fresh.forget(pipeline("shop", tmp_path / "landing"), database16.dsn(), tmp_path / "warehouse")
+
+    assert database16.execute("select to_regclass('penstock.pipeline')") == [(None,)]
