@@ -53,7 +53,7 @@ def bench_world() -> Iterator[World]:
 
 
 def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> World:
-    world = World(source, ledger, landing, "bench", lake, spark)
+    world = World(source, ledger, landing, "bench", lake, spark=spark)
     world.settings = {
         "capture": {"work_mem": "512MiB"},
         "copy": {"parallel": 2, "range_bytes": "32MiB"},
