@@ -15,18 +15,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from bench.figures import Figure
 from bench.lake import bench_world
 from penstock.lake.plan import FileRef
 from penstock.landing.schema import landing_schema
+from penstock.landing.zone import LandingZone
 from tests.spark.workbench import Table, Workbench, column
 
 SMALL, LARGE = 2_000_000, 10_000_000
 CHANGES = 200_000
 RUNS = 5
 PART = 500_000
+BATCH = 20_000
 
 COLUMNS = (
     column("id", "int8", key=True),
@@ -157,16 +158,12 @@ def _landed(op: str, count: int, **columns: pa.Array) -> pa.Table:
 
 
 def _write(path: Path, rows: pa.Table) -> FileRef:
-    pq.write_table(rows, path, compression="zstd")
+    """Land the rows as capture does, in batches that grow to row groups."""
+    writer = LandingZone.open(str(path.parent), {}, {}).writer(path.name, NAMES)
+    for batch in rows.to_batches(max_chunksize=BATCH):
+        writer.write(batch)
     ops = {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["op"]).to_pylist()}
-    return FileRef(
-        uri=f"file://{path}",
-        rows=len(rows),
-        bytes=path.stat().st_size,
-        columns=tuple(NAMES),
-        inserts=ops.get("I", 0),
-        updates=ops.get("U", 0),
-        deletes=ops.get("D", 0),
-        unchanged=len(rows) - rows["unchanged"].null_count,
-        old_key=ops.get("D", 0),
-    )
+    counts = {"inserts": ops.get("I", 0), "updates": ops.get("U", 0), "deletes": ops.get("D", 0)}
+    counts |= {"unchanged": len(rows) - rows["unchanged"].null_count, "old_key": ops.get("D", 0)}
+    landed = writer.close(oid=1, version=1, **counts)
+    return FileRef(uri=f"file://{path}", rows=landed.rows, bytes=landed.bytes, columns=landed.columns, **counts)
