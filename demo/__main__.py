@@ -63,8 +63,9 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     demo.let_schedules_run()
     demo.live(captures, merges)
     demo.catch_up(demo.stop_load())
-    demo.quieten()
+    demo.pause_schedules()
     found, at = demo.compare(), demo.cut
+    demo.await_last_runs()
     if not found.equal:
         came = "\n".join(line for each in found.tables if not each.equal for line in each.lines())
         expected = f"every table of the lake to equal the source at {at}"

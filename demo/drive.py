@@ -129,6 +129,12 @@ class Demo:
             self.stack.airflow.api.trigger(self.watch.dag("capture"))
             self._wait(step, missing, self.watch.look)
 
+    def pause_schedules(self) -> None:
+        """Pause all DAGs; runs that have begun go on."""
+        for dag in fresh.dag_ids(self.pipeline):
+            self.stack.airflow.api.pause(dag)
+        fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
+
     def compare(self) -> Comparison:
         """Compare every table with the source."""
         with self.progress.step("Comparing every table with the source") as step:
@@ -136,13 +142,10 @@ class Demo:
             step.result = "equal" if found.equal else "they differ"
             return found
 
-    def quieten(self) -> None:
-        """Pause the schedules again and let the last runs end."""
-        with self.progress.step("Pausing the schedules") as step:
-            for dag in fresh.dag_ids(self.pipeline):
-                self.stack.airflow.api.pause(dag)
+    def await_last_runs(self) -> None:
+        """Wait for the runs that began before the pause; what they would leave unfinished would be shown as failed."""
+        with self.progress.step("The last runs") as step:
             self._wait(step, lambda: ", ".join(self._active()))
-            fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
 
     def has_begun(self) -> bool:
         """Tell whether there is a pipeline that could go on: one with a cut in the lake."""

@@ -46,7 +46,7 @@ def table(figures: Figures) -> Table:
     for stage, what, how_much, seconds in _stages(figures):
         shown.add_row(stage, what, f"{how_much:,}", f"{seconds:.1f}", f"{how_much / seconds:,.0f}" if seconds else "")
     if ages := figures.freshness():
-        what = f"age of {len(ages)} cuts when readers saw them: median, worst"
+        what = f"age of {len(ages)} cuts when new: median, worst"
         shown.add_row("lake", what, "", f"{median(ages):.1f}", f"{max(ages):.1f} s")
     return shown
 

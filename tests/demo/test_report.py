@@ -70,7 +70,7 @@ def test_each_stage_shows_how_much_went_through_and_how_fast():
         ["load", "rows into the lake", "1,000", "5.0", "200"],
         ["capture", "changes in 2 windows", "4,000", "4.0", "1,000"],
         ["merge", "changes in 2 runs", "4,000", "50.0", "80"],
-        ["lake", "age of 2 cuts when readers saw them: median, worst", "", "35.0", "40.0 s"],
+        ["lake", "age of 2 cuts when new: median, worst", "", "35.0", "40.0 s"],
     ]
 
 
