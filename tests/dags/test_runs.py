@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.flow.compare import compare
+from stack import package
 from stack.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT, load
@@ -100,6 +103,35 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed:
     assert (record.state, record.halted_slug) == ("halted", "slot-ahead")
     assert states(run("capture", deployed)) == {"windows": "failed"}
     assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)][:2] == ["pipeline-halted", "slot-ahead"]
+
+
+def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
+    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "penstock.zip"
+    package.build(ROOT, library)
+    environment = {
+        "JAVA_HOME": java_home,
+        "SPARK_CONF_DIR": spark_conf_dir,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PENSTOCK_ZIP": library,
+        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(value))
+    deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
+
+    assert set(states(run("bootstrap", deployed)).values()) == {"success"}
+    assert compare(deployed.ctx).rows == 2
+
+    deployed.sql("update t set name = 'changed' where id = 1; delete from t where id = 2; insert into t values (3, '')")
+    assert states(run("capture", deployed)) == {"windows": "success"}
+    assert states(run("merge", deployed)) == {"plan": "success", "spark": "success", "publish": "success"}
+
+    compared = compare(deployed.ctx)
+    assert (compared.equal, compared.rows) == (True, 2)
+    assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.cuts(deployed.name)] == ["ready", "ready"]
 
 
 def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
