@@ -26,8 +26,8 @@ from demo import transactions
 from stack.files import write_whole
 
 WRITERS = 4
-WRITER_RATE = 30.0
-PGBENCH_RATE = 100.0
+WRITER_RATE = 12.0
+PGBENCH_RATE = 40.0
 SEED = 7
 PGBENCH_CLIENTS = 2
 PGBENCH_SECONDS = 3

@@ -43,6 +43,7 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
         "spark.local.dir": str(scratch),
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.artifact.isolation.enabled": "false",  # a class loader per session, for artifacts that nobody adds
         "spark.sql.warehouse.dir": uri(warehouse),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock_spark.session import jvm
+from penstock_spark.session import java
 
 
 def read_text(spark: SparkSession, uri: str) -> str:
@@ -14,7 +14,7 @@ def read_text(spark: SparkSession, uri: str) -> str:
     system, path = _locate(spark, uri)
     stream = system.open(path)
     try:
-        return str(jvm(spark).org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        return str(java("org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
     finally:
         stream.close()
 
@@ -28,5 +28,5 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
 
 
 def _locate(spark: SparkSession, uri: str) -> tuple[Any, Any]:
-    path = jvm(spark).org.apache.hadoop.fs.Path(uri)
+    path = java("org.apache.hadoop.fs.Path")(uri)
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()), path

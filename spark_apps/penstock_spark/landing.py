@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 from penstock.errors import LakeError
 from penstock.lake.plan import ColumnPlan, FileRef
 from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
-from penstock_spark.session import jvm
+from penstock_spark.session import java
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
 
@@ -128,12 +128,11 @@ def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Co
 
 def _check_contract(session: SparkSession, uri: str) -> None:
     """Read a file's footer, which says by which version of the contract it was written."""
-    java = jvm(session)
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
-    no_rows = java.org.apache.parquet.format.converter.ParquetMetadataConverter.SKIP_ROW_GROUPS
+    no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS
     try:
-        path = java.org.apache.hadoop.fs.Path(uri)
-        footer = java.org.apache.parquet.hadoop.ParquetFileReader.readFooter(hadoop, path, no_rows)
+        path = java("org.apache.hadoop.fs.Path")(uri)
+        footer = java("org.apache.parquet.hadoop.ParquetFileReader").readFooter(hadoop, path, no_rows)
     except Py4JJavaError as error:  # a missing file and a cut one fail alike, in different Java classes
         cause = error.java_exception.getClass().getSimpleName()
         raise _missing(uri, cause) from None

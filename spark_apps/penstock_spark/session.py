@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 SETTINGS = {
@@ -25,8 +27,17 @@ SECRETS = {  # setting of the catalog -> where its value is found
 }
 PARTITION_BYTES = 8 << 20  # of landing Parquet, per shuffle partition
 SMALL_BYTES = 1 << 20
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+# A small batch is over before its code would have been compiled, and has nothing to replan on the way.
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+LARGE = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 
 
 def start(name: str) -> SparkSession:
@@ -53,16 +64,24 @@ def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def fit_to(session: SparkSession, landed_bytes: int) -> None:
-    """Fit the session to the bytes to read: a small batch must pay neither for 200 partitions nor for compiling."""
+    """Fit the session to the bytes to read: a small batch must not pay for what only a large one needs."""
     fewest = session.sparkContext.defaultParallelism if landed_bytes > PARTITION_BYTES else 1
     wanted = max(fewest, min(2000, landed_bytes // PARTITION_BYTES))
     session.conf.set("spark.sql.shuffle.partitions", str(wanted))
-    configure(session, INTERPRETED if landed_bytes < SMALL_BYTES else COMPILED)
+    configure(session, SMALL if landed_bytes < SMALL_BYTES else LARGE)
 
 
-def jvm(session: SparkSession) -> Any:
-    """Return the gateway to Java classes."""
-    return session._jvm
+def java(name: str) -> Any:
+    """Return a Java class by its full name.
+
+    Asked for piece by piece (`jvm.org.apache...`), py4j would look in every jar for a class named as each package.
+    """
+    return _java_class(SparkContext._gateway, name)
+
+
+@cache
+def _java_class(gateway: Any, name: str) -> Any:
+    return getattr(gateway.jvm, name)
 
 
 def log_to_stderr() -> None:

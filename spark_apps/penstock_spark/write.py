@@ -30,15 +30,15 @@ def delete_places(table: LakeTable, places: DataFrame, count: int) -> int:
 def append(table: LakeTable, rows: DataFrame) -> int:
     """Append rows; returns how many."""
     rows.writeTo(table.branch_sql_name).append()
-    return _number(table.summary(), "added-records")
+    (added,) = table.counted("added-records")
+    return added
 
 
 def replace_all(table: LakeTable, rows: DataFrame) -> tuple[int, int]:
     """Replace every row by these, in one commit; returns how many went and how many came."""
     rows.writeTo(table.branch_sql_name).overwrite(F.lit(True))
-    summary = table.summary()
-    gone = _number(summary, "deleted-records") - _number(summary, "removed-position-deletes")
-    return gone, _number(summary, "added-records")
+    deleted, deleted_before, added = table.counted("deleted-records", "removed-position-deletes", "added-records")
+    return deleted - deleted_before, added
 
 
 def _delete(table: LakeTable, statement: str, source: DataFrame, count: int) -> int:
@@ -47,8 +47,5 @@ def _delete(table: LakeTable, statement: str, source: DataFrame, count: int) -> 
         source = F.broadcast(source)
     source.createOrReplaceTempView(_SOURCE)
     table.session.sql(statement)
-    return _number(table.summary(), _MATCHED_DELETED)
-
-
-def _number(summary: dict[str, str], name: str) -> int:
-    return int(summary.get(name, "0"))
+    (deleted,) = table.counted(_MATCHED_DELETED)
+    return deleted
