@@ -27,7 +27,7 @@ CHANGES = 1_000_000
 HUGE = 5_000_000
 RUNS = 5
 WORK_MEM = 512 << 20
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 8 << 20
 
 
 def measure() -> list[Figure]:

@@ -42,7 +42,7 @@ def _command() -> Iterator[tuple[Project, Progress]]:
 
 
 @app.callback(invoke_without_command=True)
-def main(command: typer.Context, captures: Captures = 2, merges: Merges = 2) -> None:
+def main(command: typer.Context, captures: Captures = 2, merges: Merges = 1) -> None:
     """Mirror a live database into the lake, compare the two, report, and stop everything again."""
     if command.invoked_subcommand is not None:
         return
