@@ -17,7 +17,10 @@ def main() -> None:
     console = Console(stderr=True)
     for part in wanted:
         console.print(f"measuring: {part}")
-        figures += importlib.import_module(f"bench.{part}").measure()
+        measured = importlib.import_module(f"bench.{part}").measure()
+        for figure in measured:
+            console.print(f"  {figure.name}: {figure.value:,.2f} {figure.unit}, ratio {figure.ratio}")
+        figures += measured
     show(figures)
     print(save(figures).read_text())
 

@@ -67,6 +67,7 @@ def _spark(lake: LakeCatalog, scratch: Path) -> SparkSession:
     conf = scratch / "conf"
     wanted = spark_conf.settings(project.jars, lake.warehouse, scratch / "spark") | {
         "spark.master": "local[2]",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     }
