@@ -30,7 +30,6 @@ demo: setup ## Run the whole job on a live workload, compare lake and source, st
 	@$(PY) -m demo
 
 up: setup ## Start the local stack with the demo's workload and leave it running
-	@$(PY) -m stack up
 	@$(PY) -m demo up
 
 down: ## Stop whatever `make up` or `make demo` left running

@@ -78,7 +78,7 @@ def run(demo: Demo, captures: int, merges: int) -> str:
 def up() -> None:
     """Leave everything running: the pipeline from where it was, or from a fresh beginning, with the load on."""
     with _command() as (project, progress):
-        demo = Demo(fresh.running_stack(project, progress), progress)
+        demo = Demo(steps.up(project, progress), progress)
         if not demo.has_begun():
             demo = Demo(fresh.silent_stack(project, progress), progress)
             demo.begin()
@@ -88,6 +88,7 @@ def up() -> None:
         demo.let_schedules_run()
         login = escape(demo.stack.secrets.airflow_login)
         progress.console.print(f"Airflow's UI: {demo.stack.airflow.url}, login {demo.stack.airflow.api.user} / {login}")
+        progress.console.print(f"A shell: source {escape(str(project.environment))}")
         progress.console.print("The load goes on, captures and merges run by schedule. `make down` stops everything.")
 
 

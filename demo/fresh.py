@@ -43,12 +43,6 @@ def schedules_mark(project: Project) -> Path:
     return project.local / "demo-schedules-are-on"
 
 
-def running_stack(project: Project, progress: Progress) -> Stack:
-    """Return the stack, brought up unless it is."""
-    stack = Stack.load(project)
-    return stack if stack.airflow.session.is_alive() else steps.up(project, progress)
-
-
 def silent_stack(project: Project, progress: Progress) -> Stack:
     """Bring the stack up without anything of an earlier demo at work.
 
