@@ -89,6 +89,8 @@ def _array(element_type: str) -> Cast:
     element = _cast(element_type)
     if element_type == STRING:
         return literals.string_array
+    if element_type in _INTEGERS:
+        return lambda text: literals.integer_array(text, element_type)
     if element_type in _QUOTED_IN_ARRAYS:
         return lambda text: literals.cast_array(
             text, element_type, literals.quoted_array(text), literals.is_array(text), element
@@ -97,6 +99,8 @@ def _array(element_type: str) -> Cast:
         text, element_type, literals.bare_array(text), f"{text} like '{{%}}'", element
     )
 
+
+_INTEGERS = frozenset({"int", "bigint"})
 
 # A blank or a backslash makes the server quote these.
 _QUOTED_IN_ARRAYS = frozenset({"timestamp_ntz", "timestamp", "binary"})

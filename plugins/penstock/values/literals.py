@@ -50,6 +50,16 @@ def cast_array(text: str, element_type: str, elements: str, fits: str, cast: Cal
     return _case(text, element_type, fits, typed)
 
 
+def integer_array(text: str, element_type: str) -> str:
+    """Return SQL for an array of integers, NULL where it is not rendered back as it came.
+
+    All of it is compiled; the functions with a lambda, which `cast_array` needs, Spark interprets row by row.
+    """
+    typed = f"try_cast(split(substr({text}, 2, length({text}) - 2), ',') as array<{element_type}>)"
+    rendered = f"concat('{{', array_join(cast({typed} as array<string>), ',', 'NULL'), '}}')"
+    return _case(text, element_type, f"{rendered} = {text}", typed)
+
+
 def string_array(text: str) -> str:
     """Return SQL for an array<string>, NULL where the text is not a one-dimensional array."""
     return _case(text, "string", is_array(text), quoted_array(text))
