@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from penstock.errors import LakeError
 from penstock.lake import properties
@@ -96,20 +99,28 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "see the runbook",
         )
     cuts.cut_branch()
-    row = (
-        plan.upto_lsn,
-        str(Lsn(plan.upto_lsn)),
-        datetime.now(UTC),
-        plan.attempt,
-        [_state(plan, table) for table in tables],
-    )
-    schema = ", ".join(f"{column.name} {column.type}" for column in CUTS_COLUMNS)
-    write.append(cuts, session.createDataFrame([row], schema))
+    row = {
+        "cut_lsn": plan.upto_lsn,
+        "lsn": str(Lsn(plan.upto_lsn)),
+        "published_at": datetime.now(UTC).isoformat(),
+        "attempt": plan.attempt,
+        "tables": [_state(plan, table) for table in tables],
+    }
+    write.append(cuts, _one_row(session, row))
     return cuts.stage(marks), cuts.head()
 
 
-def _state(plan: MergePlan, table: TableResult) -> tuple[str, int | None, int, str]:
-    name = ".".join(table.target)
-    if table.paused_slug:
-        return (name, None, plan.from_lsn, "paused")
-    return (name, table.snapshot_id, plan.upto_lsn, "ready")
+def _one_row(session: SparkSession, row: Mapping[str, Any]) -> DataFrame:
+    """Return a frame of one row of `_penstock_cuts`; a literal is planned at once, where Python's rows need a job."""
+    schema = ", ".join(f"{column.name} {column.type}" for column in CUTS_COLUMNS)
+    return session.range(0, 1, 1, 1).select(F.from_json(F.lit(json.dumps(row)), schema).alias("row")).select("row.*")
+
+
+def _state(plan: MergePlan, table: TableResult) -> dict[str, Any]:
+    paused = table.paused_slug is not None
+    return {
+        "name": ".".join(table.target),
+        "snapshot_id": None if paused else table.snapshot_id,
+        "complete_through": plan.from_lsn if paused else plan.upto_lsn,
+        "state": "paused" if paused else "ready",
+    }

@@ -87,10 +87,13 @@ def one_row_per_key(changes: DataFrame, mirror: Mirror, keep: Keep, *, moves: bo
     """Return the last state of each key that the changes touch.
 
     `moves` tells whether an update may carry an old key. Columns: the key; `live`, whether a row is there at the
-    end; `first`, the kind of the key's first event; `new`, the last image; the last values of the partial
-    columns; the root key, where there is one.
+    end; `first`, the kind of the key's first event; `new`, the last image; and where columns are partial, their last
+    values, and the root key, where there is one.
     """
-    segments = _segments(_events(changes, mirror, moves=moves), mirror)
+    events = _events(changes, mirror, moves=moves)
+    if not mirror.partial:
+        return _last_events(events, mirror)
+    segments = _segments(events, mirror)
     columns = [*mirror.key_names, "live", "first", "new", *mirror.known_names, *mirror.root_names]
     if not (mirror.holes and moves):
         return segments.where("last").select(*columns)
@@ -130,6 +133,15 @@ def _event(changes: DataFrame, mirror: Mirror, keys: Sequence[str], kind: Column
         if mirror.lake[position].always_fits
     }
     return frame.withColumns(typed)
+
+
+def _last_events(events: DataFrame, mirror: Mirror) -> DataFrame:
+    """Return each key's last event, which knows every column where none is partial: two window functions are enough."""
+    in_order = Window.partitionBy(*mirror.key_names).orderBy("commit_lsn", "ordinal", "step")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    told = events.withColumns({"first": F.first("kind").over(so_far), "after": F.lead("kind").over(in_order)})
+    live = ~F.col("kind").isin(*DEATHS)
+    return told.where("after is null").select(*mirror.key_names, live.alias("live"), "first", "new")
 
 
 def _segments(events: DataFrame, mirror: Mirror) -> DataFrame:

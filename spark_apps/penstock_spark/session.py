@@ -19,6 +19,8 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",  # two columns of a source may differ by case only
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
+    # What is kept is read two or three times and dropped: finding the best coding costs a fifth of a merge.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 SECRETS = {  # setting of the catalog -> where its value is found
     "uri": "PENSTOCK_CATALOG_URI",
@@ -65,10 +67,11 @@ def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 def fit_to(session: SparkSession, landed_bytes: int) -> None:
     """Fit the session to the bytes to read: a small batch must not pay for what only a large one needs."""
-    fewest = session.sparkContext.defaultParallelism if landed_bytes > PARTITION_BYTES else 1
+    small = landed_bytes < SMALL_BYTES
+    fewest = 1 if small else session.sparkContext.defaultParallelism
     wanted = max(fewest, min(2000, landed_bytes // PARTITION_BYTES))
     session.conf.set("spark.sql.shuffle.partitions", str(wanted))
-    configure(session, SMALL if landed_bytes < SMALL_BYTES else LARGE)
+    configure(session, SMALL if small else LARGE)
 
 
 def java(name: str) -> Any:
