@@ -27,7 +27,7 @@ CHANGES = 1_000_000
 HUGE = 5_000_000
 RUNS = 5
 WORK_MEM = 512 << 20
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 4 << 20
 
 
 def measure() -> list[Figure]:

@@ -85,7 +85,7 @@ class Capture(_Section):
     statement_timeout: Seconds = 1800
     work_mem: Bytes = 256 << 20
     """Memory for decoding on the source, per session (`logical_decoding_work_mem` and `work_mem`)."""
-    batch_bytes: Bytes = 8 << 20
+    batch_bytes: Bytes = 4 << 20
     """Client memory for one batch of messages."""
 
 
