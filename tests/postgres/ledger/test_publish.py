@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.lake.plan import Pointer
+from penstock.lake.pointers import Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
 from penstock.lsn import Lsn
