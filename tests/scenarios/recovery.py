@@ -35,6 +35,16 @@ def flush(world: World) -> None:
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
 
+def consume(world: World) -> None:
+    """Read changes from the slot as somebody else would, so that they are gone."""
+    flush(world)
+    name = world.ctx.pipeline
+    world.sql(
+        f"select count(*) from pg_logical_slot_get_binary_changes('{name.slot}', null, null, "
+        f"'proto_version', '1', 'publication_names', '{name.publication}')"
+    )
+
+
 def recovered(world: World, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
     """Do what the DAG does after a dry run; `meanwhile` happens while the tables are copied."""
 

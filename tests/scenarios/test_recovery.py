@@ -17,7 +17,7 @@ from stack import ports
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, recovered, shown, traces
+from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
 from tests.world import World
 
 pytestmark = pytest.mark.spark
@@ -40,15 +40,6 @@ def make_slot_anew(world: World) -> None:
     drop_slot(world)
     flush(world)
     world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
-
-
-def consume(world: World) -> None:
-    flush(world)
-    name = world.ctx.pipeline
-    world.sql(
-        f"select count(*) from pg_logical_slot_get_binary_changes('{name.slot}', null, null, "
-        f"'proto_version', '1', 'publication_names', '{name.publication}')"
-    )
 
 
 def drop_publication(world: World) -> None:
@@ -196,7 +187,12 @@ def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(world16: World)
 
 @pytest.fixture
 def own(
-    new_server: NewServer, binaries16: Binaries, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+    new_server: NewServer,
+    binaries16: Binaries,
+    postgres16: Server,
+    lake: LakeCatalog,
+    spark: SparkSession,
+    tmp_path: Path,
 ) -> Iterator[World]:
     """A world on a server of its own, which the test may break."""
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
