@@ -27,7 +27,11 @@ delete from item where id in (4, 5, 6);
 delete from visit where page = 'page 1';
 insert into "Order Line" values (500, 'never captured');
 """
-AFTER = "update item set name = name || '+' where id > 20; delete from visit where n = 2; insert into item values (600, '', 6)"
+AFTER = """
+update item set name = name || '+' where id > 20;
+delete from visit where n = 2;
+insert into item (id, name) select max(id) + 1, '' from item;
+"""
 
 
 def flush(world: World) -> None:

@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 from penstock.errors import LedgerError, SourceError
 from penstock.flow import bootstrap, merge, recover
 from penstock.flow.outcome import remembered
-from penstock.lsn import Lsn
-from stack import ports
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
@@ -222,11 +220,11 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
 ) -> None:
     begin(own)
     old: Server = own.source.server
-    dumped = old.run_program("pg_dump", "--no-owner", "postgres")
+    dump = old.home / "dump.sql"
+    old.run_program("pg_dump", "--no-owner", "--file", dump, "postgres")
     old.stop()
     restored = new_server(binaries16, {"checkpoint_timeout": "1h"})
-    restored.password = old.password
-    restored.run_program("psql", "-v", "ON_ERROR_STOP=1", "-q", "postgres", input=dumped)
+    restored.run_program("psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", dump, "postgres")
     own.source = Database(restored, "postgres")
     own.sql(LOST)
 
@@ -242,11 +240,8 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
     own.sql(SHOP)
     own.bootstrap()
     server: Server = own.source.server
-    server.stop()
     backup = server.home / "backup"
-    shutil.copytree(server.data, backup, copy_function=shutil.copy2)
-    server.account.own(backup)
-    server.start()
+    server.run_program("pg_basebackup", "-D", backup, "-c", "fast")
     own.sql(LANDED)
     own.sql("insert into item select n, 'the restored server never knew', 0 from generate_series(1000, 3000) n")
     flush(own)
@@ -254,18 +249,13 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
     server.stop()
     shutil.rmtree(server.data)
     backup.rename(server.data)
-    shutil.rmtree(server.data / "pg_replslot")
-    (server.data / "pg_replslot").mkdir(mode=0o700)
-    server.account.own(server.data / "pg_replslot")
     server.start()
     own.sql(LOST)
 
     outlook = recovered(own)
 
-    assert outlook.slug in ("slot-missing", "source-changed")
+    assert outlook.slug == "slot-missing", "no backup holds a slot"
     follows(own)
     (gap,) = own.ctx.ledger.gaps(own.name)
     assert gap.upto_lsn is not None
     assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"
-    assert Lsn(0) < own.ctx.ledger.pipeline(own.name).position
-    assert ports.LOOPBACK in str(own.ctx.source.address)

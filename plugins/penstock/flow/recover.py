@@ -6,6 +6,7 @@ slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from penstock.ledger.records import PipelineRecord, StatusRecord
 from penstock.source import catalog, facts, lock, publication, session, slot
 from penstock.source.facts import Position, ServerFacts
 from penstock.source.slot import SlotFacts
+from penstock.source.tables import SourceTable
 
 _MENDED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
 """What the preflight may find wrong with the old slot and publication: recovery makes new ones."""
@@ -45,14 +47,14 @@ def look(ctx: Context) -> Outlook:
         server, end = facts.read(conn), facts.position(conn)
         problem = _problem(conn, server, record)
         found = slot.read(conn, record.slot)
-        published = catalog.published_tables(conn, ctx.pipeline.publication)
+        tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
     if problem is None and record.state != "halted":
         return _under_way(status)
     slug = problem.slug if problem else record.halted_slug or ""
     reason = problem.message if problem else record.halted_reason or ""
-    size = sum(leaf.bytes for table in published for leaf in table.leaves)
+    size = sum(leaf.bytes for table in tables for leaf in table.leaves)
     return Outlook(
         slug,
         reason,
@@ -62,7 +64,7 @@ def look(ctx: Context) -> Outlook:
             _lost(status, server, end),
             _landed(status),
             _remains(ctx, record, found, server),
-            f"then a new slot, and {len(published) or 'all'} tables ({size >> 20} MiB) copied into new tables, "
+            f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
     )
@@ -106,6 +108,13 @@ def _problem(conn: session.SourceSession, server: ServerFacts, record: PipelineR
     except SourceError as problem:
         return problem
     return None
+
+
+def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:
+    """Return the tables of the publication, or those that it will have when it is made anew."""
+    if publication.exists(conn, ctx.pipeline.publication):
+        return catalog.published_tables(conn, ctx.pipeline.publication)
+    return publication.select_tables(conn, ctx.pipeline.tables, sizes=True).tables
 
 
 def _under_way(status: StatusRecord) -> Outlook:
