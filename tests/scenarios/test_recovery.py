@@ -215,6 +215,37 @@ def test_a_slot_that_the_server_has_invalidated_is_recovered(own: World) -> None
     recovers(own, "slot-lost")
 
 
+def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
+    begin(own)
+    server: Server = own.source.server
+    server.stop()
+    (server.data / "standby.signal").touch()
+    server.start()
+    assert own.sql("select pg_is_in_recovery(), pg_promote()") == [(True, True)]
+    own.sql(LOST)
+
+    recovers(own, "source-changed")
+
+
+def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: World) -> None:
+    begin(own)
+    consume(own)
+    publication = own.ctx.pipeline.publication
+    own.sql(f"create table keyless (id int); alter publication {publication} add table keyless")
+    outlook = recover.look(own.ctx)
+    assert any("must be mended first" in line and "keyless" in line for line in outlook.lines)
+
+    recover.begin(own.ctx, outlook)
+    with pytest.raises(SourceError, match=r"preflight-failed.*keyless"):
+        recover.new_era(own.ctx)
+    assert own.sql("select count(*) from pg_replication_slots") == [(1,)]
+    assert own.ctx.ledger.pipeline(own.name).era == 1
+
+    own.sql("drop table keyless")
+    recovered(own)
+    follows(own)
+
+
 def test_a_server_that_was_restored_from_a_dump_is_recovered(
     own: World, new_server: NewServer, binaries16: Binaries
 ) -> None:

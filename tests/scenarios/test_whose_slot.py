@@ -26,15 +26,15 @@ def begin(world: World, *, adopt: bool = False) -> None:
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
-def make_slot(world: World, plugin: str = "pgoutput") -> None:
-    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', '{plugin}')")
+def make_slot(world: World) -> None:
+    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
 
 
 def drop_slot(world: World) -> None:
     world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
 
 
-def slots(world: World) -> list[tuple[str, str]]:
+def slots(world: World) -> list[tuple[str, str | None]]:
     return world.sql(
         f"select slot_name::text, plugin::text from pg_replication_slots where slot_name = '{world.ctx.pipeline.slot}'"
     )
@@ -92,14 +92,15 @@ def test_who_made_the_slot_is_read_from_the_file_where_the_ledger_is_older_than_
     assert len(teardown(bare16.ctx, dry_run=True)) == 2
 
 
-def test_a_slot_of_another_plugin_is_somebody_elses(bare16: World) -> None:
+def test_a_slot_of_another_kind_is_somebody_elses(bare16: World) -> None:
     begin(bare16)
     drop_slot(bare16)
-    make_slot(bare16, "test_decoding")
+    bare16.sql(f"select pg_create_physical_replication_slot('{bare16.ctx.pipeline.slot}')")
 
-    recovers_but_for_the_slot(bare16, "test_decoding")
+    recovers_but_for_the_slot(bare16, "a physical slot")
     teardown(bare16.ctx, dry_run=False)
-    assert slots(bare16) == [(bare16.ctx.pipeline.slot, "test_decoding")]
+    assert slots(bare16) == [(bare16.ctx.pipeline.slot, None)]
+    drop_slot(bare16)
 
 
 def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(bare16: World, postgres15: Server) -> None:
@@ -135,7 +136,17 @@ def reading(world: World) -> Iterator[None]:
     """Hold the slot as a consumer of the replication protocol does."""
     name, server = world.ctx.pipeline, world.source.server
     options = ["-o", "proto_version=1", "-o", f"publication_names={name.publication}"]
-    command = [str(server.binaries.program("pg_recvlogical")), "--slot", name.slot, "--start", "-f", "-", *options]
+    command = [
+        str(server.binaries.program("pg_recvlogical")),
+        "-d",
+        world.source.name,
+        "--slot",
+        name.slot,
+        "--start",
+        "-f",
+        "-",
+        *options,
+    ]
     environment = server.environment(world.source.name)
     active = f"select active from pg_replication_slots where slot_name = '{name.slot}'"
     with (

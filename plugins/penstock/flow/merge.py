@@ -6,7 +6,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,11 +14,11 @@ from penstock.errors import LakeError
 from penstock.flow import drift
 from penstock.flow.capture import running
 from penstock.flow.context import Context
+from penstock.flow.orders import table_plan
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import FileRef, MergePlan, MergeResult, TablePlan
-from penstock.lake.pointers import Pointer, aside
+from penstock.lake.plan import MergePlan, MergeResult
+from penstock.lake.pointers import Pointer
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
 from penstock.ledger import catalog
 from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
@@ -58,7 +58,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=tuple(_table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
+        tables=tuple(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
@@ -197,32 +197,6 @@ def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     return replace(queue, tables=tuple(kept))
 
 
-def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
-    copied = queue.copies.get(table.oid) if table.state == "copied" else None
-    return TablePlan(
-        oid=table.oid,
-        schema=table.schema,
-        table=table.name,
-        target=table.target,
-        identity=table.identity,
-        columns=table.columns,
-        files=_refs(ctx, queue.files(table)),
-        copy_files=None if copied is None else _refs(ctx, copied.files),
-        copy_snapshot=None if copied is None else copied.snapshot,
-        expected_snapshot=table.snapshot_id,
-        evolve=evolve,
-        fresh=_fresh(ctx, table, queue),
-    )
-
-
-def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ...] | None:
-    """Name the table to make for a copy where the lake's is one of an era before, which stays as it is."""
-    era = queue.pipeline.era
-    if era == 1 or table.state != "copied" or table.snapshot_id is not None:
-        return None
-    return aside(ctx.pipeline.namespace, table.target, era)
-
-
 def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]) -> list[PublishedTable]:
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
     done = {table.oid: table for table in result.tables if table.paused_slug is None}
@@ -231,31 +205,6 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
         for table in orders.tables
         if table.oid in done
     ]
-
-
-def _refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
-    return tuple(_ref(ctx, entry) for entry in entries)
-
-
-def _ref(ctx: Context, entry: FileEntry) -> FileRef:
-    if not ctx.landing.exists(entry.path):
-        raise LakeError(
-            "landing-file-missing",
-            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
-        )
-    return FileRef(
-        uri=ctx.landing.uri(entry.path),
-        rows=entry.rows,
-        bytes=entry.bytes,
-        columns=entry.columns,
-        inserts=entry.inserts,
-        updates=entry.updates,
-        deletes=entry.deletes,
-        truncates=entry.truncates,
-        unchanged=entry.unchanged,
-        old_key=entry.old_key,
-        old_full=entry.old_full,
-    )
 
 
 def _plan_path(ctx: Context, attempt: str) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from penstock.errors import LedgerError, SourceError
 from penstock.flow import capture, check, judge, merge, whose
+from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
 from penstock.ledger.records import PipelineRecord, StatusRecord
@@ -64,6 +65,7 @@ def look(ctx: Context) -> Outlook:
             _lost(status, server, end),
             _landed(status),
             _remains(ctx, record, found, server),
+            *(f"must be mended first: {check.line(finding)}" for finding in _unready(ctx)),
             f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
@@ -130,8 +132,12 @@ def _under_way(status: StatusRecord) -> Outlook:
     )
 
 
+def _unready(ctx: Context) -> list[Finding]:
+    return [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _MENDED]
+
+
 def _require_ready(ctx: Context) -> None:
-    failed = [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _MENDED]
+    failed = _unready(ctx)
     if failed:
         raise SourceError(
             "preflight-failed",

@@ -19,7 +19,7 @@ def stranger(record: PipelineRecord, found: SlotFacts, server: ServerFacts, *, a
     if record.system_identifier != server.system_identifier:
         return "this server is another one than that on which Penstock made its slot"
     if found.plugin != "pgoutput" or found.database != record.database or found.temporary:
-        return f"it is not one as Penstock makes: plugin {found.plugin}, database {found.database}"
+        return f"it is not one as Penstock makes: plugin {found.plugin or 'none (a physical slot)'}, database {found.database}"
     if found.synced:
         return "it is synchronised from a primary, which alone can drop it"
     return None
