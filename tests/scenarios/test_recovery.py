@@ -219,7 +219,9 @@ def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
     begin(own)
     server: Server = own.source.server
     server.stop()
-    (server.data / "standby.signal").touch()
+    signal = server.data / "standby.signal"
+    signal.touch()
+    server.account.own(signal)
     server.start()
     assert own.sql("select pg_is_in_recovery(), pg_promote()") == [(True, True)]
     own.sql(LOST)
