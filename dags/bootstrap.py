@@ -15,22 +15,14 @@ its creation on, so unpause `capture` as soon as this DAG has created it.
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow import bootstrap as steps
 from penstock.flow import check as preflight
-from penstock.flow import merge
-from penstock.orchestration.parts import (
-    SOURCE_POOL,
-    dag_arguments,
-    lake_asset,
-    outcome,
-)
+from penstock.orchestration.copying import copying
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, pipelines
-from penstock.orchestration.spark import CopyOperator, MergeOperator
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -51,23 +43,8 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 return steps.prepare(ctx)
 
-        copy = CopyOperator(
-            task_id="copy",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            retries=2,
-            execution_timeout=timedelta(days=2),
-        )
-        load = MergeOperator(task_id="load", pipeline=pipeline.name, conn_id=pipeline.spark.connection)
-
-        @task(outlets=[lake_asset(pipeline)])
-        def publish(attempt: str | None) -> str:
-            """Move all tables to the first cut in one step."""
-            ctx = context(pipeline)
-            with outcome(ctx):
-                return str(merge.publish(ctx, attempt)) if attempt else "nothing was due"
-
-        check() >> publication() >> copy >> load >> publish(load.output)
+        copy, _ = copying(pipeline)
+        check() >> publication() >> copy
     return dag
 
 

@@ -15,16 +15,15 @@ whole run is retried; `publish-conflict` means that somebody moved a table: the 
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow import merge as flow
-from penstock.orchestration.parts import dag_arguments, lake_asset, landing_asset, outcome
+from penstock.orchestration.copying import merging
+from penstock.orchestration.parts import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, pipelines
-from penstock.orchestration.spark import MergeOperator
 
 
 def schedule(pipeline: Pipeline) -> Any:
@@ -50,21 +49,8 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 return flow.due(ctx, force=bool(context_["params"]["force"]))
 
-        spark = MergeOperator(
-            task_id="spark",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            execution_timeout=timedelta(hours=6),
-        )
-
-        @task(outlets=[lake_asset(pipeline)])
-        def publish(attempt: str | None) -> str:
-            """Move every table to the new cut in one step."""
-            ctx = context(pipeline)
-            with outcome(ctx):
-                return str(flow.publish(ctx, attempt)) if attempt else "nothing was due"
-
-        plan() >> spark >> publish(spark.output)
+        spark, _ = merging(pipeline, "spark", "publish")
+        plan() >> spark
     return dag
 
 

@@ -5,8 +5,8 @@
 **Afterwards** the source keeps no WAL for this pipeline, the lake's tables stay readable at the last cut, and the
 landing zone stays. Starting again means `bootstrap`: a new slot and a new copy.
 
-**Pause `capture` and `merge` first.** An active slot is never dropped; a publication that the pipeline adopted
-is never dropped.
+**Pause `capture` and `merge` first.** An active slot is never dropped, nor is a publication or slot that Penstock
+did not make; the ledger knows which.
 """
 
 from __future__ import annotations

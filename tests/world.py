@@ -81,12 +81,12 @@ class World:
         """Capture until caught up."""
         return capture.capture(self.ctx)
 
-    def merge(self, *, force: bool = False) -> str | None:
-        """Merge and publish what is due; return the attempt."""
-        attempt = merge.plan(self.ctx, force=force)
+    def merge(self, *, force: bool = False, last: bool = False) -> str | None:
+        """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
+        attempt = merge.plan(self.ctx, force=force, last=last)
         if attempt is not None:
             self.submit(merge.job(self.ctx, attempt))
-            merge.publish(self.ctx, attempt)
+            merge.publish(self.ctx, attempt, last=last)
         return attempt
 
     def submit(self, job: SparkJob) -> None:

@@ -25,6 +25,8 @@ from penstock.flow import capture as capture_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
 from penstock.flow import merge as merge_flow
+from penstock.flow import recover as recover_flow
+from penstock.flow import resume as resume_flow
 from penstock.flow import status as status_flow
 from penstock.flow import teardown as teardown_flow
 from penstock.flow.context import Context
@@ -128,12 +130,12 @@ def merge(
         _merge(ctx, force=force)
 
 
-def _merge(ctx: Context, *, force: bool) -> None:
-    attempt = merge_flow.plan(ctx, force=force)
+def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
+    attempt = merge_flow.plan(ctx, force=force, last=last)
     if attempt is None:
         return
     submitter(ctx)(merge_flow.job(ctx, attempt))
-    merge_flow.publish(ctx, attempt)
+    merge_flow.publish(ctx, attempt, last=last)
 
 
 @app.command()
@@ -164,14 +166,30 @@ def resume(
     """Resume a halted pipeline, or one paused table, after the repair that its runbook describes."""
     with reported(name) as ctx:
         if table is None:
-            ctx.ledger.resume(ctx.name)
-            ctx.progress(f"resumed {ctx.name}")
+            resume_flow.resume(ctx)
+        else:
+            resume_flow.resume_table(ctx, table)
+
+
+@app.command()
+def recover(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option(help="Only say what was lost and what would be done.")] = True,
+    merge_first: Annotated[bool, typer.Option(help="Merge what is landed before the slot is left.")] = True,
+) -> None:
+    """Make a new slot for a broken pipeline, copy every table anew, and switch to the new tables in one cut."""
+    with reported(name) as ctx:
+        outlook = recover_flow.look(ctx)
+        for line in outlook.lines:
+            ctx.progress(line)
+        if dry_run:
             return
-        known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
-        if table not in known:
-            raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
-        ctx.ledger.resume_table(ctx.name, known[table].oid)
-        ctx.progress(f"resumed {table}")
+        recover_flow.begin(ctx, outlook)
+        if merge_first:
+            _merge(ctx, force=False, last=True)
+        recover_flow.new_era(ctx)
+        bootstrap_flow.copy(ctx, submitter(ctx))
+        _merge(ctx, force=False)
 
 
 @app.command()

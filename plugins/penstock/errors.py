@@ -54,6 +54,7 @@ def _kinds() -> dict[str, Kind]:
         "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
         "slot-lost": Kind(halt, "The server has removed WAL that the slot still needed."),
         "slot-ahead": Kind(halt, "The slot is ahead of the ledger: changes were consumed by somebody else."),
+        "nothing-to-recover": Kind(fail, "The slot can be read on: a recovery would copy everything for nothing."),
         "slot-in-use": Kind(retry, "Another session holds the slot or the pipeline's lock."),
         "slot-unusable": Kind(halt, "The slot was made with options that a batch reader cannot use."),
         "no-free-slot": Kind(fail, "The server has no free replication slot."),

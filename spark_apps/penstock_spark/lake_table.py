@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import LakeError
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
-from penstock.lake.plan import ColumnPlan, Pointer
+from penstock.lake.plan import ColumnPlan
+from penstock.lake.pointers import Pointer, place_of
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
 from penstock_spark.session import java
@@ -64,6 +65,10 @@ class LakeTable:
         """Make the table in a namespace that is there."""
         self.session.sql(ddl.create_table(self.catalog, self.target, columns, properties))
 
+    def drop(self) -> None:
+        """Drop the table; its files stay."""
+        self.session.sql(ddl.drop_table(self.catalog, self.target))
+
     def columns(self) -> tuple[LakeColumn, ...]:
         """Return the table's present columns."""
         schema = self.session.table(self.sql_name).schema
@@ -91,6 +96,10 @@ class LakeTable:
         """Return a table property."""
         value = self._load().properties().get(name)
         return None if value is None else str(value)
+
+    def location(self) -> str:
+        """Return the metadata file that the catalog shows."""
+        return str(self._load().operations().current().metadataFileLocation())
 
     def main(self) -> int | None:
         """Return main's snapshot, or None for a table that never had one."""
@@ -164,8 +173,7 @@ class LakeTable:
         )
         location = operations.metadataFileLocation(self._next_metadata_name(base))
         java(_METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
-        namespace, name = ".".join(self.target[:-1]), self.target[-1]
-        return Pointer(namespace, name, old=base.metadataFileLocation(), new=location)
+        return Pointer(*place_of(self.target), old=base.metadataFileLocation(), new=location)
 
     # --- details ------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from penstock.errors import LakeError
 from penstock.lake import properties
-from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, create_namespaces
-from penstock.lake.plan import MergePlan, MergeResult, Pointer, TablePlan, TableResult
+from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns, create_namespaces
+from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.pointers import Pointer
 from penstock.lsn import Lsn
 from penstock_spark import session as sessions
 from penstock_spark import write
@@ -49,7 +50,8 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
 
 
 def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
-    targets = [order.target for order in plan.tables if order.expected_snapshot is None]
+    targets = [order.fresh or order.target for order in plan.tables if order.expected_snapshot is None]
+    targets += [order.target for order in plan.tables if order.fresh]
     if plan.cuts_expected_snapshot is None:
         targets.append(_cuts_target(plan))
     for statement in create_namespaces(plan.catalog, [target[:-1] for target in targets]):
@@ -98,6 +100,10 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of somebody else; "
             "see the runbook",
         )
+    there = {column.name for column in cuts.columns()}
+    missing = [column for column in CUTS_COLUMNS if column.name not in there]
+    if missing:  # made before there were eras
+        session.sql(add_columns(plan.catalog, cuts.target, missing))
     cuts.cut_branch()
     row = {
         "cut_lsn": plan.upto_lsn,
@@ -105,6 +111,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
         "published_at": datetime.now(UTC).isoformat(),
         "attempt": plan.attempt,
         "tables": [_state(plan, table) for table in tables],
+        "era": plan.era,
     }
     write.append(cuts, _one_row(session, row))
     return cuts.stage(marks), cuts.head()

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import Directive, LakeError
 from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
-from penstock.lake.plan import FileRef, MergePlan, Pointer, TablePlan, TableResult
+from penstock.lake.plan import FileRef, MergePlan, TablePlan, TableResult
+from penstock.lake.pointers import Fresh, Pointer, aside, place_of
 from penstock_spark import keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
 from penstock_spark.lake_table import LakeTable
@@ -72,7 +73,7 @@ class TableMerge:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.table = LakeTable(self.session, self.plan.catalog, self.order.target, self.plan.branch)
+        self.table = self._lake_table(self.order.fresh or self.order.target)
         self.marks = properties.watermark(self.plan.pipeline, self.plan.upto_lsn, self.plan.attempt)
 
     def run(self) -> tuple[Pointer | None, int | None]:
@@ -95,7 +96,7 @@ class TableMerge:
             start = self._load(order.copy_files)
         if changes is not None:
             self._apply(changes, start, truncated_at)
-        return self.table.stage(self.marks), self.table.head()
+        return self._pointer(self.table.stage(self.marks)), self.table.head()
 
     def give_up(self) -> None:
         """Leave nothing of this attempt on a table that is paused."""
@@ -107,8 +108,11 @@ class TableMerge:
     def _ensure_table(self) -> None:
         """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
         wanted = mirror_columns(self.order.columns)
+        if self.order.fresh and self.table.exists() and not set(self.table.columns()) <= set(wanted):
+            self.table.drop()  # of a killed run, from before the source changed
         if not self.table.exists() and (self.order.expected_snapshot is None or self.order.copy_files is not None):
-            self.table.create(wanted, properties.for_new_table(self.plan.pipeline, self.plan.table_properties))
+            known = properties.for_new_table(self.plan.pipeline, self.plan.table_properties, self.plan.era)
+            self.table.create(wanted, known)
         if not self._is_ours():
             raise LakeError(
                 "foreign-commit",
@@ -127,6 +131,30 @@ class TableMerge:
         if replaced and self.table.property(properties.PIPELINE) == self.plan.pipeline:
             return True
         return self.table.is_ours(self.order.expected_snapshot)
+
+    def _pointer(self, staged: Pointer) -> Pointer:
+        """Return what `publish` moves: with a fresh table the target's name, whose table goes aside."""
+        if self.order.fresh is None:
+            return staged
+        old = self._lake_table(self.order.target)
+        there = old.exists()
+        if there and old.property(properties.PIPELINE) != self.plan.pipeline:
+            raise LakeError(
+                "foreign-commit",
+                f"expected {'.'.join(self.order.target)} to be a table of this pipeline's, it is somebody else's; "
+                "move it out of the way, then resume the table",
+            )
+        era = int(old.property(properties.ERA) or 1) if there else 0
+        kept = place_of(aside(self.plan.namespace, self.order.target, era))
+        return Pointer(
+            *place_of(self.order.target),
+            old=old.location() if there else None,
+            new=staged.new,
+            fresh=Fresh(*staged.place, staged.old or "", *kept),
+        )
+
+    def _lake_table(self, target: tuple[str, ...]) -> LakeTable:
+        return LakeTable(self.session, self.plan.catalog, target, self.plan.branch)
 
     def _changes(self) -> DataFrame | None:
         """Return the changes to merge, and count them; None where there are none."""

@@ -133,6 +133,44 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert (compared.equal, compared.rows) == (True, 2)
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.cuts(deployed.name)] == ["ready", "ready"]
 
+    deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
+    deployed.sql("delete from t where id = 1; insert into t values (4, 'never captured')")
+    assert states(run("recover", deployed)).pop("look") == "success"
+    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "a dry run changes nothing"
+    assert states(run("recover", deployed, dry_run=False)) == dict.fromkeys(
+        ("look", "merge", "publish_last", "new_era", "copy", "load", "publish"), "success"
+    )
+    compared = compare(deployed.ctx)
+    assert (compared.equal, compared.rows) == (True, 2)
+    assert states(run("recover", deployed, dry_run=False))["look"] == "failed", "nothing is to be recovered now"
+
+
+def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:
+    begin(deployed)
+    deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
+    assert states(run("resume", deployed)) == {"resume": "success"}
+    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running"
+
+    deployed.sql("alter table t rename name to title")
+    assert states(run("capture", deployed)) == {"windows": "success"}
+    assert states(run("resume", deployed, table="public.t")) == {"resume": "failed"}
+    deployed.sql("alter table t rename title to name")
+    assert states(run("resume", deployed, table="public.t")) == {"resume": "success"}
+    assert [table.state for table in deployed.ctx.ledger.tables(deployed.name)] == ["copied"]
+
+
+def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: World) -> None:
+    begin(deployed)
+    deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
+    before = deployed.ctx.ledger.pipeline(deployed.name)
+
+    looked = states(run("recover", deployed))
+
+    assert looked.pop("look") == "success"
+    assert set(looked.values()) == {"skipped"}
+    assert deployed.ctx.ledger.pipeline(deployed.name) == before
+    assert deployed.ctx.ledger.events(deployed.name) == []
+
 
 def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
     deployed.sql("create table t (id int primary key)")

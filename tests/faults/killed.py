@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.flow import bootstrap, capture, merge
+from penstock.flow import bootstrap, capture, merge, recover
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
@@ -67,8 +67,14 @@ def run(world: World, verb: str) -> None:
         bootstrap.prepare(world.ctx)
     elif verb == "copy":
         bootstrap.copy(world.ctx, copy_without_spark)
+    elif verb == "recover":
+        recover.begin(world.ctx, recover.look(world.ctx))
+        recover.new_era(world.ctx)
+        bootstrap.copy(world.ctx, copy_without_spark)
     elif verb == "plan":
         merge.plan(world.ctx)
+    elif verb.startswith("publish-last:"):
+        merge.publish(world.ctx, verb.removeprefix("publish-last:"), last=True)
     else:
         merge.publish(world.ctx, verb.removeprefix("publish:"))
 

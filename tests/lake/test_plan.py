@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from penstock.lake.plan import ColumnPlan, FileRef, MergePlan, MergeResult, Pointer, TablePlan, TableResult
+from penstock.lake.plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.pointers import Pointer
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import SourceError
 from penstock.flow.compare import compare
 from penstock.flow.outcome import remembered
+from penstock.flow.resume import resume_table
 from penstock.flow.teardown import teardown
 from penstock.ledger.records import TableRecord
 from tests.world import World
@@ -30,7 +31,7 @@ def table(world: World, name: str) -> TableRecord:
 
 
 def resume(world: World, name: str) -> None:
-    world.ctx.ledger.resume_table(world.name, table(world, name).oid)
+    resume_table(world.ctx, f"public.{name}")
 
 
 def follow(world: World) -> None:

@@ -1,7 +1,7 @@
 -- Nothing is inserted unless this attempt is the newest and everything through the cut is staged.
-insert into penstock.cut (pipeline, lsn, attempt, rows, tables)
+insert into penstock.cut (pipeline, era, lsn, attempt, rows, tables)
 select
-    p.name, %(lsn)s, %(attempt)s, %(rows)s,
+    p.name, p.era, %(lsn)s, %(attempt)s, %(rows)s,
     coalesce(
         (
             select

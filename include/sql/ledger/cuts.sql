@@ -1,4 +1,4 @@
-select pipeline, lsn, attempt, tables, rows, published_at
+select pipeline, lsn, attempt, tables, rows, published_at, era
 from penstock.cut
 where pipeline = %(name)s and (%(attempt)s::text is null or attempt = %(attempt)s)
 order by number desc

@@ -13,8 +13,9 @@ from (
     from (
         select w.state, w.rows, w.bytes, w.state <> 'planned' and w.upto_lsn > coalesce(last.lsn, '0/0') as due
         from penstock.window as w
-        left join (
-            select lsn from penstock.cut where pipeline = %(name)s order by number desc limit 1
+        join penstock.pipeline as p on p.name = w.pipeline and p.era = w.era
+        left join lateral (
+            select c.lsn from penstock.cut as c where c.pipeline = p.name and c.era = p.era order by c.number desc limit 1
         ) as last on true
         where w.pipeline = %(name)s
     ) as each

@@ -1,11 +1,13 @@
 select
-    pipeline, from_lsn, upto_lsn, attempt, state, rows, bytes, transactions, messages, files, settings_digest,
-    source_time, planned_at, staged_at, confirmed_at, seconds
-from penstock.window
+    w.pipeline, w.from_lsn, w.upto_lsn, w.attempt, w.state, w.rows, w.bytes, w.transactions, w.messages, w.files,
+    w.settings_digest, w.source_time, w.planned_at, w.staged_at, w.confirmed_at, w.seconds, w.era
+from penstock.window as w
+join penstock.pipeline as p on p.name = w.pipeline
 where
-    pipeline = %(name)s
-    and (%(from_lsn)s::pg_lsn is null or from_lsn = %(from_lsn)s)
-    and (%(after)s::pg_lsn is null or upto_lsn > %(after)s)
-    and (%(through)s::pg_lsn is null or upto_lsn <= %(through)s)
-    and (%(states)s::text[] is null or state = any(%(states)s))
-order by from_lsn
+    w.pipeline = %(name)s
+    and (w.era < p.era) = %(past)s
+    and (%(from_lsn)s::pg_lsn is null or w.from_lsn = %(from_lsn)s)
+    and (%(after)s::pg_lsn is null or w.upto_lsn > %(after)s)
+    and (%(through)s::pg_lsn is null or w.upto_lsn <= %(through)s)
+    and (%(states)s::text[] is null or w.state = any(%(states)s))
+order by w.era, w.from_lsn

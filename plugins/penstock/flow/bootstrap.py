@@ -68,7 +68,7 @@ def _snapshot(ctx: Context) -> Iterator[Exported]:
     if ctx.ledger.pipeline(ctx.name).position is None:
         left_over = _left_over(ctx)
         if left_over is None:
-            _intend(ctx)
+            _intend(ctx, made=True)
             timeout = ctx.pipeline.source.slot_timeout
             with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
                 _record(ctx, exported.lsn)
@@ -93,7 +93,7 @@ def _left_over(ctx: Context) -> Lsn | None:
             "drop it, choose another name, or set source.adopt to take it over",
         )
     if not intended:
-        _intend(ctx)
+        _intend(ctx, made=False)
     if found.active and found.confirmed is None:
         raise SourceError(
             "slot-in-use",
@@ -107,8 +107,8 @@ def _left_over(ctx: Context) -> Lsn | None:
     return found.confirmed
 
 
-def _intend(ctx: Context) -> None:
-    """Write down that a slot is about to be made, so that a slot found after a crash is known to be ours."""
+def _intend(ctx: Context, *, made: bool) -> None:
+    """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         server = facts.read(conn)
         ctx.ledger.intend_slot(
@@ -117,6 +117,7 @@ def _intend(ctx: Context) -> None:
             timeline=server.timeline,
             database=server.database,
             publication_oid=_publication_oid(ctx, conn),
+            made=made,
         )
 
 
@@ -132,8 +133,9 @@ def _record(ctx: Context, position: Lsn) -> None:
     """Write tables and slot into the ledger: from here the pipeline has a position."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         tables = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
+        time = facts.position(conn).time
     ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables])
-    ctx.ledger.record_slot(ctx.name, consistent_point=position)
+    ctx.ledger.record_slot(ctx.name, consistent_point=position, source_time=time)
     ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")
 
 

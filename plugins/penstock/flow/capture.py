@@ -134,13 +134,13 @@ def running(ctx: Context) -> Known:
 
 def _heal(ctx: Context, conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> None:
     """Hold slot and ledger against each other; advance a slot that a server crash has set back."""
-    target = judge.judge(known, _found(conn, server, known))
+    target = judge.judge(known, found(conn, server, known))
     if target is not None:
         ctx.progress(f"slot {known.slot} is behind the ledger: advancing it to {target}")
         slot.advance(conn, known.slot, target)
 
 
-def _found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
+def found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
     """Read from the source what the verdict needs."""
     state = slot.read(conn, known.slot)
     return Found(
@@ -160,7 +160,7 @@ def _found(conn: session.SourceSession, server: facts.ServerFacts, known: Known)
     )
 
 
-def _sweep(ctx: Context) -> None:
+def sweep(ctx: Context) -> None:
     """Delete what a run that died before staging has written: we hold the lock, so nobody works on it."""
     for dead in ctx.ledger.windows(ctx.name, state="planned"):
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
@@ -176,7 +176,7 @@ def _land(
     """Plan, peek and stage one window; from the end of this function the window exists."""
     started = monotonic()
     settings, source = ctx.pipeline.capture, ctx.pipeline.source
-    _sweep(ctx)
+    sweep(ctx)
     attempt = new_attempt()
     ctx.ledger.plan_window(
         ctx.name,

@@ -44,7 +44,9 @@ class Known:
             or consistent_point is None
             or position is None
         ):
-            raise LedgerError("not-bootstrapped", f"pipeline {record.name} has no slot yet: run bootstrap first")
+            raise LedgerError(
+                "not-bootstrapped", f"pipeline {record.name} has no slot yet: run bootstrap, or end its recovery"
+            )
         return cls(
             system_identifier,
             timeline,

@@ -12,6 +12,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import ALWAYS_TRUE, Table
+from pyiceberg.table.snapshots import Operation, Snapshot
 from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -46,6 +47,14 @@ class LakeTable:
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns that the snapshot shows."""
         return tuple(field.name for field in self._scan().projection().fields)
+
+    def is_ours(self, expected: int | None) -> bool:
+        """Tell whether main is at the expected snapshot, compactions since then aside."""
+        snapshot = self.table.current_snapshot()
+        while snapshot is not None and snapshot.snapshot_id != expected and _compacts(snapshot):
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
+        return (None if snapshot is None else snapshot.snapshot_id) == expected
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in no order; memory holds one data file's."""
@@ -88,6 +97,10 @@ def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeRea
         yield LakeReader(opened)
     finally:
         opened.close()
+
+
+def _compacts(snapshot: Snapshot) -> bool:
+    return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
 
 
 def _unreachable(error: SQLAlchemyError) -> LakeError:

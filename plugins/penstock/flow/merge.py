@@ -6,7 +6,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,18 +14,21 @@ from penstock.errors import LakeError
 from penstock.flow import drift
 from penstock.flow.capture import running
 from penstock.flow.context import Context
+from penstock.flow.orders import table_plan
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import FileRef, MergePlan, MergeResult, Pointer, TablePlan
+from penstock.lake.plan import MergePlan, MergeResult
+from penstock.lake.pointers import Pointer
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
 from penstock.ledger import catalog
 from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
 
-def due(ctx: Context, *, force: bool = False) -> bool:
-    """Tell whether a merge has anything to do, and say it in the log."""
-    running(ctx)
+def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
+    """Tell whether a merge has anything to do, and say it in the log; `last` is as in `plan`."""
+    if not _open(ctx, last=last):
+        ctx.progress("no merge is possible now: nothing to do")
+        return False
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue)
     needed = force or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
@@ -36,12 +39,15 @@ def due(ctx: Context, *, force: bool = False) -> bool:
     return needed
 
 
-def plan(ctx: Context, *, force: bool = False) -> str | None:
-    """Write the orders of a new attempt; return the attempt, or None when nothing is due."""
-    _adopt_half_published(ctx)
-    if not due(ctx, force=force):
+def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None:
+    """Write the orders of a new attempt; return the attempt, or None when nothing is due.
+
+    The `last` merge of an era is that of a pipeline that is halted: what was landed before its slot was left behind.
+    """
+    adopt_half_published(ctx)
+    if not due(ctx, force=force, last=last):
         return None
-    attempt = ctx.ledger.begin_merge(ctx.name)
+    attempt = ctx.ledger.begin_merge(ctx.name, halted=last)
     queue = _pause_reshaped(ctx, _queue(ctx))
     settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
     orders = MergePlan(
@@ -52,13 +58,14 @@ def plan(ctx: Context, *, force: bool = False) -> str | None:
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=tuple(_table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
+        tables=tuple(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
         cuts_expected_snapshot=_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+        era=queue.pipeline.era,
     )
     ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
     return attempt
@@ -75,7 +82,7 @@ def job(ctx: Context, attempt: str) -> SparkJob:
     return describe(ctx, "merge_changes", arguments, catalog_secrets(ctx))
 
 
-def publish(ctx: Context, attempt: str) -> CutRecord:
+def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
     """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing."""
     orders = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, attempt)))
     result = _result(ctx, attempt)
@@ -90,6 +97,7 @@ def publish(ctx: Context, attempt: str) -> CutRecord:
         tables=_published(orders, result, _loaded(ctx, orders)),
         paused=paused,
         rows=_rows(result),
+        halted=last,
     )
     for table in paused:
         ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
@@ -97,7 +105,7 @@ def publish(ctx: Context, attempt: str) -> CutRecord:
     return cut
 
 
-def _adopt_half_published(ctx: Context) -> None:
+def adopt_half_published(ctx: Context) -> None:
     """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
     attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
     if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(_result_path(ctx, attempt)):
@@ -107,6 +115,17 @@ def _adopt_half_published(ctx: Context) -> None:
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
         ctx.ledger.adopt_published(ctx.name, attempt=attempt, lsn=lsn, tables=tables, rows=_rows(result))
         ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
+
+
+def _open(ctx: Context, *, last: bool) -> bool:
+    """Tell whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state == "bootstrapping":
+        return False
+    if last:
+        return record.halted_from == "running"
+    running(ctx)
+    return True
 
 
 def _pointers(result: MergeResult) -> list[Pointer]:
@@ -178,23 +197,6 @@ def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     return replace(queue, tables=tuple(kept))
 
 
-def _table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
-    copied = queue.copies.get(table.oid) if table.state == "copied" else None
-    return TablePlan(
-        oid=table.oid,
-        schema=table.schema,
-        table=table.name,
-        target=table.target,
-        identity=table.identity,
-        columns=table.columns,
-        files=_refs(ctx, queue.files(table)),
-        copy_files=None if copied is None else _refs(ctx, copied.files),
-        copy_snapshot=None if copied is None else copied.snapshot,
-        expected_snapshot=table.snapshot_id,
-        evolve=evolve,
-    )
-
-
 def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]) -> list[PublishedTable]:
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
     done = {table.oid: table for table in result.tables if table.paused_slug is None}
@@ -203,31 +205,6 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
         for table in orders.tables
         if table.oid in done
     ]
-
-
-def _refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
-    return tuple(_ref(ctx, entry) for entry in entries)
-
-
-def _ref(ctx: Context, entry: FileEntry) -> FileRef:
-    if not ctx.landing.exists(entry.path):
-        raise LakeError(
-            "landing-file-missing",
-            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
-        )
-    return FileRef(
-        uri=ctx.landing.uri(entry.path),
-        rows=entry.rows,
-        bytes=entry.bytes,
-        columns=entry.columns,
-        inserts=entry.inserts,
-        updates=entry.updates,
-        deletes=entry.deletes,
-        truncates=entry.truncates,
-        unchanged=entry.unchanged,
-        old_key=entry.old_key,
-        old_full=entry.old_full,
-    )
 
 
 def _plan_path(ctx: Context, attempt: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.ledger.records import StatusRecord
+from penstock.ledger.records import GapRecord, StatusRecord
 from penstock.source import facts, session, slot
 
 
@@ -62,11 +62,12 @@ def lines(found: Status) -> list[tuple[str, str]]:
         *halted,
         *paused,
         ("source", found.source_problem or _source_line(found.source)),
-        ("landed through", str(pipeline.position)),
+        ("landed through", f"{pipeline.position}, era {pipeline.era}"),
         ("windows", _counts(known.windows)),
         ("not merged yet", f"{known.unmerged_rows} changes in {known.unmerged_windows} windows"),
         ("tables", _counts(known.tables)),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
+        *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
 
@@ -75,6 +76,12 @@ def _source_line(source: SourceStatus | None) -> str:
     if source is None:
         return "unknown"
     return f"{source.unread} bytes unread, {source.retained} bytes of WAL retained, slot {source.wal_status}"
+
+
+def _gap_line(gap: GapRecord) -> str:
+    """Say which changes are in no window, and why."""
+    since, until = (f"{at:%F %T} UTC" if at else "unknown" for at in (gap.from_time, gap.upto_time))
+    return f"[{gap.reason}] from {gap.from_lsn} ({since}) to {gap.upto_lsn or 'the next slot'} ({until})"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from penstock.flow import whose
 from penstock.flow.context import Context
-from penstock.source import lock, publication, session, slot
+from penstock.source import facts, lock, publication, session, slot
 
 
 def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     """Return the statements that end the pipeline, and carry them out unless `dry_run`.
 
-    An active slot is refused (SourceError "slot-in-use"); an adopted slot or publication is left alone.
+    What Penstock did not make is left alone: an adopted slot or publication, a slot of the same name on another
+    server. Raises SourceError("slot-in-use") for an active slot, LedgerError("not-bootstrapped").
     """
     statements: list[str] = []
+    record = ctx.ledger.pipeline(ctx.name)
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
-        if not ctx.pipeline.source.adopt and slot.read(conn, ctx.pipeline.slot) is not None:
-            statements.append(f"select pg_drop_replication_slot('{ctx.pipeline.slot}')")
-            if not dry_run:
-                slot.drop(conn, ctx.pipeline.slot)
-        found = publication.read(conn, ctx.pipeline.publication)
-        if found is not None and found.made_for(ctx.name):
+        found = slot.read(conn, record.slot)
+        if found is not None:
+            strange = whose.stranger(record, found, facts.read(conn), adopt=ctx.pipeline.source.adopt)
+            if strange is None:
+                statements.append(slot.drop_statement(record.slot))
+                if not dry_run:
+                    slot.drop(conn, record.slot)
+            else:
+                ctx.progress(f"slot {record.slot} stays: {strange}")
+        published = publication.read(conn, ctx.pipeline.publication)
+        if published is not None and published.made_for(ctx.name):
             statements.append(publication.drop_statement(ctx.pipeline.publication))
             if not dry_run:
                 publication.drop(conn, ctx.pipeline.publication)

@@ -14,6 +14,7 @@ CUTS_COLUMNS = (
     LakeColumn("published_at", "timestamp"),
     LakeColumn("attempt", "string"),
     LakeColumn("tables", "array<struct<name: string, snapshot_id: bigint, complete_through: bigint, state: string>>"),
+    LakeColumn("era", "int"),
 )
 
 
@@ -34,3 +35,14 @@ def create_table(
     rows = listing(f"{identifier(column.name)} {column.type}" for column in columns)
     pairs = listing(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
     return f"create table if not exists {path(catalog, *target)} (\n  {rows}\n)\nusing iceberg\ntblproperties (\n  {pairs}\n)"
+
+
+def add_columns(catalog: str, target: Sequence[str], columns: Sequence[LakeColumn]) -> str:
+    """Return the statement that adds columns, NULL in the rows that are there."""
+    added = ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
+    return f"alter table {path(catalog, *target)} add columns ({added})"
+
+
+def drop_table(catalog: str, target: Sequence[str]) -> str:
+    """Return the statement that drops a table and leaves its files."""
+    return f"drop table if exists {path(catalog, *target)}"

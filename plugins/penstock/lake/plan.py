@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.lake.pointers import Pointer
 from penstock.values.pgtype import PgType
 
 
@@ -59,6 +60,7 @@ class TablePlan:
     `copy_snapshot` (text of pg_current_snapshot()) drops the staged changes that the copy already saw.
     `expected_snapshot` is main's snapshot as we last published it; None when we never did.
     `evolve` says that the source has columns which the last merge did not know: they are added even without changes.
+    `fresh` names the table that is made for the copy, to take the target's name when it is published.
     """
 
     oid: int
@@ -72,6 +74,7 @@ class TablePlan:
     copy_snapshot: str | None = None
     expected_snapshot: int | None = None
     evolve: bool = False
+    fresh: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class MergePlan:
     parallel_tables: int = 4
     table_properties: dict[str, str] = field(default_factory=dict)
     cuts_expected_snapshot: int | None = None
+    era: int = 1
     version: int = 1
 
     def dumps(self) -> str:
@@ -106,16 +110,6 @@ class MergePlan:
             raise ValueError(f"a merge plan must have version 1, got {data['version']} instead")
         tables = tuple(_table(entry) for entry in data.pop("tables"))
         return cls(tables=tables, skip_commit_lsns=tuple(data.pop("skip_commit_lsns")), **data)
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """Name one catalog pointer to move: from the metadata file it must show to the staged one."""
-
-    namespace: str
-    table: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +155,12 @@ class MergeResult:
                 **{
                     **entry,
                     "target": tuple(entry["target"]),
-                    "pointer": Pointer(**entry["pointer"]) if entry["pointer"] else None,
+                    "pointer": Pointer.from_json(entry["pointer"]) if entry["pointer"] else None,
                 }
             )
             for entry in data.pop("tables")
         )
-        return cls(tables=tables, cuts=Pointer(**data.pop("cuts")), **data)
+        return cls(tables=tables, cuts=Pointer.from_json(data.pop("cuts")), **data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +212,13 @@ class CopyPlan:
 def _table(data: dict[str, Any]) -> TablePlan:
     columns = tuple(ColumnPlan(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
     files = tuple(_file(entry) for entry in data.pop("files"))
-    copied = data.pop("copy_files")
+    copied, fresh = data.pop("copy_files"), data.pop("fresh")
     return TablePlan(
         columns=columns,
         files=files,
         copy_files=None if copied is None else tuple(_file(entry) for entry in copied),
         target=tuple(data.pop("target")),
+        fresh=None if fresh is None else tuple(fresh),
         **data,
     )
 

@@ -13,6 +13,7 @@ from penstock.lsn import Lsn
 PIPELINE = "penstock.pipeline"
 LSN = "penstock.lsn"
 ATTEMPT = "penstock.attempt"
+ERA = "penstock.era"
 
 STORAGE: Mapping[str, str] = {
     "format-version": "3",
@@ -32,9 +33,9 @@ def watermark(pipeline: str, upto_lsn: int, attempt: str) -> dict[str, str]:
     return {PIPELINE: pipeline, LSN: str(Lsn(upto_lsn)), ATTEMPT: attempt}
 
 
-def for_new_table(pipeline: str, wanted: Mapping[str, str]) -> dict[str, str]:
+def for_new_table(pipeline: str, wanted: Mapping[str, str], era: int = 1) -> dict[str, str]:
     """Return the properties of a table to create; the pipeline file's own win over our defaults."""
-    return {**STORAGE, **wanted, PIPELINE: pipeline}
+    return {**STORAGE, **wanted, PIPELINE: pipeline, ERA: str(era)}
 
 
 def snapshot_conf(marks: Mapping[str, str]) -> dict[str, str]:

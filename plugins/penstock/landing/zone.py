@@ -52,6 +52,10 @@ class LandingZone:
         """Return one landing file; raises what `penstock.landing.reader.read` raises."""
         return reader.read(self._filesystem, self._full(path), self.uri(path))
 
+    def check(self, path: str) -> None:
+        """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
+        reader.check(self._filesystem, self._full(path), self.uri(path))
+
     def write_text(self, path: str, text: str) -> None:
         """Write a small file at once, replacing one of that name; raises LakeError("landing-unwritable")."""
         draft = self._draft(path)

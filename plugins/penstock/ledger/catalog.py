@@ -1,23 +1,24 @@
 """Move many pointers of an Iceberg JDBC catalog in one step.
 
 A pointer is a row of `iceberg_tables`. All of them are locked in one order and compared with what they must
-show; then all move, or none does. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
+show; then all move, or none does. Where a fresh table takes a name, two rows change their names. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import psycopg
 from psycopg import errors as pg
 
 from penstock.connections import Connection
 from penstock.errors import LakeError
-from penstock.lake.plan import Pointer
+from penstock.lake.pointers import Place, Pointer
 from penstock.ledger.session import Transaction, connect, said
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)
 _TAKEN = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
+_NAMESAKE = pg.UniqueViolation
 
 
 def same_database(one: Connection, other: Connection) -> bool:
@@ -38,7 +39,7 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -
     """Tell whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
     try:
         with connect(catalog, "penstock publish") as opened, opened.transaction():
-            return _shown(Transaction(opened), catalog_name, pointers) == {_place(each): each.new for each in pointers}
+            return _all_moved(_shown(Transaction(opened), catalog_name, pointers), pointers)
     except (pg.OperationalError, *_NOT_SET_UP) as error:
         raise _unreachable(catalog, error) from None
 
@@ -58,16 +59,21 @@ def move(transaction: Transaction, catalog: Connection, catalog_name: str, point
             "publish-conflict",
             f"expected the lake's pointers to be free, got: {said(error)}; nothing was published: publish again",
         ) from None
+    except _NAMESAKE:
+        kept = ", ".join(f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh)
+        raise LakeError(
+            "publish-conflict",
+            f"expected the names {kept} to be free for the tables that make way, but one is taken; nothing was "
+            "published: drop the table that has it, then publish again",
+        ) from None
 
 
 def _move(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> None:
     now = _shown(transaction, catalog_name, pointers)
-    if pointers and all(now.get(_place(pointer)) == pointer.new for pointer in pointers):
+    if pointers and _all_moved(now, pointers):
         return
-    strange = [pointer for pointer in pointers if now.get(_place(pointer)) != pointer.old]
-    olds, news = [pointer.old for pointer in pointers], [pointer.new for pointer in pointers]
-    places = _places(catalog_name, pointers)
-    if strange or transaction.change("move_pointers", olds=olds, news=news, **places) != len(pointers):
+    strange = [pointer for pointer in pointers if not _is_old(now, pointer)]
+    if strange or not _moved_all(transaction, catalog_name, pointers):
         names = ", ".join(f"{pointer.namespace}.{pointer.table}" for pointer in strange) or "a table"
         raise LakeError(
             "publish-conflict",
@@ -76,22 +82,47 @@ def _move(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointe
         )
 
 
-def _shown(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> dict[tuple[str, str], str]:
-    """Lock the pointers and return what they show, by namespace and table."""
-    rows = transaction.rows("lock_pointers", **_places(catalog_name, pointers))
-    return {(namespace, table): location for namespace, table, location in rows}
+def _moved_all(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
+    """Change the rows and tell whether each one was found; a name is free before another table takes it."""
+    steps = (
+        ("move_pointers", [pointer for pointer in pointers if not pointer.fresh]),
+        ("keep_old_tables", [pointer for pointer in pointers if pointer.fresh and pointer.old]),
+        ("take_places", [pointer for pointer in pointers if pointer.fresh]),
+    )
+    return all(transaction.change(step, catalog=catalog_name, **_lists(some)) == len(some) for step, some in steps)
 
 
-def _places(catalog_name: str, pointers: Sequence[Pointer]) -> dict[str, str | list[str]]:
+def _lists(pointers: Sequence[Pointer]) -> dict[str, list[str | None]]:
+    """Return the pointers as columns, as the statements take them."""
+    fresh = [pointer.fresh for pointer in pointers if pointer.fresh]
     return {
-        "catalog": catalog_name,
         "namespaces": [pointer.namespace for pointer in pointers],
         "tables": [pointer.table for pointer in pointers],
+        "olds": [pointer.old for pointer in pointers],
+        "news": [pointer.new for pointer in pointers],
+        "kept_namespaces": [each.kept_namespace for each in fresh],
+        "kept_tables": [each.kept_table for each in fresh],
+        "fresh_namespaces": [each.namespace for each in fresh],
+        "fresh_tables": [each.table for each in fresh],
+        "locations": [each.location for each in fresh],
     }
 
 
-def _place(pointer: Pointer) -> tuple[str, str]:
-    return pointer.namespace, pointer.table
+def _all_moved(now: Mapping[Place, str], pointers: Sequence[Pointer]) -> bool:
+    return all(now.get(pointer.place) == pointer.new for pointer in pointers)
+
+
+def _is_old(now: Mapping[Place, str], pointer: Pointer) -> bool:
+    fresh = pointer.fresh
+    return now.get(pointer.place) == pointer.old and (fresh is None or now.get(fresh.place) == fresh.location)
+
+
+def _shown(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> dict[Place, str]:
+    """Lock the pointers and return what they show, by namespace and table."""
+    places = [pointer.place for pointer in pointers] + [each.fresh.place for each in pointers if each.fresh]
+    namespaces, tables = [place[0] for place in places], [place[1] for place in places]
+    rows = transaction.rows("lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables)
+    return {(namespace, table): location for namespace, table, location in rows}
 
 
 def _unreachable(catalog: Connection, error: psycopg.Error) -> LakeError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.ledger.pipelines import find, lock
+from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import (
     CutRecord,
     EventRecord,
@@ -74,13 +74,15 @@ class Journal(Sessions):
                 tables=tables,
                 paused=tuple(transaction.records(TableRecord, "tables", name=name, oid=None, states=["paused"])),
                 last_cut=cuts[0] if cuts else None,
+                gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events", name=name, limit=_RECENT)),
             )
 
     def trim(self, name: str, *, older_than: timedelta) -> list[WindowRecord]:
         """Forget what is old and needed no more; return the windows, whose files may be deleted now.
 
-        A window stays as long as any table has not merged it, and while it is not confirmed; the last cut stays.
+        A window stays as long as any table has not merged it, and while it is not confirmed; the last cut stays. Those
+        of past eras are needed no more.
         """
         before = datetime.now(UTC) - older_than
         with self.transaction() as transaction:
@@ -88,7 +90,10 @@ class Journal(Sessions):
             ((through,),) = transaction.rows("trim_through", name=name)
             merged = [] if through is None else windows(transaction, name, through=through, states=["confirmed"])
             old = [window for window in merged if window.confirmed_at and window.confirmed_at < before]
-            transaction.change("trim_windows", name=name, from_lsns=[window.from_lsn for window in old])
+            past = windows(transaction, name, past=True)
+            old = [*(window for window in past if window.staged_at and window.staged_at < before), *old]
+            eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
+            transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
             for statement in ("trim_events", "trim_slot_samples", "trim_cuts"):
                 transaction.change(statement, name=name, before=before)
             return old

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.lake.plan import Pointer
+from penstock.lake.pointers import Pointer
 from penstock.ledger.attempt import new_attempt
 from penstock.ledger.catalog import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
@@ -26,15 +26,20 @@ from penstock.lsn import Lsn
 class Merges(Sessions):
     """Record merges and their cuts."""
 
-    def begin_merge(self, name: str) -> str:
-        """Return a new attempt; from now on no older one can publish.
+    def begin_merge(self, name: str, *, halted: bool = False) -> str:
+        """Return a new attempt; from now on no older one can publish. With `halted` a halted pipeline will do.
 
-        Raises LedgerError: "pipeline-halted", "not-bootstrapped".
+        Raises LedgerError: "pipeline-halted", "not-bootstrapped" (no slot yet, or tables that are still to be copied).
         """
         attempt = new_attempt()
         with self.transaction() as transaction:
-            lock_active(transaction, name)
-            transaction.change("begin_merge", name=name, attempt=attempt)
+            known = lock_active(transaction, name, halted=halted)
+            if not transaction.change("begin_merge", name=name, attempt=attempt):
+                raise LedgerError(
+                    "not-bootstrapped",
+                    f"expected every table of {name} to be copied before a merge, but it is {known.state}; "
+                    "let its bootstrap or recovery end first",
+                )
         return attempt
 
     def publish(
@@ -49,6 +54,7 @@ class Merges(Sessions):
         tables: Sequence[PublishedTable],
         paused: Sequence[PausedTable] = (),
         rows: int = 0,
+        halted: bool = False,
     ) -> CutRecord:
         """Move every pointer and record the cut in one transaction; publishing again returns the cut.
 
@@ -63,7 +69,7 @@ class Merges(Sessions):
             published = _cut(transaction, name, attempt)
             if published is not None:
                 return published
-            lock_active(transaction, name)
+            lock_active(transaction, name, halted=halted)
             _advance(transaction, name, lsn, tables)
             for table in paused:
                 pause(transaction, name, table.oid, table.slug, table.reason)

@@ -1,9 +1,14 @@
-"""A pipeline's life: new -> bootstrapping -> running, halted from anywhere, torn down at last."""
+"""A pipeline's life: new -> bootstrapping -> running, halted from anywhere, torn down at last.
+
+Every new slot begins an era. Positions, windows and copies of one era mean nothing in the next.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from penstock.errors import ConfigError, LedgerError
-from penstock.ledger.records import PipelineRecord
+from penstock.ledger.records import GapRecord, PipelineRecord
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 
@@ -22,7 +27,7 @@ class Pipelines(Sessions):
             return transaction.records(PipelineRecord, "pipelines", name=None)
 
     def register_pipeline(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
-        """Make a pipeline known; one that was torn down begins anew, any other stays as it is.
+        """Make a pipeline known; one that was torn down begins a new era, any other stays as it is.
 
         Raises ConfigError("config-invalid") when the names are not those under which its slot was made.
         """
@@ -30,8 +35,7 @@ class Pipelines(Sessions):
         with self.transaction() as transaction:
             transaction.change("register_pipeline", name=name, **sources)
             if lock(transaction, name).state == "torn_down":
-                for step in ("begin_anew", "forget_windows", "forget_copies", "begin_tables_anew"):
-                    transaction.change(step, name=name)
+                _begin_era(transaction, name)
             transaction.change("rename_sources", name=name, **sources)
             found = find(transaction, name)
         for what, value in sources.items():
@@ -44,9 +48,9 @@ class Pipelines(Sessions):
         return found
 
     def intend_slot(
-        self, name: str, *, system_identifier: int, timeline: int, database: str, publication_oid: int
+        self, name: str, *, system_identifier: int, timeline: int, database: str, publication_oid: int, made: bool
     ) -> PipelineRecord:
-        """Note, before the slot is made, that it will be ours: a slot found after a crash is then known.
+        """Note, before the slot is `made` or adopted, that it will be ours: a slot found after a crash is then known.
 
         Raises LedgerError("ledger-conflict") when the pipeline has a slot already.
         """
@@ -55,11 +59,14 @@ class Pipelines(Sessions):
             "timeline": timeline,
             "database": database,
             "publication_oid": publication_oid,
+            "made": made,
         }
         return self._change_pipeline(name, "intend_slot", "to be without a slot", **facts)
 
-    def record_slot(self, name: str, *, consistent_point: Lsn) -> PipelineRecord:
+    def record_slot(self, name: str, *, consistent_point: Lsn, source_time: datetime | None = None) -> PipelineRecord:
         """Note the slot that was intended; the pipeline stands at its consistent point from now on.
+
+        That closes the gap after the era before, at this point and at this time of the source's clock.
 
         Raises LedgerError("ledger-conflict") when no slot was intended or another one was recorded.
         """
@@ -67,7 +74,26 @@ class Pipelines(Sessions):
             known = lock(transaction, name)
             if known.consistent_point == consistent_point:
                 return known
+            transaction.change("close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
             return _change(transaction, known, "record_slot", "to wait for its slot", consistent_point=consistent_point)
+
+    def begin_era(self, name: str) -> PipelineRecord:
+        """Leave a slot behind for good: the pipeline has no position, tables or copies until the next one is recorded.
+
+        What was not captured in between is a gap; cuts, windows and events stay, with the number of their era.
+        Raises LedgerError("ledger-conflict") unless the pipeline is halted.
+        """
+        with self.transaction() as transaction:
+            known = lock(transaction, name)
+            if known.state != "halted":
+                raise _conflict(known, "to be halted before its slot is left")
+            _begin_era(transaction, name)
+            return find(transaction, name)
+
+    def gaps(self, name: str) -> list[GapRecord]:
+        """Return what lies between the pipeline's eras, newest first."""
+        with self.transaction() as transaction:
+            return gaps(transaction, name)
 
     def finish_bootstrap(self, name: str) -> PipelineRecord:
         """Note that the pipeline runs; raises LedgerError("ledger-conflict") when it has no slot or is halted."""
@@ -108,10 +134,18 @@ def lock(transaction: Transaction, name: str) -> PipelineRecord:
     return find(transaction, name)
 
 
-def lock_active(transaction: Transaction, name: str) -> PipelineRecord:
-    """Lock a pipeline that has a slot and is not halted; raises LedgerError("pipeline-halted", "not-bootstrapped")."""
+def gaps(transaction: Transaction, name: str) -> list[GapRecord]:
+    """Return what lies between the pipeline's eras, newest first."""
+    return transaction.records(GapRecord, "gaps", name=name)
+
+
+def lock_active(transaction: Transaction, name: str, *, halted: bool = False) -> PipelineRecord:
+    """Lock a pipeline that has a slot and is not halted; raises LedgerError("pipeline-halted", "not-bootstrapped").
+
+    With `halted` one that is halted will do.
+    """
     known = lock(transaction, name)
-    if known.state == "halted":
+    if known.state == "halted" and not halted:
         raise LedgerError(
             "pipeline-halted",
             f"expected pipeline {name} to run, but it is halted by {known.halted_slug}: {known.halted_reason}; "
@@ -128,9 +162,18 @@ def _change(
     transaction: Transaction, known: PipelineRecord, statement: str, need: str, **values: object
 ) -> PipelineRecord:
     if transaction.change(statement, name=known.name, **values) != 1:
-        raise LedgerError(
-            "ledger-conflict",
-            f"expected pipeline {known.name} {need}, but it is {known.state} at {known.position}; "
-            "another run changed it: start over",
-        )
+        raise _conflict(known, need)
     return find(transaction, known.name)
+
+
+def _begin_era(transaction: Transaction, name: str) -> None:
+    for step in ("open_gap", "begin_era", "forget_tables", "forget_planned_windows"):
+        transaction.change(step, name=name)
+
+
+def _conflict(known: PipelineRecord, need: str) -> LedgerError:
+    return LedgerError(
+        "ledger-conflict",
+        f"expected pipeline {known.name} {need}, but it is {known.state} at {known.position}; "
+        "another run changed it: start over",
+    )

@@ -33,7 +33,8 @@ class PipelineRecord(Row):
     """Hold one pipeline: the source it knew, its slot, and how far it came.
 
     `position` is the end of the newest staged window, the slot's consistent point before the first;
-    None until a slot is recorded. `merge_attempt` is the only one that may publish.
+    None until a slot is recorded. `merge_attempt` is the only one that may publish. `era` counts the slots that it
+    had; `slot_made` says whether Penstock made the present one, None where that was not written down.
     """
 
     name: str
@@ -52,6 +53,8 @@ class PipelineRecord(Row):
     halted_from: PipelineState | None
     merge_attempt: str | None
     created_at: datetime
+    era: int
+    slot_made: bool | None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -80,6 +83,7 @@ class WindowRecord(Row):
     staged_at: datetime | None
     confirmed_at: datetime | None
     seconds: float | None
+    era: int = 1
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -188,6 +192,24 @@ class CutRecord(Row):
     tables: list[dict[str, Any]]
     rows: int
     published_at: datetime
+    era: int = 1
+
+
+@dataclass(frozen=True)
+class GapRecord(Row):
+    """Hold what lies between two eras: changes that are in no window. `era` is the one that ended.
+
+    The ends are those of the last window and of the next slot; `upto_lsn` is None while there is no next slot. Where
+    the server is another one, the two positions are not of one scale.
+    """
+
+    pipeline: str
+    era: int
+    reason: str
+    from_lsn: Lsn
+    upto_lsn: Lsn | None
+    from_time: datetime | None
+    upto_time: datetime | None
 
 
 @dataclass(frozen=True)
@@ -277,6 +299,7 @@ class StatusRecord:
     tables: dict[str, int]
     paused: tuple[TableRecord, ...]
     last_cut: CutRecord | None
+    gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]
 
 

@@ -113,7 +113,7 @@ class Windows(Sessions):
             return transaction.change("confirm_windows", name=name, through=through)
 
     def windows(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
-        """Return the windows that end after a position, in order."""
+        """Return the windows of the present era that end after a position, in order."""
         with self.transaction() as transaction:
             return windows(transaction, name, after=after, states=None if state is None else [state])
 
@@ -158,9 +158,10 @@ def windows(
     after: Lsn | None = None,
     through: Lsn | None = None,
     states: Sequence[str] | None = None,
+    past: bool = False,
 ) -> list[WindowRecord]:
-    """Return the windows that meet every condition given, in order."""
-    conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states}
+    """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
+    conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
     return transaction.records(WindowRecord, "windows", name=name, **conditions)
 
 

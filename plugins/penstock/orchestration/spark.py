@@ -57,13 +57,22 @@ class CopyOperator(_PenstockSpark):
 
 
 class MergeOperator(_PenstockSpark):
-    """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`."""
+    """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`.
+
+    The `last` merge of an era is left out where the DAG's param `merge_first` is false.
+    """
+
+    def __init__(self, *, last: bool = False, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.last = last
 
     def execute(self, context: Any) -> str | None:
         """Return the attempt that `publish` may publish, or None when nothing was due."""
         ctx = find_context(self.pipeline)
+        if self.last and not context["params"]["merge_first"]:
+            return None
         with outcome(ctx):
-            attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)))
+            attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
             if attempt is not None:
                 self._submit(merge.job(ctx, attempt), context)
             return attempt

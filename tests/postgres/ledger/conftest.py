@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connection
-from penstock.lake.plan import ColumnPlan, Pointer
+from penstock.lake.plan import ColumnPlan
+from penstock.lake.pointers import Pointer
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.records import PublishedTable, TableFacts, WindowRecord
@@ -84,7 +85,9 @@ def bootstrap(ledger: Ledger, name: str, point: Lsn = START) -> None:
 
 
 def intend(ledger: Ledger, name: str) -> None:
-    ledger.intend_slot(name, system_identifier=(1 << 64) - 1, timeline=1, database="app", publication_oid=16400)
+    ledger.intend_slot(
+        name, system_identifier=(1 << 64) - 1, timeline=1, database="app", publication_oid=16400, made=True
+    )
 
 
 def plan(ledger: Ledger, name: str, from_: int, upto: int, attempt: str | None = None) -> str:

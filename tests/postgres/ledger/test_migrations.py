@@ -23,6 +23,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "copy",
         "cut",
         "event",
+        "gap",
         "pipeline",
         "relation",
         "slot_sample",

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.lake.plan import Pointer
+from penstock.lake.pointers import Fresh, Pointer
 from penstock.ledger import Ledger
+from penstock.ledger.catalog import moved
 from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
 from penstock.lsn import Lsn
 from stack.postgres import Database
@@ -364,3 +365,74 @@ def test_nothing_beyond_the_staged_windows_is_adopted(ledger: Ledger, due: str) 
     with pytest.raises(LedgerError, match="the position is not reached"):
         adopt(ledger, due, "from-the-future", lsn=Lsn(END + 1))
     assert [table.complete_through for table in ledger.tables(due)] == [START, START]
+
+
+# --- fresh tables take names -----------------------------------------------------------------------
+
+
+def fresh(lake: Lake, table: str, old: str | None = "0") -> Pointer:
+    """Make a fresh table for a name; return the move that gives it the name."""
+    lake.add(f"{table}-fresh")
+    prepared = Fresh("ns", f"{table}-fresh", f"{table}-fresh-0", "ns", f"{table}-kept")
+    return Pointer("ns", table, f"{table}-{old}" if old else None, f"{table}-fresh-1", prepared)
+
+
+def test_fresh_tables_take_their_names_in_the_cut_and_the_old_ones_go_on_under_others(
+    ledger: Ledger, lake_rows: Lake, due: str
+) -> None:
+    cuts = lake_rows.add("a", "b", "_penstock_cuts")[2:]
+    pointers = [fresh(lake_rows, "a"), fresh(lake_rows, "b"), fresh(lake_rows, "new", old=None), *cuts]
+    attempt = ledger.begin_merge(due)
+    cut = publish(ledger, lake_rows, due, attempt, pointers)
+
+    assert lake_rows.shows() == {
+        "a": ("a-fresh-1", "a-fresh-0"),
+        "a-kept": ("a-0", None),
+        "b": ("b-fresh-1", "b-fresh-0"),
+        "b-kept": ("b-0", None),
+        "new": ("new-fresh-1", "new-fresh-0"),
+        "_penstock_cuts": ("_penstock_cuts-1", "_penstock_cuts-0"),
+    }
+    assert publish(ledger, lake_rows, due, attempt, pointers) == cut
+
+
+@pytest.mark.parametrize("which", ["a", "a-fresh"])
+def test_a_foreign_move_of_a_name_or_of_its_fresh_table_stops_all(
+    ledger: Ledger, lake_rows: Lake, due: str, which: str
+) -> None:
+    lake_rows.add("a")
+    pointers = [fresh(lake_rows, "a"), *lake_rows.add("b")]
+    lake_rows.move(which, "foreign")
+    before = lake_rows.shows()
+
+    with pytest.raises(LakeError, match=r"\[publish-conflict\].*somebody else moved ns.a;"):
+        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+    assert lake_rows.shows() == before
+
+
+def test_a_name_that_was_free_and_is_taken_meanwhile_stops_all(ledger: Ledger, lake_rows: Lake, due: str) -> None:
+    pointers = [fresh(lake_rows, "new", old=None), *lake_rows.add("b", "new")[:1]]
+
+    with pytest.raises(LakeError, match=r"somebody else moved ns\.new;"):
+        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+    assert "new-fresh" in lake_rows.shows()
+
+
+def test_a_kept_name_that_is_taken_stops_all_and_is_named(ledger: Ledger, lake_rows: Lake, due: str) -> None:
+    lake_rows.add("a", "a-kept")
+    pointers = [*lake_rows.add("b"), fresh(lake_rows, "a")]
+
+    with pytest.raises(LakeError, match=r"\[publish-conflict\].*the names ns.a-kept to be free"):
+        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+    assert unchanged(ledger, Lake(lake_rows.database, "none"), due)
+    assert lake_rows.shows()["b"] == ("b-0", None)
+
+
+def test_fresh_tables_of_a_catalog_elsewhere_are_known_to_have_moved(ledger: Ledger, elsewhere: Lake, due: str) -> None:
+    elsewhere.add("a")
+    pointers = [fresh(elsewhere, "a")]
+    connection = connection_to(elsewhere.database)
+    assert not moved(connection, elsewhere.catalog, pointers)
+
+    publish(ledger, elsewhere, due, ledger.begin_merge(due), pointers)
+    assert moved(connection, elsewhere.catalog, pointers)

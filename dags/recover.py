@@ -1,0 +1,74 @@
+"""### Bring a pipeline back that has lost its place in the stream: by hand
+
+**Does** nothing but say what was lost and what it would do, until it is triggered with `dry_run` set to false. Then:
+merge what is landed -> drop the remains of the slot, if Penstock made it -> new slot with its exported snapshot ->
+copy of every table into new tables -> one cut in which the new tables take the names of the old ones.
+
+**For** `slot-missing` (dropped), `slot-lost`, `slot-ahead` (also: dropped and made anew by hand), `slot-unusable`,
+`publication-missing`, `source-changed` (restored, failed over), and for a halted pipeline that can be mended in no
+other way. A pipeline whose slot can be read on is refused with `nothing-to-recover`.
+
+**Meanwhile** the old tables stay readable at their last cut; afterwards they stay in the namespace `_penstock_era<n>`
+until you drop them. Leave `capture` and `merge` unpaused: they refuse until there is a new slot, and capture must begin
+then. Rows end up right; the changes in between are in no window, and `penstock status` shows that gap.
+
+**Safe to repeat, to clear, to kill.** Each step looks at what is already there: trigger it again, and finished tables
+stay finished.
+
+**If it fails:** `slot-exists` means that a slot of the name is not known to be ours: drop it yourself. A merge of what is
+landed that cannot succeed (a landing file is gone) is left out with `merge_first` set to false.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import recover as flow
+from penstock.orchestration.copying import copying, merging
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.pipelines import context, pipelines
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "recover", __doc__),
+        schedule=None,
+        params={
+            "dry_run": Param(True, type="boolean", description="only say what was lost and what would be done"),
+            "merge_first": Param(True, type="boolean", description="merge what is landed before the slot is left"),
+        },
+    ) as dag:
+
+        @task.short_circuit(pool=SOURCE_POOL)
+        def look(**context_: Any) -> bool:
+            """Say what was lost and what would be done; a dry run ends here."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                outlook = flow.look(ctx)
+                for line in outlook.lines:
+                    ctx.progress(line)
+                if context_["params"]["dry_run"]:
+                    return False
+                flow.begin(ctx, outlook)
+                return True
+
+        @task(pool=SOURCE_POOL)
+        def new_era() -> None:
+            """Drop the remains of the slot, and leave its positions behind."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                flow.new_era(ctx)
+
+        merge, publish_last = merging(pipeline, "merge", "publish_last", last=True)
+        copy, _ = copying(pipeline)
+        look() >> merge
+        publish_last >> new_era() >> copy
+    return dag
+
+
+for _pipeline in pipelines("recover"):
+    globals()[f"{_pipeline.name}_recover"] = build(_pipeline)

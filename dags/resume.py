@@ -1,0 +1,53 @@
+"""### Let a halted pipeline, or one paused table, go on after its repair: by hand
+
+**Does** look whether the cause is gone, and end the halt; with `table` set, the pause of that table. Where the cause is
+still there it refuses and says which.
+
+**Safe to repeat.** It repairs nothing: the runbook of the error that stopped the pipeline or table says how.
+
+**If it fails:** the message is that of the error that would stop it again. Where the slot or its changes are gone, no
+repair brings them back: trigger `recover`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import resume as flow
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.pipelines import context, pipelines
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "resume", __doc__),
+        schedule=None,
+        params={
+            "table": Param(
+                None,
+                type=["null", "string"],
+                description="resume this paused table, as schema.table; else the pipeline",
+            )
+        },
+    ) as dag:
+
+        @task(pool=SOURCE_POOL)
+        def resume(**context_: Any) -> None:
+            """Look whether the cause is gone, and let it go on."""
+            ctx, table = context(pipeline), context_["params"]["table"]
+            with outcome(ctx):
+                if table:
+                    flow.resume_table(ctx, table)
+                else:
+                    flow.resume(ctx)
+
+        resume()
+    return dag
+
+
+for _pipeline in pipelines("resume"):
+    globals()[f"{_pipeline.name}_resume"] = build(_pipeline)

@@ -1,0 +1,8 @@
+-- Positions of the era before mean nothing from here on; nor may a merge of that era publish any more.
+update penstock.pipeline
+set
+    era = era + 1, state = case state when 'torn_down' then 'new' else 'bootstrapping' end,
+    system_identifier = null, timeline = null, publication_oid = null, slot_intent_at = null, slot_made = null,
+    consistent_point = null, position = null, merge_attempt = null,
+    halted_slug = null, halted_reason = null, halted_from = null
+where name = %(name)s and state in ('halted', 'torn_down')

@@ -1,1 +1,0 @@
-delete from penstock.copy where pipeline = %(name)s

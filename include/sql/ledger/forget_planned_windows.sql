@@ -1,0 +1,1 @@
+delete from penstock.window where pipeline = %(name)s and state = 'planned'

@@ -1,0 +1,1 @@
+drop index penstock.window_by_end

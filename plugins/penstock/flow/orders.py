@@ -1,0 +1,64 @@
+"""What a merge orders for one table: its files, its copy, and whether a fresh table is made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.errors import LakeError
+from penstock.flow.context import Context
+from penstock.lake.plan import FileRef, TablePlan
+from penstock.lake.pointers import aside
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import MergeQueue, TableRecord
+
+
+def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
+    """Order one table: its columns, the files that are due, and the copy to load first; raises LakeError."""
+    copied = queue.copies.get(table.oid) if table.state == "copied" else None
+    return TablePlan(
+        oid=table.oid,
+        schema=table.schema,
+        table=table.name,
+        target=table.target,
+        identity=table.identity,
+        columns=table.columns,
+        files=_refs(ctx, queue.files(table)),
+        copy_files=None if copied is None else _refs(ctx, copied.files),
+        copy_snapshot=None if copied is None else copied.snapshot,
+        expected_snapshot=table.snapshot_id,
+        evolve=evolve,
+        fresh=_fresh(ctx, table, queue),
+    )
+
+
+def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ...] | None:
+    """Name the table to make for a copy where the lake's is one of an era before, which stays as it is."""
+    era = queue.pipeline.era
+    if era == 1 or table.state != "copied" or table.snapshot_id is not None:
+        return None
+    return aside(ctx.pipeline.namespace, table.target, era)
+
+
+def _refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
+    return tuple(_ref(ctx, entry) for entry in entries)
+
+
+def _ref(ctx: Context, entry: FileEntry) -> FileRef:
+    if not ctx.landing.exists(entry.path):
+        raise LakeError(
+            "landing-file-missing",
+            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
+        )
+    return FileRef(
+        uri=ctx.landing.uri(entry.path),
+        rows=entry.rows,
+        bytes=entry.bytes,
+        columns=entry.columns,
+        inserts=entry.inserts,
+        updates=entry.updates,
+        deletes=entry.deletes,
+        truncates=entry.truncates,
+        unchanged=entry.unchanged,
+        old_key=entry.old_key,
+        old_full=entry.old_full,
+    )

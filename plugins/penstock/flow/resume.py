@@ -1,0 +1,110 @@
+"""Resume: end a halt or a pause after its repair, once a look says that the cause is gone.
+
+A halt is looked at as capture would look, a pause as the catalog and the landed files allow. What only a merge can
+find out is left to the next one, which pauses the table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import ConfigError, LakeError
+from penstock.flow import capture, drift, judge
+from penstock.flow.context import Context
+from penstock.flow.judge import Known
+from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import PipelineRecord, TableRecord
+from penstock.lsn import Lsn
+from penstock.source import catalog, facts, session
+
+_LANDING = ("landing-file-missing", "landing-version")
+
+
+def resume(ctx: Context) -> None:
+    """Let a halted pipeline go on from where it was.
+
+    Raises the error that would halt it again, and LedgerError("ledger-conflict") when it is not halted.
+    """
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state == "halted":
+        _require_repaired(ctx, record)
+    ctx.ledger.resume(ctx.name)
+    ctx.progress(f"resumed {ctx.name}, halted by {record.halted_slug}")
+
+
+def resume_table(ctx: Context, table: str) -> None:
+    """Take a paused table, given as `schema.table`, back into merges.
+
+    Raises LakeError("schema-change" | "foreign-commit") with the reason when it is still there, and
+    LedgerError("ledger-conflict") when the table is not paused.
+    """
+    known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
+    if table not in known:
+        raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
+    record = known[table]
+    if record.state == "paused":
+        reason = _reason(ctx, record)
+        if reason is not None:
+            slug = record.paused_slug or ""
+            raise LakeError(
+                slug,
+                f"expected the cause for which {table} was paused to be gone, but {reason}; "
+                f"follow docs/runbooks/{slug}.md, then resume it",
+            )
+    ctx.ledger.resume_table(ctx.name, record.oid)
+    ctx.progress(f"resumed {table}, paused by {record.paused_slug}")
+
+
+def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
+    if record.position is None:  # halted before it had a slot: bootstrap or recovery looks again
+        return
+    known = Known.of(record)
+    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
+        judge.judge(known, capture.found(conn, facts.read(conn), known))
+    if record.halted_slug in _LANDING:
+        queue = ctx.ledger.windows_to_merge(ctx.name)
+        copied = (copy.files for copy in queue.copies.values())
+        for files in (*(queue.files(table) for table in queue.tables), *copied):
+            for entry in files:
+                ctx.landing.check(entry.path)
+
+
+def _reason(ctx: Context, record: TableRecord) -> str | None:
+    if record.paused_slug == "foreign-commit":
+        return _foreign(ctx, record)
+    if record.paused_slug == "schema-change":
+        return _changed(ctx, record) or _reshaped(ctx, record)
+    return None
+
+
+def _changed(ctx: Context, record: TableRecord) -> str | None:
+    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
+        published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
+    now = next((table for table in published if table.oid == record.oid), None)
+    return drift.verdict(record.columns, record.identity, record.catalog_digest, now).reason
+
+
+def _reshaped(ctx: Context, record: TableRecord) -> str | None:
+    """Say why files that are landed and due do not fit; a table that is yet to be copied needs none of them."""
+    if record.paused_from_state != "ready":
+        return None
+    shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.relations(ctx.name)}
+    due = {(entry.oid, entry.version) for entry in _due(ctx, record)}
+    return next(filter(None, (drift.reshaped(record, shapes[key]) for key in sorted(due))), None)
+
+
+def _due(ctx: Context, record: TableRecord) -> Iterator[FileEntry]:
+    for window in ctx.ledger.windows(ctx.name, after=record.complete_through or Lsn(0)):
+        yield from (entry for entry in window.files if entry.oid == record.oid)
+
+
+def _foreign(ctx: Context, record: TableRecord) -> str | None:
+    """Say whose commit is the lake table's newest; compactions since ours do not count."""
+    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+        found = lake.table(record.target)
+    if found is None:
+        return "the lake has no such table"
+    if not found.is_ours(record.snapshot_id):
+        return f"its main is not at our snapshot {record.snapshot_id}"
+    return None

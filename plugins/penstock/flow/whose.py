@@ -1,0 +1,25 @@
+"""Whose slot is it? A slot has no mark that says who made it, so the ledger and the server's facts must tell. Pure."""
+
+from __future__ import annotations
+
+from penstock.ledger.records import PipelineRecord
+from penstock.source.facts import ServerFacts
+from penstock.source.slot import SlotFacts
+
+
+def stranger(record: PipelineRecord, found: SlotFacts, server: ServerFacts, *, adopt: bool) -> str | None:
+    """Say why a slot of the pipeline's name is not ours to drop, or None when it is.
+
+    `adopt` is the pipeline file's `source.adopt`: it decides only where the ledger does not know who made the slot.
+    """
+    if record.slot_intent_at is None:
+        return "this pipeline has never made one"
+    if not (record.slot_made if record.slot_made is not None else not adopt):
+        return "it was adopted, not made by Penstock"
+    if record.system_identifier != server.system_identifier:
+        return "this server is another one than that on which Penstock made its slot"
+    if found.plugin != "pgoutput" or found.database != record.database or found.temporary:
+        return f"it is not one as Penstock makes: plugin {found.plugin or 'none (a physical slot)'}, database {found.database}"
+    if found.synced:
+        return "it is synchronised from a primary, which alone can drop it"
+    return None

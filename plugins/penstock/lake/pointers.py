@@ -1,0 +1,65 @@
+"""What `publish` moves: names of the catalog, each from the metadata file that it must show to a staged one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+Place = tuple[str, str]
+"""A table's namespace, with dots between its parts, and its name."""
+
+_ASIDE = "_penstock_era{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Say where a new table was prepared, what the catalog must show there, and where the old table goes."""
+
+    namespace: str
+    table: str
+    location: str
+    kept_namespace: str
+    kept_table: str
+
+    @property
+    def place(self) -> Place:
+        """Return where the new table was prepared."""
+        return self.namespace, self.table
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Name one catalog pointer to move: from the metadata file it must show to the staged one.
+
+    With `fresh` the name passes to another table: the old one goes on under a name of its own, the new one leaves
+    the name under which it was prepared. `old` is None where the catalog has no table of this name.
+    """
+
+    namespace: str
+    table: str
+    old: str | None
+    new: str
+    fresh: Fresh | None = None
+
+    @property
+    def place(self) -> Place:
+        """Return the name that moves."""
+        return self.namespace, self.table
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read plain data."""
+        fresh = data.get("fresh")
+        return cls(**{**data, "fresh": Fresh(**fresh) if fresh else None})
+
+
+def aside(namespace: str, target: tuple[str, ...], era: int) -> tuple[str, ...]:
+    """Return the name of an era's table before it has taken, and after it has left, its target's name."""
+    root = tuple(namespace.split("."))
+    inner = target[len(root) :] if target[: len(root)] == root and len(target) > len(root) else target
+    return (*root, _ASIDE.format(era), *inner)
+
+
+def place_of(target: tuple[str, ...]) -> Place:
+    """Return a table's place in the catalog."""
+    return ".".join(target[:-1]), target[-1]

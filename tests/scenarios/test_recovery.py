@@ -1,0 +1,294 @@
+"""Recovery of a pipeline that lost its place: meanwhile the lake stays at its last cut, afterwards source = lake."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import LedgerError, SourceError
+from penstock.flow import bootstrap, merge, recover
+from penstock.flow.outcome import remembered
+from stack.binaries import Binaries
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog, NewServer
+from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+
+def begin(world: World) -> None:
+    """Bootstrap, and land a window that is not merged."""
+    world.sql(SHOP)
+    world.bootstrap()
+    world.sql(LANDED)
+    flush(world)
+    world.capture()
+
+
+def drop_slot(world: World) -> None:
+    world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
+
+
+def make_slot_anew(world: World) -> None:
+    drop_slot(world)
+    flush(world)
+    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
+
+
+def drop_publication(world: World) -> None:
+    world.sql(f"drop publication {world.ctx.pipeline.publication}")
+
+
+BREAKAGES: list[tuple[str, Callable[[World], None]]] = [
+    ("slot-missing", drop_slot),
+    ("slot-ahead", make_slot_anew),
+    ("slot-ahead", consume),
+    ("publication-missing", drop_publication),
+]
+
+
+@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=["dropped", "made anew", "consumed", "no publication"])
+def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
+    world16: World, slug: str, breakage: Callable[[World], None]
+) -> None:
+    begin(world16)
+    world16.sql(LOST)
+    breakage(world16)
+    flush(world16)
+    with pytest.raises(SourceError, match=slug), remembered(world16.ctx):
+        world16.capture()
+    recovers(world16, slug)
+
+
+def recovers(world: World, slug: str) -> None:
+    """Dry run, recover and compare, with a look at the lake while the tables are copied."""
+    before = traces(world)
+    outlook = recover.look(world.ctx)
+    assert outlook.slug == slug
+    said = "\n".join(outlook.lines)
+    position = world.ctx.ledger.pipeline(world.name).position
+    assert f"lost to the stream: changes from {position} (20" in said
+    assert "landed and safe: 3 changes in 1 windows, merged first" in said
+    assert "3 tables" in said
+    assert traces(world) == before, "a dry run changes nothing"
+
+    old = {}
+
+    def meanwhile() -> None:
+        old.update(shown(world))
+        assert len(old["item"]) == 30, "what was landed is merged first"
+        assert {row[1] for row in old["item"] if row[0] in (1, 3)} == {"landed", "item 3"}
+        assert len(old["visit"]) == 20
+        assert merge.due(world.ctx) is False, "no cut while tables are copied"
+
+    recovered(world, meanwhile)
+
+    assert old
+    equal(world)
+    assert {row[0] for row in world.lake_rows("item")}.isdisjoint({4, 5, 6}), "rows deleted meanwhile are gone"
+    follows(world)
+    record = world.ctx.ledger.pipeline(world.name)
+    assert (record.state, record.era, record.slot_made) == ("running", 2, True)
+    (gap,) = world.ctx.ledger.gaps(world.name)
+    assert (gap.era, gap.reason, gap.from_lsn, gap.upto_lsn) == (1, slug, position, record.consistent_point)
+    assert gap.from_time is not None
+    assert gap.upto_time is not None
+    assert gap.from_time < gap.upto_time
+    assert {cut.era for cut in world.ctx.ledger.cuts(world.name)} == {1, 2}
+    assert kept(world) == old["item"], "the old table stays, under another name, until somebody drops it"
+    with pytest.raises(LedgerError, match="nothing-to-recover"):
+        recover.look(world.ctx)
+
+
+def kept(world: World, era: int = 1) -> list[tuple[object, ...]]:
+    assert world.spark is not None
+    name = f"lake.{world.name}._penstock_era{era}.public.item"
+    return sorted(tuple(row) for row in world.spark.sql(f"select * from {name}").collect())
+
+
+def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: World) -> None:
+    begin(world16)
+    drop_slot(world16)
+    recovered(world16)
+    follows(world16)
+    world16.sql(LOST)
+    drop_slot(world16)
+    recovered(world16)
+
+    follows(world16)
+    assert [gap.era for gap in world16.ctx.ledger.gaps(world16.name)] == [2, 1]
+    assert len(kept(world16, 1)) == 30
+    assert len(kept(world16, 2)) == 31
+
+
+def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16: World) -> None:
+    begin(world16)
+    drop_slot(world16)
+    recover.begin(world16.ctx, recover.look(world16.ctx))
+    recover.new_era(world16.ctx)
+
+    def lose(job: object) -> None:
+        drop_slot(world16)
+        raise RuntimeError("Spark died, too")
+
+    with pytest.raises(RuntimeError):
+        bootstrap.copy(world16.ctx, lose)
+    world16.sql(LOST)
+
+    assert recover.look(world16.ctx).slug == "slot-missing"
+    recovered(world16)
+    follows(world16)
+    assert world16.ctx.ledger.pipeline(world16.name).era == 3
+    assert len(kept(world16, 1)) == 30
+
+
+def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: World) -> None:
+    begin(world16)
+    world16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
+    drop_slot(world16)
+
+    recovered(world16)
+
+    equal(world16)
+    world16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
+    flush(world16)
+    world16.capture()
+    world16.merge()
+    equal(world16)
+
+
+def test_a_healthy_pipeline_is_not_recovered(world16: World) -> None:
+    begin(world16)
+    before = traces(world16)
+
+    with pytest.raises(LedgerError, match="nothing-to-recover"):
+        recover.look(world16.ctx)
+
+    assert traces(world16) == before
+
+
+def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(world16: World) -> None:
+    world16.sql(SHOP)
+    bootstrap.prepare(world16.ctx)
+
+    with pytest.raises(LedgerError, match="not-bootstrapped"):
+        recover.look(world16.ctx)
+
+
+# --- servers of one's own ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(
+    new_server: NewServer,
+    binaries16: Binaries,
+    postgres16: Server,
+    lake: LakeCatalog,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> Iterator[World]:
+    """A world on a server of its own, which the test may break."""
+    server = new_server(binaries16, {"checkpoint_timeout": "1h"})
+    with postgres16.temporary_database(f"own_ledger{server.port}") as ledger:
+        source = Database(server, "postgres")
+        yield World(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, spark=spark)
+    server.remove()
+
+
+def test_a_slot_that_the_server_has_invalidated_is_recovered(own: World) -> None:
+    begin(own)
+    own.sql(LOST)
+    own.sql("alter system set max_slot_wal_keep_size = '1MB'")
+    own.sql("select pg_reload_conf()")
+    for _ in range(3):
+        own.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 1000000)), pg_switch_wal()")
+    own.sql("checkpoint")
+    assert own.sql("select wal_status from pg_replication_slots") == [("lost",)]
+    own.sql("alter system reset max_slot_wal_keep_size")
+    own.sql("select pg_reload_conf()")
+
+    recovers(own, "slot-lost")
+
+
+def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
+    begin(own)
+    server: Server = own.source.server
+    server.stop()
+    signal = server.data / "standby.signal"
+    signal.touch()
+    server.account.own(signal)
+    server.start()
+    assert own.sql("select pg_is_in_recovery(), pg_promote()") == [(True, True)]
+    own.sql(LOST)
+
+    recovers(own, "source-changed")
+
+
+def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: World) -> None:
+    begin(own)
+    consume(own)
+    publication = own.ctx.pipeline.publication
+    own.sql(f"create table keyless (id int); alter publication {publication} add table keyless")
+    outlook = recover.look(own.ctx)
+    assert any("must be mended first" in line and "keyless" in line for line in outlook.lines)
+
+    recover.begin(own.ctx, outlook)
+    with pytest.raises(SourceError, match=r"preflight-failed.*keyless"):
+        recover.new_era(own.ctx)
+    assert own.sql("select count(*) from pg_replication_slots") == [(1,)]
+    assert own.ctx.ledger.pipeline(own.name).era == 1
+
+    own.sql("drop table keyless")
+    recovered(own)
+    follows(own)
+
+
+def test_a_server_that_was_restored_from_a_dump_is_recovered(
+    own: World, new_server: NewServer, binaries16: Binaries
+) -> None:
+    begin(own)
+    old: Server = own.source.server
+    dump = old.home / "dump.sql"
+    old.run_program("pg_dump", "--no-owner", "--file", dump, "postgres")
+    old.stop()
+    restored = new_server(binaries16, {"checkpoint_timeout": "1h"})
+    restored.run_program("psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", dump, "postgres")
+    own.source = Database(restored, "postgres")
+    own.sql(LOST)
+
+    with pytest.raises(SourceError, match="source-changed"), remembered(own.ctx):
+        own.capture()
+    outlook = recover.look(own.ctx)
+    assert "on another server or timeline" in "\n".join(outlook.lines)
+    recovers(own, "source-changed")
+    restored.remove()
+
+
+def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: World) -> None:
+    own.sql(SHOP)
+    own.bootstrap()
+    server: Server = own.source.server
+    backup = server.home / "backup"
+    server.run_program("pg_basebackup", "-D", backup, "-c", "fast")
+    own.sql(LANDED)
+    own.sql("insert into item select n, 'the restored server never knew', 0 from generate_series(1000, 3000) n")
+    flush(own)
+    own.capture()
+    server.stop()
+    shutil.rmtree(server.data)
+    backup.rename(server.data)
+    server.start()
+    own.sql(LOST)
+
+    outlook = recovered(own)
+
+    assert outlook.slug == "slot-missing", "no backup holds a slot"
+    follows(own)
+    (gap,) = own.ctx.ledger.gaps(own.name)
+    assert gap.upto_lsn is not None
+    assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"

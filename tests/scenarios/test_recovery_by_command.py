@@ -1,0 +1,94 @@
+"""The commands of the runbooks, as a person on call types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from penstock import cli
+from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
+from tests.world import World, connection
+
+pytestmark = pytest.mark.spark
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def penstock(world16: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A function that runs `bin/penstock` on the world; Spark runs in the tests' own session."""
+    places: dict[str, Any] = {"source": world16.source, "ledger": world16.ledger}
+    places["catalog"] = world16.lake.database if world16.lake else None
+    for name, place in places.items():
+        known = connection(place, name)
+        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
+        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
+        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
+    monkeypatch.setattr(cli, "submitter", lambda ctx: world16.submit)
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(world16.ctx.pipeline.model_dump(mode="json", include={"name", "source", "tables"})
+                                   | {"landing": {"uri": str(world16.landing)}}))  # fmt: skip
+
+    def run(verb: str, *options: str) -> Result:
+        return CliRunner().invoke(cli.app, [verb, str(file), *options], env={"COLUMNS": "400"})
+
+    return run
+
+
+def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: World, penstock: Command) -> None:
+    world16.sql(SHOP)
+    assert penstock("bootstrap").exit_code == 0
+    world16.sql(LANDED)
+    flush(world16)
+    assert penstock("capture").exit_code == 0
+    assert "[nothing-to-recover]" in penstock("recover").output
+
+    world16.sql(LOST)
+    world16.sql(f"select pg_drop_replication_slot('{world16.ctx.pipeline.slot}')")
+    halted = penstock("capture")
+    assert halted.exit_code == 1
+    assert "docs/runbooks/slot-missing.md" in halted.output
+    refused = penstock("resume")
+    assert refused.exit_code == 1
+    assert "[slot-missing]" in refused.output
+
+    looked = penstock("recover")
+    assert looked.exit_code == 0, looked.output
+    assert "lost to the stream: changes from" in looked.output
+    assert world16.ctx.ledger.pipeline(world16.name).era == 1
+
+    done = penstock("recover", "--no-dry-run")
+    assert done.exit_code == 0, done.output
+    equal(world16)
+    assert "gap after era 1" in penstock("status").output
+    follows(world16)
+
+
+def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock: Command) -> None:
+    world16.sql(SHOP)
+    assert penstock("bootstrap").exit_code == 0
+    world16.sql(LANDED)
+    flush(world16)
+    assert penstock("capture").exit_code == 0
+    for window in world16.ctx.ledger.windows(world16.name):
+        for entry in window.files:
+            Path(world16.landing, entry.path).unlink()
+    for verb in ("merge", "resume"):
+        failed = penstock(verb)
+        assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
+
+    assert "where the cause is mended, resume is enough" in penstock("recover").output
+    failed = penstock("recover", "--no-dry-run")
+    assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
+    assert world16.ctx.ledger.pipeline(world16.name).era == 1, "nothing is left behind before a person says so"
+
+    done = penstock("recover", "--no-dry-run", "--no-merge-first")
+    assert done.exit_code == 0, done.output
+    equal(world16)
+    follows(world16)
