@@ -8,7 +8,7 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.errors import KINDS, SourceError
-from penstock.source import arrow, failures, session
+from penstock.source import arrow, complaints, session
 from penstock.source.failures import translate, translating
 from stack import ports
 from stack.postgres import Server
@@ -218,4 +218,4 @@ def test_an_unknown_complaint_without_a_state_is_not_repeated():
 
 
 def test_every_rule_names_a_kind_of_error():
-    assert {rule.slug for rule in failures._RULES} <= set(KINDS)
+    assert {rule.slug for rule in complaints.RULES} <= set(KINDS)
