@@ -1,4 +1,4 @@
-"""What happened and how it stands: events, slot samples, the status of a pipeline, and forgetting."""
+"""What happened and how it stands: events, the status of a pipeline, and forgetting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from penstock.ledger.records import (
     CutRecord,
     EventRecord,
     Level,
-    SlotSample,
     StatusRecord,
     TableRecord,
     WindowRecord,
@@ -46,12 +45,6 @@ class Journal(Sessions):
         """Return the newest events, newest first."""
         with self.transaction() as transaction:
             return transaction.records(EventRecord, "events", name=name, limit=limit)
-
-    def record_slot_sample(self, name: str, sample: SlotSample) -> None:
-        """Note what a health check saw of the slot."""
-        facts = {**vars(sample), "details": Jsonb(sample.details)}
-        with self.transaction() as transaction:
-            transaction.change("add_slot_sample", name=name, **facts)
 
     def status(self, name: str) -> StatusRecord:
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""
@@ -94,6 +87,6 @@ class Journal(Sessions):
             old = [*(window for window in past if window.staged_at and window.staged_at < before), *old]
             eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
             transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
-            for statement in ("trim_events", "trim_slot_samples", "trim_cuts"):
+            for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_cuts"):
                 transaction.change(statement, name=name, before=before)
             return old

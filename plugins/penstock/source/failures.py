@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import adbc_driver_manager
 import psycopg
 
 from penstock.errors import SourceError
+from penstock.source.complaints import OTHER, RULES, UNREACHABLE, Rule
 
 # Connections, features, transactions, logins, names, resources, states, operators, systems, the server's inside.
 # Left out: data (22), constraints (23), user code (38, 39, P0): their messages quote what they stumbled over.
@@ -27,154 +27,6 @@ _CONNECTING = re.compile(
 )
 _HEAD = re.compile(r".*(?:failed|is bad|connect|ERROR|FATAL): +")
 _UNSPOKEN = "a message that may quote a row's values and is not shown; it is in the server's log"
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Say which slug an error gets: the first rule whose patterns match its SQLSTATE and its message."""
-
-    slug: str
-    states: str
-    text: str
-    expected: str
-    next_step: str
-    speakable: bool = False  # its text quotes nothing but names, whatever the class of its SQLSTATE
-
-
-_RULES = (
-    _Rule(
-        "source-auth",
-        "28...",
-        "",
-        "to accept the login",
-        "check login and password in the connection, and pg_hba.conf on the server",
-    ),
-    _Rule(
-        "source-auth",
-        "",
-        "password authentication failed|no password supplied|no pg_hba.conf entry"
-        "|role .+ does not exist|not permitted to log in",
-        "to accept the login",
-        "check login and password in the connection, and pg_hba.conf on the server",
-    ),
-    _Rule(
-        "source-auth",
-        "",
-        "must be superuser or replication role|permission denied to start WAL sender",
-        "to let the role open a replication connection",
-        "run: alter role ... replication (on a managed service: grant its replication role)",
-    ),
-    _Rule(
-        "source-auth",
-        "3D000|",
-        "^database .+ does not exist|permission denied for database",
-        "to have the database and let the role in",
-        "check the database's name in the connection and the role's CONNECT privilege",
-    ),
-    _Rule(
-        "source-auth",
-        "42501",
-        "",
-        "to grant what this takes",
-        "grant the role the privilege; `penstock check` lists all that are missing",
-    ),
-    _Rule(
-        "slot-missing",
-        "42704",
-        "replication slot",
-        "to have the replication slot",
-        "if it was dropped, its changes are gone: copy the tables anew",
-    ),
-    _Rule(
-        "snapshot-gone",
-        "42704|22023|55000",
-        "snapshot",
-        "to still have the exported snapshot",
-        "run again: finished tables stay, the others are copied under a snapshot of their own",
-        speakable=True,
-    ),
-    _Rule(
-        "publication-missing",
-        "42704",
-        "publication",
-        "to have the publication at every position of the WAL that is read",
-        "it was dropped, or made after the slot: changes cannot be decoded; copy the tables anew",
-    ),
-    _Rule("slot-exists", "42710", "replication slot", "to have no slot of this name", "choose another, or adopt it"),
-    _Rule(
-        "slot-in-use",
-        "55006",
-        "",
-        "to find nobody else at the slot",
-        "wait for the other session, or end it if it is a left-over",
-    ),
-    _Rule(
-        "slot-lost",
-        "55000|58P01",
-        "can no longer (get changes|access)|invalidated|cannot be advanced|WAL segment .* removed",
-        "to still have the WAL that the slot needs",
-        "the slot cannot be read again: drop it, make a new one and copy the tables anew",
-    ),
-    _Rule(
-        "slot-ahead",
-        "55000",
-        "cannot advance replication slot",
-        "to have the slot at or before the position to confirm",
-        "somebody else consumed changes of the slot: recover by copying the tables anew",
-    ),
-    _Rule(
-        "preflight-failed",
-        "55000",
-        "wal_level",
-        "to have wal_level = logical",
-        "set it in postgresql.conf (on a standby: on the primary) and restart the server",
-    ),
-    _Rule(
-        "no-free-slot",
-        "53400",
-        "replication slots are in use",
-        "to have a free replication slot",
-        "drop a slot that nobody reads, or raise max_replication_slots and restart the server",
-    ),
-    _Rule(
-        "source-error",
-        "53400",
-        "temporary file size",
-        "to have room for what it decodes",
-        "raise temp_file_limit for the role, or lower capture.max_wal_bytes",
-    ),
-    _Rule(
-        "source-timeout",
-        "57014",
-        "",
-        "to answer within statement_timeout",
-        "run again; raise the time limit if the work is only large",
-    ),
-    _Rule(
-        "source-timeout",
-        "55P03",
-        "",
-        "to grant a lock within lock_timeout",
-        "run again when the session that holds the lock has ended",
-    ),
-    _Rule(
-        "source-unreachable",
-        "08...|53300|57P0.|25P0[34]",
-        "",
-        "to accept the connection and keep it",
-        "run again when the server is up and has room for connections",
-    ),
-)
-_UNREACHABLE = _Rule(
-    "source-unreachable",
-    "",
-    "",
-    "to accept the connection and keep it",
-    "check host and port in the connection, the network, and that the server is up",
-)
-_OTHER = _Rule(
-    "source-error", "", "", "to carry out a statement", "read the server's log for the whole message, then run again"
-)
 
 
 def translate(error: BaseException, place: str) -> SourceError:
@@ -196,12 +48,12 @@ def translating(place: str) -> Iterator[None]:
         raise translate(error, place) from None
 
 
-def _rule(error: BaseException, state: str | None, said: str) -> _Rule:
-    for rule in _RULES:
+def _rule(error: BaseException, state: str | None, said: str) -> Rule:
+    for rule in RULES:
         if re.fullmatch(rule.states, state or "") and re.search(rule.text, said):
             return rule
     lost = state is None and isinstance(error, (psycopg.OperationalError, adbc_driver_manager.OperationalError))
-    return _UNREACHABLE if lost else _OTHER
+    return UNREACHABLE if lost else OTHER
 
 
 def _state(error: BaseException) -> str | None:

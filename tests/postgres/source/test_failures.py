@@ -8,7 +8,7 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.errors import KINDS, SourceError
-from penstock.source import arrow, failures, session
+from penstock.source import arrow, complaints, session
 from penstock.source.failures import translate, translating
 from stack import ports
 from stack.postgres import Server
@@ -179,6 +179,20 @@ SAID = [
     ("57P03", "the database system is starting up", "source-unreachable"),
     ("53300", "sorry, too many clients already", "source-unreachable"),
     ("25P03", "terminating connection due to idle-in-transaction timeout", "source-unreachable"),
+    ("58P01", 'could not open file "pg_replslot/s/xid-7-lsn-0-1.spill": No such file or directory', "source-error"),
+    ("55000", 'replication slot "s" was not created in this database', "slot-unusable"),
+    ("55000", "cannot use physical replication slot for logical decoding", "slot-unusable"),
+    ("55000", 'cannot use replication slot "s" for logical decoding', "slot-unusable"),  # 17: a synchronised slot
+    ("0A000", "logical decoding cannot be used while in recovery", "preflight-failed"),  # 14, 15
+    ("55000", 'logical decoding on standby requires "wal_level" >= "logical" on the primary', "preflight-failed"),
+    ("25001", "cannot create logical replication slot in transaction that has performed writes", "source-error"),
+    ("53300", 'number of requested standby connections exceeds "max_wal_senders" (currently 10)', "no-free-slot"),
+    ("53200", "out of memory", "source-out-of-memory"),
+    ("XX000", "invalid memory alloc request size 1073741824", "source-out-of-memory"),
+    ("54000", "too much output for sql interface", "source-out-of-memory"),
+    ("53100", "could not extend file: No space left on device", "source-disk-full"),
+    ("40001", "canceling statement due to conflict with recovery", "recovery-conflict"),
+    ("57P04", "terminating connection due to conflict with recovery", "recovery-conflict"),
     ("XX000", "unrecognized pgoutput option: origin", "source-error"),
     (None, 'connection to server at "h", port 1 failed: FATAL:  role "u" does not exist', "source-auth"),
     (None, 'connection to server at "h", port 1 failed: FATAL:  no pg_hba.conf entry for host', "source-auth"),
@@ -204,4 +218,4 @@ def test_an_unknown_complaint_without_a_state_is_not_repeated():
 
 
 def test_every_rule_names_a_kind_of_error():
-    assert {rule.slug for rule in failures._RULES} <= set(KINDS)
+    assert {rule.slug for rule in complaints.RULES} <= set(KINDS)
