@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from penstock.ledger.journal import Journal
 from penstock.ledger.merges import Merges
+from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Merges, Journal):
+class Ledger(Pipelines, Windows, Tables, Merges, Journal, Panels):
     """Remember pipelines, windows, tables, copies, cuts and events in the schema `penstock` of a control database.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and

@@ -1,0 +1,124 @@
+"""What to do next, the most urgent first: a pure function of what the page shows.
+
+Every piece of advice says what is wrong in plain words and ends in a button or a page, never in a dead end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.page.views import Grade, Pipeline, Table
+
+RECOVERABLE = ("slot-lost", "slot-ahead", "slot-missing", "slot-unusable", "source-changed", "publication-missing")
+"""Halts after which the stream has a hole, so that a new copy is the way on."""
+SILENT_SECONDS = 900
+_NAMED_TABLES = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """Name one thing to do: words, then a DAG of the pipeline, a runbook or a command that does it."""
+
+    text: str
+    dag: str | None = None
+    runbook: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Hold one thing that wants a person, or says that nothing does."""
+
+    grade: Grade
+    title: str
+    reason: str
+    steps: tuple[Step, ...] = ()
+
+
+def advice(shown: Pipeline, tables: Sequence[Table], now: datetime) -> list[Advice]:
+    """Return what to do next; never empty."""
+    found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_blind(shown, now), *_early(shown)]
+    order: list[Grade] = ["critical", "warn", "idle", "ok"]
+    return sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]
+
+
+def _stopped(shown: Pipeline) -> Iterator[Advice]:
+    if shown.state != "halted" or shown.halted_slug is None:
+        return
+    slug, resume = shown.halted_slug, f"bin/penstock resume {shown.name}"
+    read = Step("Read what it means and how to confirm it", runbook=slug)
+    if slug in RECOVERABLE:
+        dag = f"{shown.name}.recover"
+        way = (Step("See what a recovery would do, then do it: it is a dry run until you say otherwise", dag=dag),)
+    else:
+        way = (Step("Mend what the message names", None), Step("Then let the pipeline go on", command=resume))
+    yield Advice(
+        "critical",
+        f"The pipeline is halted: {slug}",
+        f"{shown.halted_reason} The lake stays readable at its last cut. Nothing goes on until a person has decided.",
+        (read, *way),
+    )
+
+
+def _alarms(shown: Pipeline) -> Iterator[Advice]:
+    for alarm in shown.alarms:
+        if alarm.slug == shown.halted_slug:
+            continue
+        steps = [Step("Read the runbook", runbook=alarm.slug)]
+        if alarm.slug.startswith(("slot-", "capture-")):
+            steps.append(Step("Let the slot be read now: trigger capture", dag=f"{shown.name}.capture"))
+        yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", alarm.message, tuple(steps))
+
+
+def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
+    for slug in sorted({table.paused_slug for table in tables if table.paused_slug}):
+        names = [table.name for table in tables if table.paused_slug == slug]
+        more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
+        are = "table is" if len(names) == 1 else "tables are"
+        yield Advice(
+            "warn",
+            f"{len(names)} {are} paused: {slug}",
+            f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables go on.",
+            (
+                Step("Read what it means", runbook=slug),
+                Step("When it is mended, end the pause", command=f"bin/penstock resume {shown.name} --table {names[0]}"),
+            ),
+        )
+
+
+def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:
+    if shown.state != "running":
+        return
+    look = (Step("See why nobody looks: is the DAG paused or failing?", dag=f"{shown.name}.slot_health"),)
+    if shown.slot is None:
+        yield Advice("warn", "Nobody has looked at the slot yet", "What it keeps on the source is unknown.", look)
+    elif (silent := (now - shown.slot.seen_at).total_seconds()) > SILENT_SECONDS:
+        reason = f"The last look was {int(silent // 60)} minutes ago: the slot's numbers below are that old."
+        yield Advice("warn", "Nobody looks at the slot", reason, look)
+
+
+def _early(shown: Pipeline) -> Iterator[Advice]:
+    bootstrap = f"{shown.name}.bootstrap"
+    if shown.state in ("not bootstrapped", "new"):
+        steps = (Step("Check the source and copy it: trigger bootstrap, once", dag=bootstrap),)
+        yield Advice("idle", "Not started yet", "The pipeline has a file and no slot. Nothing is kept anywhere.", steps)
+    elif shown.state == "bootstrapping":
+        reason = f"{shown.tables_ready} of {shown.tables} tables are in the lake. Capture may run already, and should."
+        steps = (Step("Follow the copy", dag=bootstrap), Step("Unpause capture", dag=f"{shown.name}.capture"))
+        yield Advice("idle", "The first copy is under way", reason, steps)
+    elif shown.state == "torn_down":
+        steps = (Step("Start again with a new slot and a new copy", dag=bootstrap),)
+        yield Advice("idle", "Torn down", "Slot and publication are gone; the lake stays at its last cut.", steps)
+    if not shown.has_file:
+        yield Advice(
+            "warn",
+            "No pipeline file defines this pipeline",
+            "The ledger knows it, and its slot may still keep WAL on the source, but no DAG reads it any more. "
+            "Bring the file back to tear it down, or drop the slot on the source.",
+        )
+
+
+def _nothing(shown: Pipeline) -> Advice:
+    return Advice("ok", "Nothing to do", f"{shown.name} runs, no alarm is open and no table is paused.")
