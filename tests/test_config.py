@@ -80,7 +80,7 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(write: Write,
     ("added", "message"),
     [
         ("capture:\n  max_wal_bytes: lots\n", "5: capture.max_wal_bytes: Input should be a valid integer"),
-        ("capture:\n  max_wal_bytes: 3 TB\n", "5: capture.max_wal_bytes: Input should be a valid integer"),
+        ("capture:\n  max_wal_bytes: 3 XB\n", "5: capture.max_wal_bytes: Input should be a valid integer"),
         ("capture: {max_wal_bytes: 0}\n", "4: capture.max_wal_bytes: Input should be greater than 0"),
         ("capture: {time_budget: -5}\n", "4: capture.time_budget: Input should be greater than 0"),
         ("source: {adopt: perhaps}\n", "4: source.adopt: Input should be a valid boolean"),

@@ -13,47 +13,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from penstock.errors import ConfigError
 from penstock.lsn import Lsn
+from penstock.policy import Health
+from penstock.quantities import Bytes, Seconds, Section
 
-_UNITS = {
-    "": 1,
-    "b": 1,
-    "kb": 1 << 10,
-    "kib": 1 << 10,
-    "mb": 1 << 20,
-    "mib": 1 << 20,
-    "gb": 1 << 30,
-    "gib": 1 << 30,
-}
-_SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def _bytes(value: object) -> object:
-    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
-    if match and match[2].lower() in _UNITS:
-        return int(match[1]) * _UNITS[match[2].lower()]
-    return value
-
-
-def _seconds(value: object) -> object:
-    match = re.fullmatch(r"\s*(\d+)\s*([smhd])\s*", value) if isinstance(value, str) else None
-    return int(match[1]) * _SPANS[match[2]] if match else value
-
-
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, description="bytes, or a text such as 256MiB")]
-Seconds = Annotated[int, BeforeValidator(_seconds), Field(gt=0, description="seconds, or a text such as 10m")]
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Section):
+class Source(Section):
     """Say which database is read, through which publication and slot."""
 
     connection: str = "penstock_source"
@@ -69,14 +40,14 @@ class Source(_Section):
     """Wait this long for transactions that block slot creation."""
 
 
-class Tables(_Section):
+class Tables(Section):
     """Choose the tables by patterns `schema.table`, in which `*` matches within one name."""
 
     include: list[str] = Field(min_length=1)
     exclude: list[str] = []
 
 
-class Capture(_Section):
+class Capture(Section):
     """Bound one run and one window of capture."""
 
     schedule: str | None = "* * * * *"
@@ -89,7 +60,7 @@ class Capture(_Section):
     """Client memory for one batch of messages."""
 
 
-class Copy(_Section):
+class Copy(Section):
     """Bound the initial load and every reload."""
 
     parallel: int = Field(default=4, gt=0)
@@ -98,14 +69,14 @@ class Copy(_Section):
     """Heap bytes that one task reads."""
 
 
-class Landing(_Section):
+class Landing(Section):
     """Say where the staging Parquet lies: a folder or an object-store URI."""
 
     uri: str = "${PENSTOCK_HOME}/.local/landing"
     options: dict[str, str] = {}
 
 
-class Lake(_Section):
+class Lake(Section):
     """Say where the tables lie: Spark's catalog name, the namespace, and the target's name."""
 
     catalog: Name = "lake"
@@ -116,7 +87,7 @@ class Lake(_Section):
     """Extra Iceberg table properties for new tables."""
 
 
-class Merge(_Section):
+class Merge(Section):
     """Say when staged windows are merged and what happens to values and rows that do not fit."""
 
     schedule: str | None = "*/5 * * * *"
@@ -131,7 +102,7 @@ class Merge(_Section):
     """Leave out the transactions with these commit LSNs."""
 
 
-class Spark(_Section):
+class Spark(Section):
     """Say how Spark is started."""
 
     connection: str = "penstock_spark"
@@ -140,13 +111,13 @@ class Spark(_Section):
     conf: dict[str, str] = {}
 
 
-class Ledger(_Section):
+class Ledger(Section):
     """Name the control database that holds the schema `penstock`."""
 
     connection: str = "penstock_ledger"
 
 
-class Pipeline(_Section):
+class Pipeline(Section):
     """Hold one pipeline: one publication and one slot of one database, into one namespace of the lake."""
 
     version: Literal[1] = 1
@@ -160,6 +131,7 @@ class Pipeline(_Section):
     merge: Merge = Merge()
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
+    health: Health = Health()
 
     @model_validator(mode="after")
     def _target_names_a_table(self) -> Pipeline:

@@ -1,4 +1,4 @@
-"""What happened and how it stands: events, slot samples, the status of a pipeline, and forgetting."""
+"""What happened and how it stands: events, the status of a pipeline, and forgetting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from penstock.ledger.records import (
     CutRecord,
     EventRecord,
     Level,
-    SlotSample,
     StatusRecord,
     TableRecord,
     WindowRecord,
@@ -46,12 +45,6 @@ class Journal(Sessions):
         """Return the newest events, newest first."""
         with self.transaction() as transaction:
             return transaction.records(EventRecord, "events", name=name, limit=limit)
-
-    def record_slot_sample(self, name: str, sample: SlotSample) -> None:
-        """Note what a health check saw of the slot."""
-        facts = {**vars(sample), "details": Jsonb(sample.details)}
-        with self.transaction() as transaction:
-            transaction.change("add_slot_sample", name=name, **facts)
 
     def status(self, name: str) -> StatusRecord:
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""
@@ -89,6 +82,6 @@ class Journal(Sessions):
             merged = [] if through is None else windows(transaction, name, through=through, states=["confirmed"])
             old = [window for window in merged if window.confirmed_at and window.confirmed_at < before]
             transaction.change("trim_windows", name=name, from_lsns=[window.from_lsn for window in old])
-            for statement in ("trim_events", "trim_slot_samples", "trim_cuts"):
+            for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_cuts"):
                 transaction.change(statement, name=name, before=before)
             return old

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from penstock.alarms import Level as AlarmLevel
 from penstock.ledger.records import Level, PipelineState, Row, TableState, WindowState
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
@@ -18,6 +19,7 @@ from penstock.lsn import Lsn
 WINDOWS = 20
 CUTS = 20
 EVENTS = 40
+ALARMS = 200
 TABLES = 1000
 SEARCHED_WINDOWS = 100
 """So many of the newest windows with changes are searched for a table's last change."""
@@ -118,6 +120,51 @@ class EventPanel(Row):
 
 
 @dataclass(frozen=True)
+class SlotPanel(Row):
+    """Hold the newest look at a pipeline's own slot; sizes in bytes."""
+
+    pipeline: str
+    at: datetime
+    slot: str
+    active: bool
+    confirmed_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    flushed_lsn: Lsn
+    unread: int | None
+    retained: int | None
+    wal_status: str | None
+    safe_wal_size: int | None
+    invalidation: str | None
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_bytes: int | None
+    total_bytes: int | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AlarmPanel(Row):
+    """Hold one open alarm."""
+
+    pipeline: str
+    slug: str
+    subject: str
+    level: AlarmLevel
+    message: str
+    opened_at: datetime
+
+
+@dataclass(frozen=True)
+class SlotStep(Row):
+    """Hold the peaks of one step of time, in bytes."""
+
+    at: datetime
+    unread: int | None
+    retained: int | None
+
+
+@dataclass(frozen=True)
 class CaptureStep(Row):
     """Hold what was captured in one step of time: changes, and the longest window's seconds."""
 
@@ -152,6 +199,21 @@ class Panel:
     def events(self, name: str) -> list[EventPanel]:
         """Return the newest events, newest first."""
         return self._transaction.records(EventPanel, "panel_events", name=name, limit=EVENTS)
+
+    def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
+        """Return the newest look at the own slot of every pipeline, or of one, where there was any."""
+        found = self._transaction.records(SlotPanel, "panel_slots", name=name)
+        return {each.pipeline: each for each in found}
+
+    def alarms(self, name: str | None = None) -> list[AlarmPanel]:
+        """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
+        return self._transaction.records(AlarmPanel, "panel_alarms", name=name, limit=ALARMS)
+
+    def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
+        """Return what the own slot kept since then, in steps."""
+        return self._transaction.records(
+            SlotStep, "panel_slot_series", name=name, since=since, step=step.total_seconds()
+        )
 
     def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
         """Return what was captured since then, in steps."""

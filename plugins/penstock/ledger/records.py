@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -201,19 +201,6 @@ class EventRecord(Row):
     table_oid: int | None
     message: str
     details: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class SlotSample:
-    """Hold what a health check saw of the slot."""
-
-    confirmed_lsn: Lsn | None
-    restart_lsn: Lsn | None
-    flushed_lsn: Lsn | None
-    wal_status: str | None
-    safe_wal_size: int | None
-    active: bool | None
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,17 @@ from penstock.page.views import Grade, Pipeline, Table
 
 RECOVERABLE = ("slot-lost", "slot-ahead", "slot-missing", "slot-unusable", "source-changed", "publication-missing")
 """Halts after which the stream has a hole, so that a new copy is the way on."""
+BEHIND = (
+    "slot-retained",
+    "slot-unread",
+    "slot-unreserved",
+    "slot-stalled",
+    "slot-idle-timeout",
+    "capture-paused",
+    "capture-failing",
+    "capture-too-slow",
+)
+"""Alarms that a run of capture ends or eases."""
 SILENT_SECONDS = 900
 _NAMED_TABLES = 5
 
@@ -49,6 +60,7 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
         return
     slug, resume = shown.halted_slug, f"bin/penstock resume {shown.name}"
     read = Step("Read what it means and how to confirm it", runbook=slug)
+    way: tuple[Step, ...]
     if slug in RECOVERABLE:
         dag = f"{shown.name}.recover"
         way = (Step("See what a recovery would do, then do it: it is a dry run until you say otherwise", dag=dag),)
@@ -64,12 +76,18 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
 
 def _alarms(shown: Pipeline) -> Iterator[Advice]:
     for alarm in shown.alarms:
-        if alarm.slug == shown.halted_slug:
+        if shown.state == "halted" and alarm.slug in (shown.halted_slug, "pipeline-halted"):
             continue
         steps = [Step("Read the runbook", runbook=alarm.slug)]
-        if alarm.slug.startswith(("slot-", "capture-")):
-            steps.append(Step("Let the slot be read now: trigger capture", dag=f"{shown.name}.capture"))
-        yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", alarm.message, tuple(steps))
+        if alarm.slug in RECOVERABLE:
+            steps.append(Step("See what a recovery would do", dag=f"{shown.name}.recover"))
+        elif alarm.slug in BEHIND:
+            steps.append(
+                Step("Is capture paused or failing? Unpause it, or trigger it now", dag=f"{shown.name}.capture")
+            )
+        yield Advice(
+            alarm.level, f"{alarm.slug}: {alarm.subject}", f"{alarm.message} Gets worse: {alarm.worsens}.", tuple(steps)
+        )
 
 
 def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
@@ -83,13 +101,15 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
             f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables go on.",
             (
                 Step("Read what it means", runbook=slug),
-                Step("When it is mended, end the pause", command=f"bin/penstock resume {shown.name} --table {names[0]}"),
+                Step(
+                    "When it is mended, end the pause", command=f"bin/penstock resume {shown.name} --table {names[0]}"
+                ),
             ),
         )
 
 
 def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:
-    if shown.state != "running":
+    if shown.state != "running" or any(alarm.slug in ("slot-missing", "source-unreachable") for alarm in shown.alarms):
         return
     look = (Step("See why nobody looks: is the DAG paused or failing?", dag=f"{shown.name}.slot_health"),)
     if shown.slot is None:
@@ -101,6 +121,7 @@ def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:
 
 def _early(shown: Pipeline) -> Iterator[Advice]:
     bootstrap = f"{shown.name}.bootstrap"
+    steps: tuple[Step, ...]
     if shown.state in ("not bootstrapped", "new"):
         steps = (Step("Check the source and copy it: trigger bootstrap, once", dag=bootstrap),)
         yield Advice("idle", "Not started yet", "The pipeline has a file and no slot. Nothing is kept anywhere.", steps)

@@ -107,7 +107,7 @@ def _page(
     text = _templates().get_template(f"{template}.html").render(
         base=base, airflow=base.rpartition("/")[0], runbooks=runbooks.slugs(), refresh=_REFRESH_SECONDS, **values
     )  # fmt: skip
-    return HTMLResponse(text, status_code=status, headers=_HEADERS)
+    return HTMLResponse(text, status_code=int(status), headers=_HEADERS)
 
 
 def _plain(model: Any) -> JSONResponse:
@@ -124,7 +124,7 @@ def _explain(runbooks: Runbooks) -> Callable[[Request, Exception], Response]:
         status = HTTPStatus.NOT_FOUND if isinstance(error, ConfigError) else HTTPStatus.SERVICE_UNAVAILABLE
         if "/api/" in request.url.path:
             said = {"slug": error.slug, "message": error.message, "runbook": error.runbook}
-            return JSONResponse(said, status_code=status, headers=_HEADERS)
+            return JSONResponse(said, status_code=int(status), headers=_HEADERS)
         return _page(request, "problem", runbooks, status, slug=error.slug, message=error.message)
 
     return explain

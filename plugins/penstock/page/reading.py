@@ -15,7 +15,7 @@ from penstock import config
 from penstock.connections import Resolver
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.ledger import Ledger
-from penstock.ledger.panels import CaptureStep
+from penstock.ledger.panels import Panel, PipelinePanel
 from penstock.page import views
 from penstock.page.advice import Advice, advice
 
@@ -57,13 +57,19 @@ class PipelinePage:
 
 @dataclass(frozen=True)
 class Series:
-    """Hold a pipeline's charts: seconds since 1970 in `time`, and values at those times, None where none is known.
+    """Hold a pipeline's charts as columns; times are seconds since 1970, steps without a value are left out.
 
-    Each point is the peak of its step. `changes` and `window_seconds` have times of their own.
+    The slot's points are the peaks of their steps, in bytes; `warn_bytes` and `critical_bytes` are the limits in force
+    now. Of capture, `changes` are sums, `window_seconds` the longest window of the step.
     """
 
     hours: int
     step_seconds: float
+    slot_time: list[float]
+    unread_bytes: list[int | None]
+    retained_bytes: list[int | None]
+    warn_bytes: int | None
+    critical_bytes: int | None
     capture_time: list[float]
     changes: list[int]
     window_seconds: list[float | None]
@@ -101,7 +107,7 @@ class Deployment:
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
                 return PipelinePage(now, shown, advice(shown, [], now), [], [], [], [])
-            shown = views.pipeline(rows[0], now, has_file=name in files)
+            (shown,) = _shown(panel, rows, now, files, name)
             tables = [views.table(row) for row in panel.tables(name)]
             return PipelinePage(
                 at=now,
@@ -119,10 +125,17 @@ class Deployment:
         since = datetime.now(UTC) - timedelta(hours=hours)
         files, _ = self._files()
         with self._ledger(self._ledger_of(name, files)).panels() as panel:
-            captured: list[CaptureStep] = panel.captured(name, since=since, step=step)
+            captured = panel.captured(name, since=since, step=step)
+            peaks = panel.slot_peaks(name, since=since, step=step)
+            newest = [views.slot(each) for each in panel.slots(name).values()]
         return Series(
             hours=hours,
             step_seconds=step.total_seconds(),
+            slot_time=[each.at.timestamp() for each in peaks],
+            unread_bytes=[each.unread for each in peaks],
+            retained_bytes=[each.retained for each in peaks],
+            warn_bytes=newest[0].warn_bytes if newest else None,
+            critical_bytes=newest[0].critical_bytes if newest else None,
             capture_time=[each.at.timestamp() for each in captured],
             changes=[each.changes for each in captured],
             window_seconds=[each.seconds for each in captured],
@@ -130,9 +143,13 @@ class Deployment:
 
     def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[views.Pipeline]:
         with self._ledger(conn_id).panels() as panel:
-            rows = {row.name: row for row in panel.pipelines()}
-        missing = [views.unknown(name, each.slot, each.publication) for name, each in files.items() if name not in rows]
-        return missing + [views.pipeline(row, now, has_file=name in files) for name, row in rows.items()]
+            rows = panel.pipelines()
+            shown = _shown(panel, rows, now, files)
+        known = {row.name for row in rows}
+        missing = [
+            views.unknown(name, each.slot, each.publication) for name, each in files.items() if name not in known
+        ]
+        return missing + shown
 
     def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline]) -> str:
         """Return the connection of the ledger that knows a pipeline: its file's, or one that has it without a file."""
@@ -162,6 +179,27 @@ class Deployment:
             except PenstockError as error:
                 problems.append(Problem(error.slug, error.message))
         return files, problems
+
+
+def _shown(
+    panel: Panel,
+    rows: list[PipelinePanel],
+    now: datetime,
+    files: Mapping[str, config.Pipeline],
+    name: str | None = None,
+) -> list[views.Pipeline]:
+    """Put beside each pipeline what slot health knows of it."""
+    slots, alarms = panel.slots(name), panel.alarms(name)
+    return [
+        views.pipeline(
+            row,
+            now,
+            has_file=row.name in files,
+            slot=views.slot(slots[row.name]) if row.name in slots else None,
+            alarms=[views.alarm(each, now) for each in alarms if each.pipeline == row.name],
+        )
+        for row in rows
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from penstock.ledger.panels import CutPanel, EventPanel, PipelinePanel, TablePanel, WindowPanel
+from penstock.alarms import ALARMS
+from penstock.ledger.panels import (
+    AlarmPanel,
+    CutPanel,
+    EventPanel,
+    PipelinePanel,
+    SlotPanel,
+    TablePanel,
+    WindowPanel,
+)
 from penstock.lsn import Lsn
 
 Grade = Literal["ok", "warn", "critical", "idle"]
@@ -19,17 +28,27 @@ Grade = Literal["ok", "warn", "critical", "idle"]
 
 @dataclass(frozen=True)
 class Slot:
-    """Show what the last health check saw of the slot; bytes are of the source's WAL."""
+    """Show what the last health check saw of the slot; bytes are of the source's WAL, ages in transactions.
+
+    The two limits are those that were in force at that check, None where it knew of none.
+    """
 
     seen_at: datetime
     unread_bytes: int | None
     retained_bytes: int | None
+    warn_bytes: int | None
+    critical_bytes: int | None
     wal_status: str | None
+    invalidation: str | None
     safe_wal_bytes: int | None
-    active: bool | None
+    active: bool
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_share: float | None
     confirmed_lsn: str | None
     restart_lsn: str | None
-    flushed_lsn: str | None
+    flushed_lsn: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +59,7 @@ class Alarm:
     level: Literal["warn", "critical"]
     subject: str
     message: str
+    worsens: str
     opened_at: datetime
     open_seconds: float
 
@@ -176,6 +196,36 @@ def unknown(name: str, slot: str, publication: str) -> Pipeline:
     )  # fmt: skip
 
 
+def slot(row: SlotPanel) -> Slot:
+    """Show the own slot."""
+    return Slot(
+        seen_at=row.at,
+        unread_bytes=row.unread,
+        retained_bytes=row.retained,
+        warn_bytes=_limit(row, "warn"),
+        critical_bytes=_limit(row, "critical"),
+        wal_status=row.wal_status,
+        invalidation=row.invalidation,
+        safe_wal_bytes=row.safe_wal_size,
+        active=row.active,
+        inactive_since=row.inactive_since,
+        unchanged_since=row.unchanged_since,
+        catalog_xmin_age=row.catalog_xmin_age,
+        spill_share=row.spill_bytes / row.total_bytes if row.spill_bytes is not None and row.total_bytes else None,
+        confirmed_lsn=_text(row.confirmed_lsn),
+        restart_lsn=_text(row.restart_lsn),
+        flushed_lsn=str(row.flushed_lsn),
+    )
+
+
+def alarm(row: AlarmPanel, now: datetime) -> Alarm:
+    """Show an open alarm."""
+    known = ALARMS.get(row.slug)
+    worsens = known.worsens if known else "unknown"
+    seconds = max((now - row.opened_at).total_seconds(), 0.0)
+    return Alarm(row.slug, row.level, row.subject, row.message, worsens, row.opened_at, seconds)
+
+
 def window(row: WindowPanel) -> Window:
     """Show a window."""
     return Window(
@@ -220,6 +270,11 @@ def table(row: TablePanel) -> Table:
 def event(row: EventPanel) -> Event:
     """Show an event."""
     return Event(row.at, row.level, row.slug, row.message, row.table_name)
+
+
+def _limit(row: SlotPanel, level: str) -> int | None:
+    found = row.details.get(level)
+    return int(found) if isinstance(found, int | float) else None
 
 
 def _grade(row: PipelinePanel, slot: Slot | None, alarms: Sequence[Alarm]) -> Grade:

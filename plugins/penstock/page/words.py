@@ -6,7 +6,7 @@ from datetime import datetime
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
-_NOTHING = "–"
+_NOTHING = "\u2013"  # an en dash
 
 
 def size(value: float | None) -> str:

@@ -4,9 +4,8 @@ import pytest
 
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger, new_attempt
-from penstock.ledger.records import PublishedTable, SlotSample
+from penstock.ledger.records import PublishedTable
 from penstock.lsn import Lsn
-from stack.postgres import Database
 from tests.postgres.ledger.conftest import START, capture, copy, entry, facts, plan, publish, stage
 
 NOW = timedelta(0)
@@ -34,14 +33,6 @@ def test_events_are_told_newest_first(ledger: Ledger, running: str) -> None:
 def test_an_event_of_nobody_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="ledger-conflict"):
         ledger.event("nobody", slug="one", message="x")
-
-
-def test_slot_samples_are_kept(ledger: Ledger, running: str, control: Database) -> None:
-    sample = SlotSample(Lsn(1), Lsn(2), Lsn((1 << 64) - 1), "reserved", None, False, {"spill": 3})
-    ledger.record_slot_sample(running, sample)
-
-    query = "select confirmed_lsn::text, flushed_lsn::text, wal_status, active, details from penstock.slot_sample where pipeline = %s"
-    assert control.execute(query, running) == [("0/1", "FFFFFFFF/FFFFFFFF", "reserved", False, {"spill": 3})]
 
 
 def test_the_status_of_a_new_pipeline_is_empty(ledger: Ledger, name: str) -> None:
@@ -73,19 +64,17 @@ def test_the_status_tells_everything_at_once(ledger: Ledger, ready: str) -> None
     assert (status.last_cut.lsn, status.events[0].slug) == (START + 10, "divergence")
 
 
-def test_trimming_forgets_merged_windows_and_old_history(ledger: Ledger, ready: str, control: Database) -> None:
+def test_trimming_forgets_merged_windows_and_old_history(ledger: Ledger, ready: str) -> None:
     for from_ in (START, START + 10, START + 20):
         capture(ledger, ready, from_, from_ + 10)
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
     ledger.event(ready, slug="old", message="x")
-    ledger.record_slot_sample(ready, SlotSample(None, None, None, None, None, None))
 
     assert ledger.trim(ready, older_than=timedelta(hours=1)) == []
     trimmed = ledger.trim(ready, older_than=NOW)
     assert [window.from_lsn for window in trimmed] == [START, START + 10]
     assert [window.from_lsn for window in ledger.windows(ready)] == [START + 20]
     assert (ledger.events(ready), [cut.lsn for cut in ledger.cuts(ready)]) == ([], [START + 20])
-    assert control.execute("select count(*) from penstock.slot_sample where pipeline = %s", ready) == [(0,)]
 
 
 def test_a_window_that_some_table_still_needs_is_not_trimmed(ledger: Ledger, ready: str) -> None:

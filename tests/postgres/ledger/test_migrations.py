@@ -19,6 +19,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
     found = control.execute("select tablename from pg_tables where schemaname = 'penstock' order by 1")
 
     assert [table for (table,) in found] == [
+        "alarm",
         "alembic_version",
         "copy",
         "cut",

@@ -1,0 +1,14 @@
+-- `open`: also those whose end nobody has been told yet.
+select
+    number, pipeline, slug, subject, level, message, numbers, opened_at, seen_at, last_notified_at, last_notified_level,
+    closed_at
+from penstock.alarm
+where
+    pipeline = %(name)s
+    and (
+        not %(open)s
+        or closed_at is null
+        or (last_notified_at is not null and last_notified_at < closed_at)
+    )
+order by closed_at is null desc, number desc
+limit %(limit)s

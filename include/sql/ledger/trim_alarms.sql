@@ -1,0 +1,1 @@
+delete from penstock.alarm where pipeline = %(name)s and closed_at < %(before)s

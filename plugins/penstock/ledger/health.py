@@ -1,0 +1,141 @@
+"""What slot health saw and said: samples of every slot, and alarms that open once and close once.
+
+A sample carries on since when its slot has been inactive and its confirmed position unchanged, so that the newest
+one tells both, also on servers that do not know. An alarm is told when it opens, and its end when it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from penstock.alarms import Level
+from penstock.ledger.records import Row
+from penstock.ledger.session import Sessions
+from penstock.lsn import Lsn
+
+_RECENT = 100
+
+
+@dataclass(frozen=True)
+class SlotSample(Row):
+    """Hold what one health check saw of one slot; sizes in bytes, `catalog_xmin_age` in transactions.
+
+    `unread` is flushed minus confirmed, `retained` flushed minus restart. `details` of the own slot hold the
+    limits that were in force and what the check saw of the server.
+    """
+
+    at: datetime
+    slot: str
+    own: bool
+    slot_type: str
+    database: str | None
+    active: bool
+    confirmed_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    flushed_lsn: Lsn
+    unread: int | None
+    retained: int | None
+    wal_status: str | None
+    safe_wal_size: int | None
+    invalidation: str | None
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_bytes: int | None
+    total_bytes: int | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlarmRecord(Row):
+    """Hold one alarm; it is open while `closed_at` is None. `numbers` are those that justify it."""
+
+    number: int
+    pipeline: str
+    slug: str
+    subject: str
+    level: Level
+    message: str
+    numbers: dict[str, Any]
+    opened_at: datetime
+    seen_at: datetime
+    last_notified_at: datetime | None
+    last_notified_level: Level | None
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class WindowRate(Row):
+    """Say how fast one window was captured: bytes of WAL and seconds."""
+
+    wal_bytes: int
+    seconds: float
+    staged_at: datetime
+
+
+class Health(Sessions):
+    """Record what slot health sees, and tell it."""
+
+    def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
+        """Note what a health check saw of the slots."""
+        rows = [{key: _plain(value) for key, value in asdict(sample).items()} for sample in samples]
+        with self.transaction() as transaction:
+            transaction.change("add_slot_samples", name=name, samples=Jsonb(rows))
+
+    def slot_samples(
+        self, name: str, slot: str, *, since: datetime | None = None, limit: int = 1000
+    ) -> list[SlotSample]:
+        """Return the history of one slot, newest first."""
+        with self.transaction() as transaction:
+            return transaction.records(SlotSample, "slot_samples", name=name, slot=slot, since=since, limit=limit)
+
+    def last_slot_samples(self, name: str, slots: Sequence[str]) -> dict[str, SlotSample]:
+        """Return the newest sample of each slot that has one."""
+        with self.transaction() as transaction:
+            found = transaction.records(SlotSample, "last_slot_samples", name=name, slots=list(slots))
+        return {sample.slot: sample for sample in found}
+
+    def window_rates(self, name: str, *, limit: int = 20) -> list[WindowRate]:
+        """Return how fast the newest windows were captured, newest first."""
+        with self.transaction() as transaction:
+            return transaction.records(WindowRate, "window_rates", name=name, limit=limit)
+
+    def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
+        """Return the open alarms and those whose end is still to be told; or all, newest first."""
+        with self.transaction() as transaction:
+            return transaction.records(AlarmRecord, "alarms", name=name, open=open_only, limit=limit)
+
+    def see_alarm(
+        self, name: str, *, slug: str, subject: str, level: Level, message: str, numbers: dict[str, Any], at: datetime
+    ) -> None:
+        """Open an alarm, or note how the open one stands now."""
+        facts = {"slug": slug, "subject": subject, "level": level, "message": message, "at": at}
+        with self.transaction() as transaction:
+            transaction.change("see_alarm", name=name, numbers=Jsonb(numbers), **facts)
+
+    def close_alarm(self, name: str, *, slug: str, subject: str, at: datetime) -> None:
+        """Close an open alarm."""
+        with self.transaction() as transaction:
+            transaction.change("close_alarm", name=name, slug=slug, subject=subject, at=at)
+
+    def told_alarm(self, number: int, *, at: datetime) -> None:
+        """Note that an alarm, or its end, was delivered."""
+        with self.transaction() as transaction:
+            transaction.change("told_alarm", number=number, at=at)
+
+    def trim_health(self, name: str, *, before: datetime) -> None:
+        """Forget samples and closed alarms from before that time."""
+        with self.transaction() as transaction:
+            for statement in ("trim_slot_samples", "trim_alarms"):
+                transaction.change(statement, name=name, before=before)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Lsn):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else value

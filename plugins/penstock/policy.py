@@ -1,0 +1,106 @@
+"""What an operator wants of slot health: limits, whom to tell how often, and what may be dropped.
+
+These models are the section `health` of a pipeline file. Nothing is dropped while `dry_run` is true, and no slot
+of somebody else's unless a rule names it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from penstock.quantities import Bytes, Seconds, Section, Share
+
+Count = Annotated[int, Field(gt=0)]
+Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?$")]
+
+
+class _Level(Section):
+    bytes: Bytes | None = None
+    """The limit, where it is smaller than the share of the room."""
+    channels: list[Channel] = []
+    """Airflow connections with apprise URLs; `<connection>:<tag>` takes those of one tag."""
+
+
+class Warn(_Level):
+    """Say when a person should know, and how often."""
+
+    share: Share = 0.25
+    repeat: Seconds = 86400
+
+
+class Critical(_Level):
+    """Say when a person must act, and how often to repeat it."""
+
+    share: Share = 0.5
+    repeat: Seconds = 3600
+
+
+class Watch(Section):
+    """Bound what else is watched."""
+
+    unchanged_schedules: Count = 3
+    """The confirmed position stood still over so many pauses of capture."""
+    transaction: Seconds = 3600
+    """A transaction that has written, or is prepared, is open for longer."""
+    catalog_age: Count = 50_000_000
+    """Transactions since the slot's catalog_xmin; four times as many are critical."""
+    spill_share: Share = 0.5
+    """Part of the decoded bytes that the server wrote to disk first."""
+    free_slots: Count = 2
+    """Fewer free slots or WAL senders than this."""
+    abandoned: Seconds = 86400
+    """A slot that is not ours has been inactive for longer."""
+
+
+class ForeignRule(Section):
+    """Name slots of others that may be dropped; all conditions must hold."""
+
+    name: Annotated[str, Field(min_length=1)]
+    """A pattern in which `*` matches any characters."""
+    inactive: Seconds
+    retained: Bytes
+    type: Literal["logical", "physical"] = "logical"
+    database: str | None = None
+    """Left out: the pipeline's own database (a physical slot has none)."""
+
+
+class Drop(Section):
+    """Say which slots may be dropped."""
+
+    own: bool = True
+    """The pipeline's own slot when lost, orphaned or beyond its limit."""
+    patience: Seconds = 900
+    """The own slot must have been beyond the limit for so long."""
+    foreign: list[ForeignRule] = []
+
+
+class Health(Section):
+    """Say how the slot is watched, who is told, and what may be done."""
+
+    schedule: str | None = "*/5 * * * *"
+    dry_run: bool = True
+    """Only show which slot would be dropped, with the statement."""
+    drain: bool = True
+    """Capture at once, with larger windows, when the own slot is critical and capture is not paused."""
+    disk: Bytes | None = None
+    """What WAL may take on the source's disk: PostgreSQL cannot tell how much is free."""
+    hysteresis: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """An alarm closes when its number is below the limit by this part."""
+    keep: Seconds = 30 * 86400
+    """Samples and closed alarms are kept so long."""
+    runbooks: str | None = None
+    """Where the runbooks are published: `<this>/<slug>.md` is put into alerts."""
+    warn: Warn = Warn()
+    critical: Critical = Critical()
+    watch: Watch = Watch()
+    drop: Drop = Drop()
+
+    @model_validator(mode="after")
+    def _warn_comes_first(self) -> Health:
+        if self.warn.share > self.critical.share:
+            raise ValueError("health.warn.share must not be above health.critical.share")
+        if self.warn.bytes and self.critical.bytes and self.warn.bytes > self.critical.bytes:
+            raise ValueError("health.warn.bytes must not be above health.critical.bytes")
+        return self
