@@ -37,7 +37,7 @@ select
 from (
     select
         i, now() - (%(count)s - i) * make_interval(secs => %(every)s) as at,
-        case when i %% 7 = 3 then 0 else (9000 * (1.2 + sin(i / 80.0)) + (i * 7919) %% 4000)::int end as changes
+        case when i %% 7 = 3 then 0 else (9000 * (1.2 + sin(i / 80.0)) + (i::bigint * 7919) %% 4000)::int end as changes
     from generate_series(0, %(count)s - 1) as i
 ) as each
 """
@@ -59,12 +59,12 @@ insert into penstock.slot_sample
      wal_status, safe_wal_size, unchanged_since, catalog_xmin_age, spill_bytes, total_bytes, details)
 select
     %(name)s, at, %(slot)s, %(own)s, 'logical', 'shop', false, %(lsn)s, %(lsn)s, %(lsn)s::pg_lsn + unread::numeric,
-    unread, unread + 33554432 + ((i * 104729) %% 50000000), %(status)s, 21474836480 - unread, at - interval '40 seconds',
+    unread, unread + 33554432 + ((i::bigint * 104729) %% 50000000), %(status)s, 21474836480 - unread, at - interval '40 seconds',
     1200, 40, 1000000, jsonb_build_object('warn', 5368709120, 'critical', 10737418240)
 from (
     select
         i, now() - (%(count)s - 1 - i) * make_interval(secs => %(every)s) - interval '20 seconds' as at,
-        ((1.1 + sin(i / 40.0)) * 30000000 + (i * 7919) %% 9000000
+        ((1.1 + sin(i / 40.0)) * 30000000 + (i::bigint * 7919) %% 9000000
             + greatest(0, i - %(count)s + %(growing)s)::numeric / %(growing)s * %(grown)s)::bigint as unread
     from generate_series(0, %(count)s - 1) as i
 ) as each
