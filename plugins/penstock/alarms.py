@@ -51,6 +51,9 @@ def _alarms() -> dict[str, Alarm]:
             "The slot's confirmed position has stood still over several schedules.",
             "as fast as the source writes",
         ),
+        "slot-synced": Alarm(
+            "critical", "The slot is a standby's copy of its primary's and cannot be read here.", "nothing is captured"
+        ),
         "slot-idle-timeout": Alarm(
             "critical",
             "The server may invalidate the slot for idleness between two captures.",
@@ -71,7 +74,7 @@ def _alarms() -> dict[str, Alarm]:
             "ever faster: a longer queue reads slower",
         ),
         "pipeline-halted": Alarm(
-            "critical", "The pipeline is halted while its slot keeps WAL.", "as fast as the source writes"
+            "critical", "The pipeline is halted; its slot, if it has one, keeps WAL.", "as fast as the source writes"
         ),
         # the server
         "slot-abandoned": Alarm(

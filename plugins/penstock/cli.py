@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from penstock.config import load_pipeline, load_pipelines
@@ -28,6 +29,8 @@ from penstock.flow import merge as merge_flow
 from penstock.flow import status as status_flow
 from penstock.flow import teardown as teardown_flow
 from penstock.flow.context import Context
+from penstock.flow.health import check as health_flow
+from penstock.flow.health import report as health_report
 from penstock.flow.outcome import remembered
 from penstock.flow.spark_job import Submit
 from penstock.shell import spark_master, spark_submit
@@ -154,6 +157,22 @@ def status(name: Name) -> None:
         table = Table(title=f"{ctx.name}: {found.ledger.pipeline.state}", show_header=False)
         for label, value in status_flow.lines(found):
             table.add_row(label, value)
+        Console().print(table)
+
+
+@app.command()
+def health(
+    name: Name, json: Annotated[bool, typer.Option("--json", help="Print plain data for other tools.")] = False
+) -> None:
+    """Look at the slot and its surroundings as slot health does, and change nothing."""
+    with reported(name) as ctx:
+        verdict = health_flow.look(ctx)
+        if json:
+            Console(soft_wrap=True).print_json(data=health_report.plain(verdict, ctx.pipeline.health))
+            return
+        table = Table(title=f"{ctx.name}: {len(verdict.findings)} alarms", show_header=False)
+        for label, value in health_report.lines(verdict, ctx.pipeline.health):
+            table.add_row(label, escape(value))
         Console().print(table)
 
 

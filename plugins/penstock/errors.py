@@ -40,6 +40,7 @@ def _kinds() -> dict[str, Kind]:
         # the operator's input
         "config-invalid": Kind(fail, "The pipeline file does not say what Penstock expects."),
         "connection-missing": Kind(fail, "A connection that the pipeline names is not defined."),
+        "alert-undelivered": Kind(retry, "An alert could not be delivered on one of its channels."),
         "preflight-failed": Kind(fail, "The source is not ready for this pipeline; the report lists each finding."),
         "no-matching-tables": Kind(fail, "A table pattern of the pipeline matches no table."),
         "no-usable-identity": Kind(fail, "A table would refuse updates or deletes once published."),
@@ -52,6 +53,7 @@ def _kinds() -> dict[str, Kind]:
         "publication-missing": Kind(halt, "The publication is gone, was made anew, or was made after the slot."),
         "slot-missing": Kind(halt, "The replication slot does not exist."),
         "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
+        "slot-dropped": Kind(halt, "Slot health has dropped the pipeline's slot, as its policy says."),
         "slot-lost": Kind(halt, "The server has removed WAL that the slot still needed."),
         "slot-ahead": Kind(halt, "The slot is ahead of the ledger: changes were consumed by somebody else."),
         "slot-in-use": Kind(retry, "Another session holds the slot or the pipeline's lock."),

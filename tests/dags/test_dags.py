@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VERBS = ("bootstrap", "capture", "merge", "teardown")
+VERBS = ("bootstrap", "capture", "merge", "slot_health", "teardown")
 PIPELINE = """
 name: {name}
 tables: {{include: ["public.*"]}}

@@ -1,0 +1,81 @@
+"""### Watch the slot: warn while there is time, and never let a forgotten slot fill the source's disk
+
+**Does** observe -> judge -> act -> report, in seconds and without a peek: reads slots, statistics, open transactions
+and settings of the source, writes samples and alarms into the ledger, tells people on the channels of the policy, and
+sends gauges. `drain` captures at once, with larger windows, when the own slot is critical and capture is not paused.
+
+**Drops nothing** until the pipeline's `health.dry_run` is false; until then it shows the statement. Then it drops the
+own slot when it is lost, orphaned or beyond its limit (and halts the pipeline, `slot-dropped`), and slots of others
+only where a rule of the policy names them. Never an active slot, never one that moved since it was judged.
+
+**Safe to repeat, to clear, to kill.** An alarm that was told is not told again before its interval; one that was not
+is told next time.
+
+**If it fails:** `source-unreachable` is an alarm of its own; `alert-undelivered` means that a channel did not take
+an alert. Each open alarm names its page in `docs/runbooks/`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from penstock.config import Pipeline
+from penstock.flow.health import check as flow
+from penstock.flow.health import report
+from penstock.orchestration import delivery
+from penstock.orchestration.capture_state import capture_state
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
+from penstock.orchestration.pipelines import context, pipelines
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    budget = 2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout
+    arguments = dag_arguments(pipeline, "slot_health", __doc__)
+    notice = delivery.AlertNotice(pipeline.name, "slot_health", tuple(pipeline.health.critical.channels))
+    with DAG(
+        **{**arguments, "on_failure_callback": [arguments["on_failure_callback"], notice]},
+        schedule=pipeline.health.schedule,
+        dagrun_timeout=timedelta(seconds=budget + 600),
+    ) as dag:
+
+        @task(pool=SOURCE_POOL)
+        def check(**context_: Any) -> dict[str, Any]:
+            """Look, judge and act; the report is in the log."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                done = flow.check(ctx, capture_state(context_["ti"], pipeline), delivery.deliver)
+            delivery.send_gauges(ctx.name, report.gauges(done.verdict))
+            return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
+
+        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline)])
+        def drain(seen: dict[str, Any], *, outlet_events: Any) -> dict[str, Any]:
+            """Capture now, with larger windows, if the slot needs it; rings the merge's doorbell as capture does."""
+            if not seen["drain"]:
+                raise AirflowSkipException("nothing to drain")
+            ctx = context(pipeline)
+            with outcome(ctx):
+                done = flow.drain(ctx)
+            if done.changes:
+                extra = {"upto": str(done.upto), "changes": done.changes}
+                outlet_events[landing_doorbell(pipeline)].add(landing_asset(pipeline), extra=extra)
+            return done.summary()
+
+        @task(retries=0)
+        def delivered(seen: dict[str, Any]) -> None:
+            """Fail the run if a channel did not take an alert; the next run tells it again."""
+            with outcome(context(pipeline)):
+                flow.require_delivered(seen["undelivered"])
+
+        seen = check()
+        drain(seen)
+        delivered(seen)
+    return dag
+
+
+for _pipeline in pipelines("slot_health"):
+    globals()[f"{_pipeline.name}_slot_health"] = build(_pipeline)

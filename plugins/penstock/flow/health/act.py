@@ -1,0 +1,125 @@
+"""Carry out a verdict: remember it, drop what may go, open and close alarms, tell them.
+
+Everything that is done is an event with the numbers that justify it. A slot is dropped only if, in the moment of the
+drop, it is still the one that was judged; the pipeline's own only under its lock, so that no capture is at work.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+
+from penstock.errors import PenstockError, SourceError
+from penstock.flow.context import Context
+from penstock.flow.health.alerts import Alert, Deliver, alerts
+from penstock.flow.health.drops import Drop
+from penstock.flow.health.findings import Finding
+from penstock.flow.health.judge import Verdict
+from penstock.ledger.records import Level
+from penstock.source import health as source
+from penstock.source import lock, session
+
+_EVENT_LEVELS: dict[str, Level] = {"warn": "warning", "critical": "error"}
+
+
+def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
+    """Carry out a verdict on a pipeline that the ledger knows; return what went wrong with the channels.
+
+    Raises LedgerError.
+    """
+    at, policy = verdict.seen.at, ctx.pipeline.health
+    ctx.ledger.record_slot_samples(ctx.name, verdict.samples.values())
+    for each in verdict.drops:
+        drop(ctx, each)
+    settle(ctx, verdict.findings, verdict)
+    ctx.ledger.trim_health(ctx.name, before=at - timedelta(seconds=policy.keep))
+    return tell(ctx, alerts(ctx.name, ctx.ledger.alarms(ctx.name), policy, at), deliver)
+
+
+def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> None:
+    """Open, keep and close alarms, so that the open ones are those of the findings."""
+    for each in findings:
+        numbers: dict[str, Any] = {**each.numbers, "next": each.next}
+        if each.since is not None:
+            numbers["since"] = f"{each.since:%F %T} UTC"
+        ctx.ledger.see_alarm(
+            ctx.name,
+            slug=each.slug,
+            subject=each.subject,
+            level=each.level,
+            message=each.message,
+            numbers=numbers,
+            at=verdict.seen.at,
+        )
+    found = {(each.slug, each.subject) for each in findings}
+    for alarm in verdict.seen.known.alarms:
+        if alarm.closed_at is None and (alarm.slug, alarm.subject) not in found:
+            ctx.ledger.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
+
+
+def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
+    """Deliver alerts and note each; one that no channel took is due again next time. Return the channels' failures."""
+    failed: list[str] = []
+    for alert in due:
+        ctx.progress(f"{alert.title}: {alert.alarm.message}; see {alert.runbook}")
+        delivery = deliver(alert)
+        failed += delivery.failures
+        if delivery.failures and not delivery.taken:
+            continue
+        ctx.ledger.told_alarm(alert.alarm.number, at=alert.at)
+        details = {**alert.alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
+        level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
+        message = f"{alert.happening}: {alert.alarm.message}"
+        ctx.ledger.event(ctx.name, slug=alert.alarm.slug, level=level, message=message, details=details)
+    return failed
+
+
+def drop(ctx: Context, each: Drop) -> bool:
+    """Drop a slot that the policy lets go, unless it only asks for a dry run; tell whether it was dropped."""
+    details = {**each.numbers, "slot": each.slot.name, "statement": each.statement}
+    if ctx.pipeline.health.dry_run:
+        ctx.progress(f"dry run, would run: {each.statement} because {each.reason}")
+        return False
+    slug = "slot-dropped" if each.own else each.alarm
+    try:
+        dropped = _drop(ctx, each)
+    except SourceError as error:  # the alarm stays open and is told; the other slots are still to be looked after
+        _not_dropped(ctx, slug, each, error, details)
+        return False
+    if not dropped:
+        _not_dropped(ctx, slug, each, None, details)
+        return False
+    message = f"dropped slot {each.slot.name}, because {each.reason}; ran: {each.statement}"
+    ctx.progress(message)
+    ctx.ledger.event(ctx.name, slug=slug, level="error", message=message, details=details)
+    return True
+
+
+def _drop(ctx: Context, each: Drop) -> bool:
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn,
+        lock.hold(conn, ctx.name) if each.own else nullcontext(),
+    ):
+        dropped = source.drop_unmoved(conn, each.slot)
+        if dropped and each.own and ctx.ledger.pipeline(ctx.name).state != "torn_down":
+            _halt(ctx, each)
+        return dropped
+
+
+def _halt(ctx: Context, each: Drop) -> None:
+    ctx.ledger.halt(
+        ctx.name,
+        slug="slot-dropped",
+        reason=(
+            f"slot health dropped slot {each.slot.name} at {each.slot.confirmed}, because {each.reason}; "
+            f"changes since then are lost to the stream: trigger {ctx.name}.recover"
+        ),
+    )
+
+
+def _not_dropped(ctx: Context, slug: str, each: Drop, error: PenstockError | None, details: dict[str, Any]) -> None:
+    why = error.message if error else "it was taken, moved or replaced between the decision and the drop"
+    message = f"did not drop slot {each.slot.name}: {why}"
+    ctx.progress(message)
+    ctx.ledger.event(ctx.name, slug=slug, level="warning", message=message, details=details)

@@ -1,0 +1,97 @@
+"""Slot health: observe, judge, act, report. Seconds of work, and never a peek.
+
+`look` only tells; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
+near its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from penstock.errors import ConfigError, LedgerError, SourceError
+from penstock.flow import capture as capturing
+from penstock.flow.context import Context
+from penstock.flow.health import report
+from penstock.flow.health.act import act, tell
+from penstock.flow.health.alerts import Alert, Deliver, Delivery, alerts
+from penstock.flow.health.judge import Verdict, judge
+from penstock.flow.health.observe import CaptureState, observe
+
+_LARGER = 4
+_SOURCE = "source"
+
+
+def nobody(_: Alert) -> Delivery:
+    """Deliver to nobody: the event and the log line are all."""
+    return Delivery()
+
+
+def look(ctx: Context, capture: CaptureState | None = None) -> Verdict:
+    """Observe and judge, and change nothing anywhere; raises SourceError, LedgerError."""
+    return judge(observe(ctx, capture or CaptureState()), ctx.pipeline.health)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Hold the verdict that was carried out, and the complaints of channels that did not take an alert."""
+
+    verdict: Verdict
+    undelivered: tuple[str, ...]
+
+
+def check(ctx: Context, capture: CaptureState | None = None, deliver: Deliver = nobody) -> Checked:
+    """Observe, judge and act; a pipeline that the ledger does not know is only reported.
+
+    Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
+    """
+    try:
+        verdict = look(ctx, capture)
+    except SourceError as error:
+        _cannot_look(ctx, error, deliver)
+        raise
+    for label, value in report.lines(verdict, ctx.pipeline.health):
+        ctx.progress(f"{label}: {value}")
+    undelivered = act(ctx, verdict, deliver) if verdict.seen.known.record is not None else []
+    return Checked(verdict, tuple(undelivered))
+
+
+def require_delivered(undelivered: Sequence[str]) -> None:
+    """Raise ConfigError("alert-undelivered") if a channel complained."""
+    if undelivered:
+        raise ConfigError(
+            "alert-undelivered", "; ".join(undelivered) + "; mend the connection: what no channel took is due again"
+        )
+
+
+def drain(ctx: Context) -> capturing.CaptureReport:
+    """Capture now, with windows four times as large, so that more WAL is freed per reading of the old one."""
+    settings = ctx.pipeline.capture
+    larger = settings.model_copy(update={"max_wal_bytes": _LARGER * settings.max_wal_bytes})
+    wide = replace(ctx, pipeline=ctx.pipeline.model_copy(update={"capture": larger}))
+    done = capturing.capture(wide)
+    message = f"drained slot {ctx.pipeline.slot} in {len(done.windows)} windows through {done.upto}"
+    ctx.ledger.event(ctx.name, slug="slot-retained", level="info", message=message, details=done.summary())
+    return done
+
+
+def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
+    """Open the alarm that the source can't be asked; the other alarms stay as they are."""
+    now = datetime.now(UTC)
+    try:
+        ctx.ledger.see_alarm(
+            ctx.name,
+            slug="source-unreachable",
+            subject=_SOURCE,
+            level="critical",
+            message=error.message,
+            numbers={"error": error.slug, "next": "nobody sees the slot until the source answers"},
+            at=now,
+        )
+    except LedgerError as unknown:
+        if unknown.slug in ("ledger-conflict", "ledger-not-migrated"):  # a pipeline that the ledger does not know
+            return
+        raise
+    for failure in tell(ctx, alerts(ctx.name, ctx.ledger.alarms(ctx.name), ctx.pipeline.health, now), deliver):
+        ctx.progress(f"[alert-undelivered] {failure}")

@@ -1,0 +1,98 @@
+"""From an observation to a verdict: which alarms should be open, what may be dropped, whether to drain. Pure.
+
+`RULES` is the whole list of what is looked at. The same observation and policy always give the same verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from penstock.alarms import LEVELS
+from penstock.flow.health import own_rules, server_rules
+from penstock.flow.health.drops import Drop, drops
+from penstock.flow.health.findings import Case, Finding
+from penstock.flow.health.limits import Forecast, Limits, limits
+from penstock.flow.health.observe import Observation
+from penstock.flow.health.samples import sample, samples
+from penstock.ledger.health import SlotSample
+from penstock.policy import Health
+
+RULES = (
+    own_rules.existence,
+    own_rules.status,
+    own_rules.queue,
+    own_rules.stalled,
+    own_rules.synced,
+    own_rules.idle_timeout,
+    own_rules.catalog,
+    own_rules.spills,
+    server_rules.capture,
+    server_rules.too_slow,
+    server_rules.abandoned,
+    server_rules.room,
+    server_rules.transactions,
+    server_rules.standby,
+)
+_URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Hold what follows from an observation; `drain` tells that capture should run now, with larger windows."""
+
+    seen: Observation
+    limits: Limits
+    samples: Mapping[str, SlotSample]
+    findings: tuple[Finding, ...]
+    drops: tuple[Drop, ...]
+    drain: bool
+
+
+def judge(seen: Observation, policy: Health) -> Verdict:
+    """Judge an observation by a policy."""
+    found = limits(policy, seen.seen)
+    remembered = samples(seen, _details(seen, found))
+    own = seen.own
+    forecast = Forecast.of(seen.known.history, sample(seen, own, {})) if own else Forecast(None)
+    case = Case(seen, policy, found, remembered, forecast)
+    dropping = tuple(drops(case))
+    findings = [finding for rule in RULES for finding in rule(case)]
+    findings = [_with_drop(finding, dropping, policy) for finding in findings]
+    findings.sort(key=lambda finding: -LEVELS.index(finding.level))
+    return Verdict(seen, found, remembered, tuple(findings), dropping, _drain(case, findings))
+
+
+def _drain(case: Case, findings: list[Finding]) -> bool:
+    """Tell whether to capture now: the own slot is critical, and no person has stopped capture."""
+    record = case.seen.known.record
+    if not case.policy.drain or record is None or record.state != "running" or case.seen.capture.paused:
+        return False
+    readable = case.own is not None and not case.own.active and not case.own.invalidation
+    return readable and any(each.level == "critical" and each.slug in _URGENT for each in findings)
+
+
+def _with_drop(finding: Finding, dropping: tuple[Drop, ...], policy: Health) -> Finding:
+    """Let a finding say that its slot is dropped now, or would be."""
+    for drop in dropping:
+        if (drop.alarm, drop.slot.name) == (finding.slug, finding.subject):
+            what = "dry run, so Penstock only says what it would run" if policy.dry_run else "Penstock now runs"
+            numbers = {**finding.numbers, "statement": drop.statement, "dry_run": policy.dry_run}
+            return replace(finding, next=f"{finding.next}; {what}: {drop.statement}", numbers=numbers)
+    return finding
+
+
+def _details(seen: Observation, found: Limits) -> dict[str, object]:
+    """Return what the own slot's sample carries besides: the limits in force, and the server around it."""
+    server, around = seen.seen.server, seen.seen.around
+    oldest = max((each.age_seconds or 0 for each in seen.seen.transactions), default=0)
+    return {
+        "limits": asdict(found),
+        "free_slots": server.max_replication_slots - around.slots_taken,
+        "free_senders": server.max_wal_senders - around.senders_taken,
+        "wal_directory": seen.seen.wal_directory,
+        "oldest_transaction": round(oldest),
+        "idle_slot_timeout": server.idle_slot_timeout,
+        "capture_paused": seen.capture.paused,
+        "unseen": list(seen.seen.unseen),
+    }

@@ -1,0 +1,90 @@
+"""How much WAL the slot may keep, and how fast it comes to that. Pure.
+
+The room is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
+the disk that the operator names. PostgreSQL itself cannot tell how much of the disk is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.alarms import LEVELS, Level
+from penstock.ledger.health import SlotSample
+from penstock.policy import Critical, Health, Warn
+from penstock.quantities import size, span
+from penstock.source.health import Seen
+
+GIB = 1 << 30
+UNKNOWN_ROOM = {"warn": 1 * GIB, "critical": 5 * GIB}
+"""The limits where neither bytes nor a room are known: what practitioners use."""
+_DROP_SHARE = 0.8  # of max_slot_wal_keep_size: the slot goes before the server would take it in the middle of a peek
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hold the limits in force, in bytes; `room` is None where it is not known."""
+
+    room: int | None
+    keep_size: int | None
+    warn: int
+    critical: int
+    drop: int
+
+    def of(self, level: Level) -> int:
+        """Return the limit of a level."""
+        return self.warn if level == "warn" else self.critical
+
+
+def limits(policy: Health, seen: Seen) -> Limits:
+    """Return the limits in force on this server."""
+    keep_size = seen.server.max_slot_wal_keep_size
+    room = min((each for each in (keep_size, policy.disk) if each is not None), default=None)
+    critical = _limit(policy.critical, room, "critical")
+    return Limits(
+        room=room,
+        keep_size=keep_size,
+        warn=min(_limit(policy.warn, room, "warn"), critical),
+        critical=critical,
+        drop=critical if keep_size is None else min(critical, int(_DROP_SHARE * keep_size)),
+    )
+
+
+def level_of(
+    value: float, warn: float, critical: float | None, *, held: Level | None, hysteresis: float
+) -> Level | None:
+    """Return the level that a number has reached; a level that is held ends only below its limit by `hysteresis`."""
+    known = {"warn": warn, "critical": critical}
+    for level in reversed(LEVELS):
+        limit = known[level]
+        holds = held is not None and LEVELS.index(held) >= LEVELS.index(level)
+        if limit is not None and value >= limit * (1 - hysteresis if holds else 1):
+            return level
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Say how fast WAL piles up behind the slot, in bytes per second; None where there is no history."""
+
+    rate: float | None
+
+    @classmethod
+    def of(cls, history: Sequence[SlotSample], now: SlotSample) -> Forecast:
+        """Read the rate from the own slot's samples, the newest first."""
+        known = [each for each in (now, *history) if each.retained is not None]
+        seconds = (known[0].at - known[-1].at).total_seconds() if known else 0
+        if seconds <= 0:
+            return cls(None)
+        return cls(((known[0].retained or 0) - (known[-1].retained or 0)) / seconds)
+
+    def until(self, now: int, limit: int | None, what: str) -> str | None:
+        """Say when a limit will be reached if it goes on like that, or None."""
+        if limit is None or self.rate is None or self.rate <= 0 or now >= limit:
+            return None
+        return f"at {size(self.rate)}/s {what} ({size(limit)}) in {span((limit - now) / self.rate)}"
+
+
+def _limit(level: Warn | Critical, room: int | None, name: str) -> int:
+    wanted = [level.bytes, None if room is None else int(level.share * room)]
+    return min((each for each in wanted if each is not None), default=UNKNOWN_ROOM[name])

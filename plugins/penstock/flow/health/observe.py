@@ -1,0 +1,126 @@
+"""What a health check knows before it judges: what the source shows, what the ledger remembers, what Airflow says.
+
+Nothing is changed here, and nothing decided. A pipeline that the ledger does not know yet is observed all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from penstock.alarms import Level
+from penstock.errors import LedgerError
+from penstock.flow.check import seconds_between
+from penstock.flow.context import Context
+from penstock.ledger.health import AlarmRecord, SlotSample, WindowRate
+from penstock.ledger.records import PipelineRecord
+from penstock.source import health as source
+from penstock.source import session
+from penstock.source.health import Seen
+from penstock.source.slot import SlotFacts
+
+_HISTORY = timedelta(hours=1)
+_NOT_THERE = ("ledger-not-migrated", "not-bootstrapped")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureState:
+    """Say how the capture DAG stands, as far as whoever runs us can see; None where it can't."""
+
+    paused: bool | None = None
+    failing_since: datetime | None = None
+    last_success: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Hold what the ledger knows: nothing, for a pipeline that it does not know.
+
+    `last` is the newest sample of each slot, `history` those of the own slot, newest first. `others` are the slots
+    of other living pipelines, `tables` counts the tables that are not dropped.
+    """
+
+    record: PipelineRecord | None = None
+    tables: int = 0
+    others: frozenset[str] = frozenset()
+    last: Mapping[str, SlotSample] = field(default_factory=dict)
+    history: Sequence[SlotSample] = ()
+    rates: Sequence[WindowRate] = ()
+    alarms: Sequence[AlarmRecord] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Hold all that one health check judges; `pause` is the time between two captures, in seconds."""
+
+    pipeline: str
+    slot: str
+    pause: int | None
+    time_budget: int
+    seen: Seen
+    known: Remembered
+    capture: CaptureState
+
+    @property
+    def at(self) -> datetime:
+        """Return the time of the check, by the source's clock."""
+        return self.seen.around.at
+
+    @property
+    def own(self) -> SlotFacts | None:
+        """Return the pipeline's slot, if the server has it."""
+        return next((slot for slot in self.seen.slots if slot.name == self.slot), None)
+
+    @property
+    def foreign(self) -> list[SlotFacts]:
+        """Return the slots of others; temporary ones end with their session and don't count."""
+        return [slot for slot in self.seen.slots if slot.name != self.slot and not slot.temporary]
+
+    def held(self, slug: str, subject: str) -> Level | None:
+        """Return the level of an open alarm."""
+        found = (alarm for alarm in self.known.alarms if (alarm.slug, alarm.subject) == (slug, subject))
+        return next((alarm.level for alarm in found if alarm.closed_at is None), None)
+
+
+def observe(ctx: Context, capture: CaptureState) -> Observation:
+    """Look at source and ledger once; raises SourceError, LedgerError."""
+    with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
+        seen = source.look(conn)
+    return Observation(
+        pipeline=ctx.name,
+        slot=ctx.pipeline.slot,
+        pause=seconds_between(ctx.pipeline.capture.schedule),
+        time_budget=ctx.pipeline.capture.time_budget,
+        seen=seen,
+        known=remember(ctx, seen),
+        capture=capture,
+    )
+
+
+def remember(ctx: Context, seen: Seen) -> Remembered:
+    """Read what the ledger knows that bears on the slots; raises LedgerError when it can't be asked."""
+    name, ledger = ctx.name, ctx.ledger
+    try:
+        records = {record.name: record for record in ledger.pipelines()}
+    except LedgerError as error:
+        if error.slug in _NOT_THERE:
+            return Remembered()
+        raise
+    if name not in records:
+        return Remembered(others=_others(records, name))
+    with ledger.session():
+        since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
+        return Remembered(
+            record=records[name],
+            tables=sum(table.state != "dropped" for table in ledger.tables(name)),
+            others=_others(records, name),
+            last=ledger.last_slot_samples(name, [slot.name for slot in seen.slots]),
+            history=ledger.slot_samples(name, ctx.pipeline.slot, since=since),
+            rates=ledger.window_rates(name),
+            alarms=ledger.alarms(name),
+        )
+
+
+def _others(records: Mapping[str, PipelineRecord], name: str) -> frozenset[str]:
+    return frozenset(each.slot for each in records.values() if each.name != name and each.state != "torn_down")

@@ -1,0 +1,164 @@
+"""The rules for the pipeline's own slot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.alarms import Level
+from penstock.flow.health.findings import Case, Finding
+from penstock.quantities import size, span
+
+_LIVING = ("running", "halted", "bootstrapping")
+_CATALOG_CRITICAL = 4
+_STALLED_CRITICAL = 4
+_SPILL_FLOOR = 64 << 20  # below this a share says nothing
+_TIMEOUT_SCHEDULES = 3
+
+
+def queue(case: Case) -> Iterator[Finding]:
+    """Compare the two numbers with their limits: what the slot keeps, and what is still to be read."""
+    own, limits = case.own, case.limits
+    if own is None or own.invalidation:
+        return
+    numbers = {"unread": own.unread, "retained": own.retained, "warn": limits.warn, "critical": limits.critical}
+    for slug, what, value in (
+        ("slot-retained", "keeps {} of WAL", own.retained),
+        ("slot-unread", "has {} of WAL still to be captured", own.unread),
+    ):
+        level = value and case.level(slug, own.slot, value, limits.warn, limits.critical)
+        if value and level:
+            said = f"slot {own.slot} {what.format(size(value))}, the {level} limit is {size(limits.of(level))}"
+            yield Finding(slug, own.slot, level, said, _next_of_queue(case, value), numbers, own.unchanged_since)
+
+
+def _next_of_queue(case: Case, value: int) -> str:
+    limits = case.limits
+    ahead = (
+        case.forecast.until(value, limits.critical, "it reaches the critical limit"),
+        case.forecast.until(value, limits.keep_size, "the server gives the slot up at max_slot_wal_keep_size"),
+        case.forecast.until(value, case.policy.disk, "the disk is full"),
+    )
+    found = [each for each in ahead if each] or ["it does not grow, as far as the samples show"]
+    return "; ".join(found)
+
+
+def status(case: Case) -> Iterator[Finding]:
+    """Report a slot that is lost, or about to be."""
+    own = case.own
+    if own is None:
+        return
+    numbers = {"wal_status": own.wal_status, "safe_wal_size": own.safe_wal_size, "retained": own.retained}
+    if own.invalidation:
+        said = f"slot {own.slot} was invalidated ({own.invalidation}); the changes after {own.confirmed_lsn} are lost to it"
+        step = f"nothing more is lost; trigger {case.seen.pipeline}.recover, which copies the tables anew"
+        yield Finding("slot-lost", own.slot, "critical", said, step, {**numbers, "invalidation": own.invalidation})
+    elif own.wal_status == "unreserved":
+        said = f"slot {own.slot} keeps more than max_slot_wal_keep_size ({size(case.limits.keep_size)})"
+        step = "at the next checkpoint the server gives it up, unless capture catches up first"
+        yield Finding("slot-unreserved", own.slot, "critical", said, step, numbers)
+
+
+def existence(case: Case) -> Iterator[Finding]:
+    """Report a slot that should be there and is not, or is there and should not be."""
+    record, own, name = case.seen.known.record, case.own, case.seen.slot
+    if record is None:
+        return
+    if own is None and record.position is not None and record.state in _LIVING and record.halted_slug != "slot-dropped":
+        said = f"expected slot {name} at {record.position}, but the server has no such slot"
+        step = f"changes since then are lost to the stream; trigger {case.seen.pipeline}.recover"
+        yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
+    reason = orphaned(case)
+    if own is not None and reason:
+        said = f"slot {name} keeps {size(own.retained)} of WAL for nobody: {reason}"
+        yield Finding(
+            "slot-orphaned", name, "critical", said, "WAL piles up until it is dropped", {"retained": own.retained}
+        )
+
+
+def orphaned(case: Case) -> str | None:
+    """Say why nobody needs the own slot, or return None."""
+    record = case.seen.known.record
+    if record is None or case.own is None:
+        return None
+    if record.state == "torn_down":
+        return "the pipeline is torn down"
+    if record.state in ("running", "halted") and record.position is not None and case.seen.known.tables == 0:
+        return "the pipeline has no table"
+    return None
+
+
+def synced(case: Case) -> Iterator[Finding]:
+    """Report a slot that is only a copy of its primary's: nobody can read it here."""
+    slot = case.seen.own
+    if slot is not None and slot.synced and case.seen.seen.server.in_recovery:
+        said = f"slot {slot.name} is the standby's copy of its primary's slot; it can be read only after a promotion"
+        step = "every capture fails until the source's connection leads to the primary"
+        yield Finding("slot-synced", slot.name, "critical", said, step, {"synced": True})
+
+
+def stalled(case: Case) -> Iterator[Finding]:
+    """Report a confirmed position that stands still although there is WAL to read and capture should have run."""
+    own, pause = case.own, case.seen.pause
+    if own is None or own.invalidation or pause is None or not own.unread:
+        return
+    patience = case.policy.watch.unchanged_schedules * max(pause, case.seen.time_budget)
+    still = case.age(own.unchanged_since)
+    level = case.level("slot-stalled", own.slot, still, patience, _STALLED_CRITICAL * patience)
+    if level:
+        said = (
+            f"the confirmed position of slot {own.slot} has stood at {own.confirmed_lsn} for {span(still)}, although "
+            f"capture runs every {span(pause)} and {size(own.unread)} are unread"
+        )
+        numbers = {"seconds": round(still), "unread": own.unread, "inactive_since": _text(own.inactive_since)}
+        yield Finding(
+            "slot-stalled", own.slot, level, said, _next_of_queue(case, own.retained or 0), numbers, own.unchanged_since
+        )
+
+
+def idle_timeout(case: Case) -> Iterator[Finding]:
+    """Report a server that gives up idle slots sooner than capture is sure to come again (PostgreSQL 18)."""
+    own, pause, timeout = case.own, case.seen.pause, case.seen.seen.server.idle_slot_timeout
+    if not timeout or own is None or own.invalidation:
+        return
+    idle = case.age(own.inactive_since)
+    numbers = {"timeout": timeout, "pause": pause, "idle": round(idle)}
+    step = "at the first checkpoint after that the server invalidates the slot; it cannot be read again"
+    if pause is not None and timeout < _TIMEOUT_SCHEDULES * pause:
+        said = (
+            f"idle_replication_slot_timeout is {span(timeout)} and capture comes every {span(pause)}: expected at least "
+            f"{_TIMEOUT_SCHEDULES} pauses, so that one failed run does no harm"
+        )
+        level: Level = "critical" if timeout <= pause else "warn"
+        yield Finding("slot-idle-timeout", own.slot, level, said, step, numbers)
+    elif idle > timeout / 2:
+        said = f"slot {own.slot} has been idle for {span(idle)} of the {span(timeout)} that the server allows"
+        yield Finding("slot-idle-timeout", own.slot, "critical", said, step, numbers, own.inactive_since)
+
+
+def catalog(case: Case) -> Iterator[Finding]:
+    """Report a slot that keeps dead rows of the catalogs for too long."""
+    own, limit = case.own, case.policy.watch.catalog_age
+    level = own and case.level(
+        "catalog-xmin-old", own.slot, own.catalog_xmin_age or 0, limit, _CATALOG_CRITICAL * limit
+    )
+    if own and level:
+        said = f"slot {own.slot} keeps catalog rows of the last {own.catalog_xmin_age:,} transactions, the limit is {limit:,}"
+        step = "catalogs bloat; at two thousand million the server stops accepting writes"
+        yield Finding("catalog-xmin-old", own.slot, level, said, step, {"age": own.catalog_xmin_age, "limit": limit})
+
+
+def spills(case: Case) -> Iterator[Finding]:
+    """Report decoding that goes by way of the disk."""
+    own = case.own
+    if own is None or not own.total_bytes or (own.spill_bytes or 0) < _SPILL_FLOOR:
+        return
+    share, limit = (own.spill_bytes or 0) / own.total_bytes, case.policy.watch.spill_share
+    level = case.level("decoding-spills", own.slot, share, limit)
+    if level:
+        said = f"decoding slot {own.slot} spilled {size(own.spill_bytes)} to disk, of {size(own.total_bytes)} decoded"
+        step = "captures stay slower than they need be; raise capture.work_mem"
+        yield Finding("decoding-spills", own.slot, level, said, step, {"share": round(share, 3), "limit": limit})
+
+
+def _text(moment: object) -> str | None:
+    return None if moment is None else str(moment)

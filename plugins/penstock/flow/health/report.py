@@ -1,0 +1,126 @@
+"""A health check as a person reads it, and as other tools do. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.flow.health.judge import Verdict
+from penstock.ledger.health import SlotSample
+from penstock.policy import Health
+from penstock.quantities import size, span
+
+Row = tuple[str, str]
+
+
+def lines(verdict: Verdict, policy: Health) -> list[Row]:
+    """Return the check as labelled lines, the urgent ones first."""
+    seen, limits, around = verdict.seen, verdict.limits, verdict.seen.seen.around
+    server, own = seen.seen.server, verdict.samples.get(seen.slot)
+    how = "would run" if policy.dry_run else "may run"
+    return [
+        *((f"{each.level} {each.slug}", f"{each.message}; {each.next}") for each in verdict.findings),
+        *((f"{how}", f"{each.statement} -- {each.reason}") for each in verdict.drops),
+        *([("drain", "capture should run now, with larger windows")] if verdict.drain else []),
+        ("slot", _slot(own, verdict) if own else f"the server has no slot {seen.slot}"),
+        ("limits", f"warn {size(limits.warn)}, critical {size(limits.critical)}, drop {size(limits.drop)}"),
+        ("room", f"{size(limits.room)} (max_slot_wal_keep_size {_keep(limits.keep_size)}, disk {size(policy.disk)})"),
+        ("WAL directory", size(seen.seen.wal_directory)),
+        ("free slots", f"{server.max_replication_slots - around.slots_taken} of {server.max_replication_slots}"),
+        ("free senders", f"{server.max_wal_senders - around.senders_taken} of {server.max_wal_senders}"),
+        *((f"other slot {name}", _slot(each, verdict)) for name, each in verdict.samples.items() if not each.own),
+        *(("cannot see", each) for each in _unseen(verdict)),
+        ("alerts go to", _channels(policy)),
+    ]
+
+
+def plain(verdict: Verdict, policy: Health) -> dict[str, Any]:
+    """Return the check as plain data."""
+    return {
+        "pipeline": verdict.seen.pipeline,
+        "at": verdict.seen.at.isoformat(),
+        "dry_run": policy.dry_run,
+        "drain": verdict.drain,
+        "alarms": [
+            {"slug": f.slug, "subject": f.subject, "level": f.level, "message": f.message, "next": f.next}
+            | {"numbers": dict(f.numbers), "since": f.since.isoformat() if f.since else None}
+            for f in verdict.findings
+        ],
+        "drops": [
+            {
+                "slot": d.slot.name,
+                "own": d.own,
+                "reason": d.reason,
+                "statement": d.statement,
+                "numbers": dict(d.numbers),
+            }
+            for d in verdict.drops
+        ],
+        "slots": [_plain_slot(sample) for sample in verdict.samples.values()],
+        "unseen": _unseen(verdict),
+    }
+
+
+def gauges(verdict: Verdict) -> dict[str, float]:
+    """Return the numbers of the own slot, by the name of their gauge."""
+    own, server, around = verdict.samples.get(verdict.seen.slot), verdict.seen.seen.server, verdict.seen.seen.around
+    levels = [finding.level for finding in verdict.findings]
+    numbers = {
+        "unread_bytes": own.unread if own else None,
+        "retained_bytes": own.retained if own else None,
+        "safe_wal_bytes": own.safe_wal_size if own else None,
+        "catalog_xmin_age": own.catalog_xmin_age if own else None,
+        "unchanged_seconds": (own.at - own.unchanged_since).total_seconds() if own else None,
+        "free_slots": server.max_replication_slots - around.slots_taken,
+        "alarms_warn": levels.count("warn"),
+        "alarms_critical": levels.count("critical"),
+    }
+    return {f"penstock.slot.{name}": float(value) for name, value in numbers.items() if value is not None}
+
+
+def _slot(sample: SlotSample, verdict: Verdict) -> str:
+    idle = None if sample.inactive_since is None else (verdict.seen.at - sample.inactive_since).total_seconds()
+    state = "active" if sample.active else f"inactive for {span(idle)}"
+    found = f"{sample.slot_type}, {state}, {size(sample.unread)} unread, {size(sample.retained)} retained"
+    safe = "" if sample.safe_wal_size is None else f", {size(sample.safe_wal_size)} safe"
+    return f"{found}, {sample.invalidation or sample.wal_status}{safe}"
+
+
+def _plain_slot(sample: SlotSample) -> dict[str, Any]:
+    skip = ("at", "details", "flushed_lsn")
+    found = {name: value for name, value in vars(sample).items() if name not in skip}
+    return {
+        name: value if isinstance(value, (int, str, type(None))) else str(value) for name, value in found.items()
+    } | {
+        "confirmed_lsn": None if sample.confirmed_lsn is None else str(sample.confirmed_lsn),
+        "restart_lsn": None if sample.restart_lsn is None else str(sample.restart_lsn),
+    }
+
+
+def _unseen(verdict: Verdict) -> list[str]:
+    blind = (
+        []
+        if verdict.seen.capture.paused is not None
+        else ["whether the capture DAG is paused or fails (Airflow knows)"]
+    )
+    known = (
+        []
+        if verdict.seen.known.record
+        else ["the pipeline's past: the ledger does not know it yet, nothing is recorded"]
+    )
+    return [*verdict.seen.seen.unseen, *blind, *known]
+
+
+def _keep(keep_size: int | None) -> str:
+    return "unlimited" if keep_size is None else size(keep_size)
+
+
+def _channels(policy: Health) -> str:
+    found = [
+        f"{level}: {', '.join(section.channels)}"
+        for level, section in (("warn", policy.warn), ("critical", policy.critical))
+        if section.channels
+    ]
+    return (
+        "; ".join(found)
+        or "nobody: health.warn.channels and health.critical.channels are empty; alarms are events and log lines only"
+    )

@@ -1,0 +1,98 @@
+"""Alerts on their way to people: apprise URLs of Airflow connections, and gauges for StatsD.
+
+A channel is the id of a connection of type `apprise`, as Airflow's own provider defines it; `<id>:<tag>` takes the
+URLs of one tag. The URLs hold secrets: a failure names the kind of service and the channel, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apprise
+from airflow.providers.apprise.hooks.apprise import AppriseHook
+from airflow.sdk import BaseNotifier, conf
+from airflow.sdk.observability import stats
+
+from penstock.errors import KINDS, PenstockError
+from penstock.flow.health.alerts import Alert, Delivery
+from penstock.orchestration.parts import find_context
+
+PAGE = "plugin/cdc"
+_TYPES = {"warn": apprise.NotifyType.WARNING, "critical": apprise.NotifyType.FAILURE}
+
+
+def deliver(alert: Alert) -> Delivery:
+    """Send an alert on all its channels; what failed is returned, not raised."""
+    kind = apprise.NotifyType.SUCCESS if alert.happening == "closed" else _TYPES[alert.level]
+    return send(alert.channels, alert.title, alert.text(page(alert.pipeline)), kind)
+
+
+def send(channels: tuple[str, ...], title: str, body: str, kind: Any = apprise.NotifyType.FAILURE) -> Delivery:
+    """Send a text to every service of these channels, each by itself, so that one that is down stops no other."""
+    taken, failures = 0, []
+    for channel in channels:
+        try:
+            services = _services(channel)
+        except Exception as error:  # Airflow raises different classes per secrets backend
+            failures.append(
+                f"expected channel {channel} to be an Airflow connection with apprise URLs: {type(error).__name__}"
+            )
+            continue
+        if not services:
+            failures.append(f"expected channel {channel} to hold an apprise URL that is understood, got none")
+        for service in services:
+            if service.notify(body=body, title=title, notify_type=kind):
+                taken += 1
+            else:
+                failures.append(f"expected channel {channel} to take an alert, but its {service.service_name} did not")
+    return Delivery(taken, tuple(failures))
+
+
+def page(pipeline: str) -> str:
+    """Return the address of the pipeline's page in Airflow's UI."""
+    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/{PAGE}#{pipeline}"
+
+
+def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
+    """Send gauges by Airflow's own metrics; nothing happens where it has none."""
+    for name, value in numbers.items():
+        stats.gauge(name, value, tags={"pipeline": pipeline})
+
+
+class AlertNotice(BaseNotifier):
+    """Tell the critical channels that a DAG run failed, without asking the ledger or the source."""
+
+    template_fields = ()
+
+    def __init__(self, pipeline: str, verb: str, channels: tuple[str, ...]) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.verb = verb
+        self.channels = channels
+
+    def notify(self, context: Any) -> None:
+        """Send the notice, unless an alarm has told the same; a channel that does not take it is named in the log."""
+        if self._told():
+            return
+        run = getattr(context.get("dag_run"), "run_id", "unknown run")
+        body = (
+            f"what: {self.pipeline}.{self.verb} failed in {run}: {context.get('reason', 'task failure')}\n"
+            f"runbook: docs/runbooks/dag-failed.md\npage: {page(self.pipeline)}"
+        )
+        title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb}"
+        for failure in send(self.channels, title, body).failures:
+            self.log.error("%s %s; see docs/runbooks/alert-undelivered.md", KINDS["alert-undelivered"].meaning, failure)
+
+    def _told(self) -> bool:
+        try:
+            known = find_context(self.pipeline).ledger.alarms(self.pipeline)
+        except PenstockError:  # then nobody was told
+            return False
+        return any(alarm.slug == "source-unreachable" and alarm.last_notified_at for alarm in known)
+
+
+def _services(channel: str) -> list[Any]:
+    conn_id, _, tag = channel.partition(":")
+    hook, box = AppriseHook(conn_id), apprise.Apprise()
+    hook.set_config_from_conn(hook.get_connection(conn_id), box)
+    return list(box.find(tag or "all"))

@@ -1,0 +1,123 @@
+"""What the source shows of the health of its slots: a few bounded reads of its views, never a peek.
+
+A role sees what it may: what is hidden from it is listed in `unseen`, with the grant that would show it. The one
+thing that changes the source here is `drop_unmoved`, which drops the very slot that was judged or nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.lsn import Lsn
+from penstock.source import facts, slot
+from penstock.source.facts import ServerFacts
+from penstock.source.session import SourceSession
+from penstock.source.slot import SlotFacts
+
+_TRANSACTIONS = 20
+_ACTIVITY = "since when other roles' transactions are open (grant pg_monitor or pg_read_all_stats)"
+_WAL_DIRECTORY = "the size of the WAL directory (grant pg_monitor)"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStats:
+    """Say what decoding has cost a slot since its statistics began, in bytes."""
+
+    slot: str
+    spill_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """Name one transaction that has written, or is prepared; `xids` counts the transactions since it began."""
+
+    pid: int | None
+    user: str | None
+    database: str | None
+    application: str | None
+    age_seconds: float | None
+    prepared: str | None
+    xids: int
+
+    @property
+    def subject(self) -> str:
+        """Name it in an alarm."""
+        return f"prepared {self.prepared}" if self.prepared else f"process {self.pid}"
+
+    def describe(self) -> str:
+        """Say who it is, for a person who has to end it."""
+        who = (
+            f'prepared "{self.prepared}"' if self.prepared else f"process {self.pid} ({self.application or 'no name'})"
+        )
+        return f'{who} of role "{self.user}" in database "{self.database}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Hold what else bears on the slots; sizes in bytes, `at` is the server's clock."""
+
+    at: datetime
+    slots_taken: int
+    senders_taken: int
+    standby_feedback: bool
+    primary_slot_name: str | None
+    syncs_slots: bool | None
+    max_wal_size: int
+    wal_segment_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Hold all that one health check saw of the source; `flushed` is the end of its WAL."""
+
+    server: ServerFacts
+    around: Surroundings
+    flushed: Lsn
+    slots: tuple[SlotFacts, ...]
+    stats: dict[str, SlotStats]
+    transactions: tuple[OpenTransaction, ...]
+    wal_directory: int | None
+    unseen: tuple[str, ...]
+
+
+def look(conn: SourceSession) -> Seen:
+    """Read the source's views once; raises SourceError."""
+    others_activity, wal_directory = conn.row("health_rights")
+    around, transactions = _around(conn), conn.records(OpenTransaction, "open_transactions", limit=_TRANSACTIONS)
+    slots = tuple(slot.all_slots(conn))
+    return Seen(
+        server=facts.read(conn),
+        around=around,
+        flushed=facts.position(conn).flushed,
+        slots=slots,
+        stats={stats.slot: stats for stats in conn.records(SlotStats, "slot_stats")},
+        transactions=tuple(transactions),
+        wal_directory=conn.row("wal_directory")[0] if wal_directory else None,
+        unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
+    )
+
+
+def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
+    """Drop a slot if it is still as it was judged: not active, at the same position; tell whether it was dropped.
+
+    Raises SourceError("slot-in-use") when somebody took it in that very moment.
+    """
+    return bool(
+        conn.rows(
+            "drop_unmoved_slot",
+            slot=judged.name,
+            slot_type=judged.slot_type,
+            plugin=judged.plugin,
+            database=judged.database,
+            restart=judged.restart,
+            confirmed=judged.confirmed,
+            inactive_since=judged.inactive_since,
+        )
+    )
+
+
+def _around(conn: SourceSession) -> Surroundings:
+    (around,) = conn.records(Surroundings, "surroundings")
+    return around
