@@ -23,11 +23,11 @@ def application() -> FastAPI:
 
     from penstock.orchestration import pipelines  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
+    from penstock.page.documents import Documents  # noqa: PLC0415
     from penstock.page.reading import Deployment  # noqa: PLC0415
-    from penstock.page.runbooks import Runbooks  # noqa: PLC0415
 
     deployment = Deployment(pipelines.folder(), pipelines.environment(), pipelines.connection)
-    return build(deployment, Runbooks(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])
+    return build(deployment, Documents(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])
 
 
 async def page(scope: Any, receive: Any, send: Any) -> None:

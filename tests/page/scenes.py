@@ -60,7 +60,7 @@ insert into penstock.slot_sample
 select
     %(name)s, at, %(slot)s, %(own)s, 'logical', 'shop', false, %(lsn)s, %(lsn)s, %(lsn)s::pg_lsn + unread::numeric,
     unread, unread + 33554432 + ((i::bigint * 104729) %% 50000000), %(status)s, 21474836480 - unread, at - interval '40 seconds',
-    1200, 40, 1000000, jsonb_build_object('warn', 5368709120, 'critical', 10737418240)
+    1200, 40, 1000000, jsonb_build_object('limits', jsonb_build_object('warn', 5368709120, 'critical', 10737418240, 'drop', 10737418240))
 from (
     select
         i, now() - (%(count)s - 1 - i) * make_interval(secs => %(every)s) - interval '20 seconds' as at,

@@ -74,9 +74,12 @@ def look(context: BrowserContext, url: str, name: str, scheme: str) -> Page:
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith(url.split("/cdc/")[0]) else wrong.append(request.url))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith(url.partition("/cdc/")[0]) else wrong.append(request.url),
+    )
     page.goto(url)
-    page.wait_for_load_state("networkidle")
+    page.wait_for_function("!document.querySelector('.plot:empty')")
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"{name}-{scheme}.png", full_page=True)
     assert wrong == []

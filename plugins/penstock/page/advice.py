@@ -30,7 +30,7 @@ _NAMED_TABLES = 5
 
 @dataclass(frozen=True)
 class Step:
-    """Name one thing to do: words, then a DAG of the pipeline, a runbook or a command that does it."""
+    """Name one thing to do: words, then the runbook, the DAG or the command (either will do) that helps."""
 
     text: str
     dag: str | None = None
@@ -58,14 +58,14 @@ def advice(shown: Pipeline, tables: Sequence[Table], now: datetime) -> list[Advi
 def _stopped(shown: Pipeline) -> Iterator[Advice]:
     if shown.state != "halted" or shown.halted_slug is None:
         return
-    slug, resume = shown.halted_slug, f"bin/penstock resume {shown.name}"
+    slug = shown.halted_slug
     read = Step("Read what it means and how to confirm it", runbook=slug)
     way: tuple[Step, ...]
     if slug in RECOVERABLE:
         dag = f"{shown.name}.recover"
         way = (Step("See what a recovery would do, then do it: it is a dry run until you say otherwise", dag=dag),)
     else:
-        way = (Step("Mend what the message names", None), Step("Then let the pipeline go on", command=resume))
+        way = (Step("Mend what the message names"), _resume(shown, "Then let the pipeline go on"))
     yield Advice(
         "critical",
         f"The pipeline is halted: {slug}",
@@ -86,7 +86,10 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
                 Step("Is capture paused or failing? Unpause it, or trigger it now", dag=f"{shown.name}.capture")
             )
         yield Advice(
-            alarm.level, f"{alarm.slug}: {alarm.subject}", f"{alarm.message} Gets worse: {alarm.worsens}.", tuple(steps)
+            alarm.level,
+            f"{alarm.slug}: {alarm.subject}",
+            f"{alarm.message} How fast it gets worse: {alarm.worsens}.",
+            tuple(steps),
         )
 
 
@@ -106,6 +109,10 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
                 ),
             ),
         )
+
+
+def _resume(shown: Pipeline, text: str, options: str = "") -> Step:
+    return Step(text, dag=f"{shown.name}.resume", command=f"bin/penstock resume {shown.name}{options}")
 
 
 def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:

@@ -19,8 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.page import words
+from penstock.page.documents import DOCS, RUNBOOKS, Documents
 from penstock.page.reading import SPANS, Deployment
-from penstock.page.runbooks import Runbooks
 
 _HERE = Path(__file__).parent
 _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "static").rglob("*") if path.is_file()}
@@ -38,34 +38,36 @@ _REFRESH_SECONDS = 5
 Hours = Annotated[int, Query(description="hours that the charts span", ge=1, le=720)]
 
 
-def build(deployment: Deployment, runbooks: Runbooks, guards: Sequence[Callable[..., Any]]) -> FastAPI:
+def build(deployment: Deployment, documents: Documents, guards: Sequence[Callable[..., Any]]) -> FastAPI:
     """Return the application; no route of it, assets included, is open to whom a guard refuses."""
     app = FastAPI(title="Penstock CDC", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(_assets(), dependencies=[Depends(guard) for guard in guards])
     app.include_router(_json(deployment), prefix="/api", dependencies=[Depends(guard) for guard in guards])
-    app.include_router(_html(deployment, runbooks), dependencies=[Depends(guard) for guard in guards])
+    app.include_router(_html(deployment, documents), dependencies=[Depends(guard) for guard in guards])
     for kind in (ConfigError, LedgerError):
-        app.add_exception_handler(kind, _explain(runbooks))
+        app.add_exception_handler(kind, _explain(documents))
     return app
 
 
-def _html(deployment: Deployment, runbooks: Runbooks) -> APIRouter:
+def _html(deployment: Deployment, documents: Documents) -> APIRouter:
     router = APIRouter(default_response_class=HTMLResponse)
 
     @router.get("/")
     def overview(request: Request) -> Response:
-        return _page(request, "overview", runbooks, shown=deployment.overview())
+        return _page(request, "overview", documents, shown=deployment.overview())
 
     @router.get("/pipelines/{name}")
     def pipeline(request: Request, name: str, hours: Hours = 24) -> Response:
         shown = deployment.pipeline(name)
-        return _page(request, "pipeline", runbooks, shown=shown, hours=hours, spans=SPANS)
+        return _page(request, "pipeline", documents, shown=shown, hours=hours, spans=SPANS)
 
-    @router.get("/runbooks/{slug}")
-    def runbook(request: Request, slug: str) -> Response:
-        html = runbooks.html(slug)
-        status = HTTPStatus.OK if html is not None else HTTPStatus.NOT_FOUND
-        return _page(request, "runbook", runbooks, status, slug=slug, html=html)
+    @router.get(f"/{RUNBOOKS}/{{name}}")
+    def runbook(request: Request, name: str) -> Response:
+        return _document(request, documents, RUNBOOKS, name)
+
+    @router.get(f"/{DOCS}/{{name}}")
+    def document(request: Request, name: str) -> Response:
+        return _document(request, documents, DOCS, name)
 
     return router
 
@@ -100,12 +102,18 @@ def _assets() -> APIRouter:
     return router
 
 
+def _document(request: Request, documents: Documents, kind: str, name: str) -> Response:
+    html = documents.html(kind, name)
+    status = HTTPStatus.OK if html is not None else HTTPStatus.NOT_FOUND
+    return _page(request, "document", documents, status, kind=kind, name=name, html=html)
+
+
 def _page(
-    request: Request, template: str, runbooks: Runbooks, status: HTTPStatus = HTTPStatus.OK, **values: Any
+    request: Request, template: str, documents: Documents, status: HTTPStatus = HTTPStatus.OK, **values: Any
 ) -> Response:
     base = str(request.scope.get("root_path", ""))
     text = _templates().get_template(f"{template}.html").render(
-        base=base, airflow=base.rpartition("/")[0], runbooks=runbooks.slugs(), refresh=_REFRESH_SECONDS, **values
+        base=base, airflow=base.rpartition("/")[0], runbooks=documents.names(RUNBOOKS), refresh=_REFRESH_SECONDS, **values
     )  # fmt: skip
     return HTMLResponse(text, status_code=int(status), headers=_HEADERS)
 
@@ -116,7 +124,7 @@ def _plain(model: Any) -> JSONResponse:
     return JSONResponse(jsonable_encoder(asdict(model)), headers=_HEADERS)
 
 
-def _explain(runbooks: Runbooks) -> Callable[[Request, Exception], Response]:
+def _explain(documents: Documents) -> Callable[[Request, Exception], Response]:
     """Answer an error of ours with its message and its runbook; programs get the same as JSON."""
 
     def explain(request: Request, error: Exception) -> Response:
@@ -125,7 +133,7 @@ def _explain(runbooks: Runbooks) -> Callable[[Request, Exception], Response]:
         if "/api/" in request.url.path:
             said = {"slug": error.slug, "message": error.message, "runbook": error.runbook}
             return JSONResponse(said, status_code=int(status), headers=_HEADERS)
-        return _page(request, "problem", runbooks, status, slug=error.slug, message=error.message)
+        return _page(request, "problem", documents, status, slug=error.slug, message=error.message)
 
     return explain
 

@@ -30,7 +30,7 @@ Grade = Literal["ok", "warn", "critical", "idle"]
 class Slot:
     """Show what the last health check saw of the slot; bytes are of the source's WAL, ages in transactions.
 
-    The two limits are those that were in force at that check, None where it knew of none.
+    The limits are those that were in force at that check.
     """
 
     seen_at: datetime
@@ -38,6 +38,7 @@ class Slot:
     retained_bytes: int | None
     warn_bytes: int | None
     critical_bytes: int | None
+    drop_bytes: int | None
     wal_status: str | None
     invalidation: str | None
     safe_wal_bytes: int | None
@@ -204,6 +205,7 @@ def slot(row: SlotPanel) -> Slot:
         retained_bytes=row.retained,
         warn_bytes=_limit(row, "warn"),
         critical_bytes=_limit(row, "critical"),
+        drop_bytes=_limit(row, "drop"),
         wal_status=row.wal_status,
         invalidation=row.invalidation,
         safe_wal_bytes=row.safe_wal_size,
@@ -273,7 +275,7 @@ def event(row: EventPanel) -> Event:
 
 
 def _limit(row: SlotPanel, level: str) -> int | None:
-    found = row.details.get(level)
+    found = (row.details.get("limits") or {}).get(level)
     return int(found) if isinstance(found, int | float) else None
 
 

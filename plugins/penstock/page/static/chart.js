@@ -81,12 +81,12 @@
       height: HEIGHT,
       tzDate: utc,
       padding: [10, 12, 0, 0],
-      scales: { x: { range: () => [now - hours * 3600, now] }, y: { range: (_, low, high) => [0, Math.max((high || 0) * 1.1, ceiling * 1.1, options.least || 1)] } },
+      scales: { x: { range: () => [now - hours * 3600, now] }, y: { range: (_, low, high) => [0, Math.max((high || 0) * 1.1, ceiling * 1.2, options.least || 1)] } },
       series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map((each) => ({
         label: each.label,
         stroke: colour(each.colour),
         width: 2,
-        fill: each.bars ? colour(each.colour) : undefined,
+        fill: each.bars ? colour(each.colour) : colour(`${each.colour}-area`),
         paths: each.bars ? uPlot.paths.bars({ size: [0.8, 8, 1] }) : undefined,
         points: { show: each.bars ? false : undefined, size: 4 },
         gaps: each.bars ? undefined : gaps(shown.step_seconds * 1.5 + 900),
@@ -138,6 +138,9 @@
   document.addEventListener("theme", drawAll);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   addEventListener("resize", drawAll);
-  setInterval(() => document.hidden || load(), every);
-  load();
+  async function stay() {
+    if (!document.hidden) await load();
+    setTimeout(stay, every);
+  }
+  stay();
 })();

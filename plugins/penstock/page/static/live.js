@@ -28,5 +28,11 @@
     }
   }
 
-  if (document.querySelector("[data-live]:not(#clock)")) setInterval(refresh, every);
+  // One question after the other: a slow server is not asked twice at once.
+  async function stay() {
+    await refresh();
+    setTimeout(stay, every);
+  }
+
+  if (document.querySelector("[data-live]:not(#clock)")) setTimeout(stay, every);
 })();
