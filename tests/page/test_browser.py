@@ -79,7 +79,7 @@ def look(context: BrowserContext, url: str, name: str, scheme: str) -> Page:
         lambda request: None if request.url.startswith(url.partition("/cdc/")[0]) else wrong.append(request.url),
     )
     page.goto(url)
-    page.wait_for_function("!document.querySelector('.plot:empty')")
+    page.locator(".plot:empty").first.wait_for(state="detached")
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"{name}-{scheme}.png", full_page=True)
     assert wrong == []
@@ -158,3 +158,30 @@ def test_a_login_that_has_ended_is_said(context: BrowserContext, address: str, s
     page.get_by_text("Your login has ended").wait_for(timeout=30_000)
 
     assert page.get_by_role("heading", name="Tables").is_visible()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_airflow_has_the_page_in_its_menu_and_shows_it_in_its_own_colours(
+    context: BrowserContext, address: str, scene: Scene, scheme: str
+) -> None:
+    scenes.filling(scene)
+    context.add_init_script(f"localStorage.setItem('theme', '{scheme}')")
+    page = context.new_page()
+    elsewhere: list[str] = []
+    page.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith((address, f"blob:{address}", "data:")) else elsewhere.append(request.url)
+        ),
+    )
+
+    page.goto(f"{address}/")
+    page.get_by_role("link", name="CDC").click()
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("link", name=scene.name).click()
+    frame.locator(".uplot canvas").nth(2).wait_for()
+    page.screenshot(path=PICTURES / f"airflow-{scheme}.png")
+
+    assert "/plugin/cdc" in page.url
+    assert frame.locator("html").get_attribute("data-theme") == scheme
+    assert elsewhere == []

@@ -104,9 +104,7 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
             f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables go on.",
             (
                 Step("Read what it means", runbook=slug),
-                Step(
-                    "When it is mended, end the pause", command=f"bin/penstock resume {shown.name} --table {names[0]}"
-                ),
+                _resume(shown, "When it is mended, end the pause", f" --table {names[0]}"),
             ),
         )
 
