@@ -185,3 +185,6 @@ def test_airflow_has_the_page_in_its_menu_and_shows_it_in_its_own_colours(
     assert "/plugin/cdc" in page.url
     assert frame.locator("html").get_attribute("data-theme") == scheme
     assert elsewhere == []
+
+    frame.get_by_role("link", name=f"{scene.name}.capture").first.click()
+    frame.get_by_text(f"{scene.name}.capture").wait_for()

@@ -40,12 +40,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Advice:
-    """Hold one thing that wants a person, or says that nothing does."""
+    """Hold one thing that wants a person, since when if that is known, or say that nothing does."""
 
     grade: Grade
     title: str
     reason: str
     steps: tuple[Step, ...] = ()
+    since: datetime | None = None
 
 
 def advice(shown: Pipeline, tables: Sequence[Table], now: datetime) -> list[Advice]:
@@ -85,12 +86,8 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
             steps.append(
                 Step("Is capture paused or failing? Unpause it, or trigger it now", dag=f"{shown.name}.capture")
             )
-        yield Advice(
-            alarm.level,
-            f"{alarm.slug}: {alarm.subject}",
-            f"{alarm.message} How fast it gets worse: {alarm.worsens}.",
-            tuple(steps),
-        )
+        reason = f"{alarm.message} How fast it gets worse: {alarm.worsens}."
+        yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 
 
 def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
