@@ -64,12 +64,12 @@ def airflow_app(airflow_home: Path, pipelines: Path, page_ledger: Database) -> I
 
 
 @pytest.fixture(scope="session")
-def login(airflow_app: Any) -> Callable[[str], str]:
-    """A function that returns the token of a user with this role."""
+def login(airflow_app: Any) -> Callable[[str | None], str]:
+    """A function that returns the token of a user with this role, or with none."""
     from airflow.api_fastapi.app import get_auth_manager  # noqa: PLC0415
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
 
-    return lambda role: get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=role, role=role))
+    return lambda role: get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=role or "stranger", role=role))
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +78,7 @@ def anonymous(airflow_app: Any) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def viewer(airflow_app: Any, login: Callable[[str], str]) -> TestClient:
+def viewer(airflow_app: Any, login: Callable[[str | None], str]) -> TestClient:
     """Somebody who may look and do nothing else."""
     return TestClient(airflow_app, headers={"Authorization": f"Bearer {login('viewer')}"})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 from urllib.parse import urljoin
 
 import pytest
@@ -27,6 +29,13 @@ def text(html: str) -> str:
 @pytest.mark.parametrize("place", PLACES)
 def test_nobody_sees_anything_without_a_login(anonymous: TestClient, place: str) -> None:
     assert anonymous.get(place).status_code == 401
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_who_may_not_see_plugins_is_refused(airflow_app: Any, login: Callable[..., str], place: str) -> None:
+    stranger = TestClient(airflow_app, headers={"Authorization": f"Bearer {login(None)}"})
+
+    assert stranger.get(place).status_code == 403
 
 
 def test_a_viewer_sees_the_page(viewer: TestClient, scene: Scene) -> None:
@@ -179,8 +188,8 @@ def test_a_ledger_that_does_not_answer_hides_no_other(viewer: TestClient, scene:
     (pipelines / "far.yaml").unlink()
 
     assert [each["name"] for each in overview["pipelines"]] == [scene.name]
-    assert [each["slug"] for each in overview["problems"]] == ["connection-missing"]
-    assert page.status_code >= 400
+    assert [(each["slug"], each["pipelines"]) for each in overview["problems"]] == [("connection-missing", ["far"])]
+    assert page.status_code == 503
     assert "connection-missing" in page.text
 
 

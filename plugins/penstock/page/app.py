@@ -129,7 +129,7 @@ def _explain(documents: Documents) -> Callable[[Request, Exception], Response]:
 
     def explain(request: Request, error: Exception) -> Response:
         assert isinstance(error, PenstockError)  # noqa: S101  # registered for these only
-        status = HTTPStatus.NOT_FOUND if isinstance(error, ConfigError) else HTTPStatus.SERVICE_UNAVAILABLE
+        status = HTTPStatus.NOT_FOUND if error.slug == "config-invalid" else HTTPStatus.SERVICE_UNAVAILABLE
         if "/api/" in request.url.path:
             said = {"slug": error.slug, "message": error.message, "runbook": error.runbook}
             return JSONResponse(said, status_code=int(status), headers=_HEADERS)

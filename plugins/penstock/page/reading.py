@@ -27,10 +27,11 @@ SPANS = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d", 720: "30 d"}
 
 @dataclass(frozen=True)
 class Problem:
-    """Say why something cannot be shown, under its runbook's name."""
+    """Say why something cannot be shown, under its runbook's name, and which pipelines it hides."""
 
     slug: str
     message: str
+    pipelines: list[str]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Deployment:
             try:
                 shown += self._known(conn_id, ours, now)
             except (ConfigError, LedgerError) as error:
-                problems.append(Problem(error.slug, error.message))
+                problems.append(Problem(error.slug, error.message, sorted(ours)))
         return Overview(now, sorted(shown, key=_urgency), problems)
 
     def pipeline(self, name: str) -> PipelinePage:
@@ -177,7 +178,7 @@ class Deployment:
                 pipeline = _load(path, path.stat().st_mtime_ns, tuple(sorted(self.environment.items())))
                 files[pipeline.name] = pipeline
             except PenstockError as error:
-                problems.append(Problem(error.slug, error.message))
+                problems.append(Problem(error.slug, error.message, []))
         return files, problems
 
 
