@@ -251,6 +251,7 @@ def test_no_document_is_a_way_to_another_file(viewer: TestClient) -> None:
         assert viewer.get(f"/cdc/{name}").status_code == 404
 
 
+@pytest.mark.slow
 def test_thirty_days_of_samples_are_shown_quickly(
     viewer: TestClient, scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
