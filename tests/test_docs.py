@@ -15,6 +15,7 @@ import pytest
 import typer
 from pydantic import BaseModel
 
+from penstock.alarms import ALARMS
 from penstock.cli import app
 from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection
@@ -34,7 +35,7 @@ DOCS = ROOT / "docs"
 RUNBOOKS = DOCS / "runbooks"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
-SLUGS = sorted([*KINDS, "dag-failed"])
+SLUGS = sorted({*KINDS, *ALARMS, "dag-failed"})
 
 RUNBOOK_HEADINGS = [
     "Meaning",
@@ -89,7 +90,7 @@ def config_keys(model: type[BaseModel] = Pipeline, prefix: str = "") -> Iterator
 
 def shown(default: object) -> set[str]:
     """Return the ways in which the reference may show a default."""
-    spans = {300: "5m", 1800: "30m", 120: "2m", 3600: "1h"}
+    spans = {300: "5m", 1800: "30m", 120: "2m", 3600: "1h", 900: "15m", 86400: "1d", 30 * 86400: "30d"}
     if isinstance(default, bool):
         return {str(default).lower()}
     if isinstance(default, int):
@@ -239,6 +240,14 @@ def test_the_index_of_runbooks_says_what_an_error_does_and_means(slug: str) -> N
     kind = KINDS[slug]
 
     assert f"| [{slug}]({slug}.md) | {kind.directive.value} | {kind.meaning} |" in text(RUNBOOKS / "README.md")
+
+
+@pytest.mark.parametrize("slug", sorted(ALARMS))
+def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(slug: str) -> None:
+    alarm = ALARMS[slug]
+
+    row = f"| [{slug}]({slug}.md) | {alarm.level} | {alarm.meaning} | {alarm.worsens} |"
+    assert row in text(RUNBOOKS / "README.md")
 
 
 # --- decisions -------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from stack.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
+from tests.health.receivers import http_receiver
 from tests.world import World
 
 PIPELINE = """
@@ -157,3 +158,84 @@ def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: World
     run("teardown", deployed, dry_run=False)
     assert deployed.sql(slots) == [(0,)]
     assert deployed.sql("select count(*) from pg_publication") == [(0,)]
+
+
+def watch(world: World, folder: Path, health: str) -> None:
+    """Add a section `health` to the deployed pipeline's file."""
+    file = folder / "pipeline.yaml"
+    file.write_text(file.read_text() + f"health: {health}\n")
+    world.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
+    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+
+
+def pause_capture(world: World, paused: bool) -> None:
+    """Do what the switch in Airflow's UI does."""
+    from airflow.models import DagModel  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session() as session:
+        session.get(DagModel, f"{world.name}.capture").is_paused = paused
+
+
+def test_slot_health_tells_people_once_and_records_what_it_saw(
+    deployed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(deployed)
+    with http_receiver() as hook:
+        channel = {"conn_type": "apprise", "extra": {"config": {"path": f"json://127.0.0.1:{hook.port}/"}}}
+        monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(channel))
+        watch(deployed, tmp_path, "{drain: false, warn: {bytes: 1MiB, channels: [hook]}, critical: {channels: [hook]}}")
+
+        for _ in range(2):
+            done = states(run("slot_health", deployed))
+            assert done == {"check": "success", "drain": "skipped", "delivered": "success"}
+
+    slugs = [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)]
+    assert {"slot-retained", "slot-unread"} <= set(slugs)
+    assert sorted(post["title"].split()[2] for post in hook.posts) == sorted(slugs)
+    assert len(deployed.ctx.ledger.slot_samples(deployed.name, deployed.name)) == 2
+
+
+def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: World, tmp_path: Path) -> None:
+    begin(deployed)
+    run("capture", deployed)
+    pause_capture(deployed, False)
+    deployed.sql("insert into t select n, 'new' from generate_series(2, 50) n")
+    watch(deployed, tmp_path, "{warn: {bytes: 1MiB}, critical: {bytes: 2MiB}}")
+
+    assert states(run("slot_health", deployed))["drain"] == "success"
+
+    assert sum(window.rows for window in deployed.ctx.ledger.windows(deployed.name)) == 49
+
+
+def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(deployed: World, tmp_path: Path) -> None:
+    begin(deployed)
+    run("capture", deployed)
+    pause_capture(deployed, False)
+    watch(deployed, tmp_path, "{warn: {bytes: 1MiB}, critical: {bytes: 2MiB, channels: [nowhere]}}")
+
+    assert states(run("slot_health", deployed)) == {"check": "success", "drain": "success", "delivered": "failed"}
+
+    assert "alert-undelivered" in {event.slug for event in deployed.ctx.ledger.events(deployed.name)}
+
+
+def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
+    begin(deployed)
+    run("capture", deployed)
+    pause_capture(deployed, True)
+
+    run("slot_health", deployed)
+
+    assert [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)] == ["capture-paused"]
+
+
+def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
+    begin(deployed)
+    deployed.ctx.ledger.halt(deployed.name, slug="slot-ahead", reason="for this test")
+    assert states(run("capture", deployed)) == {"windows": "failed"}
+    pause_capture(deployed, False)
+
+    run("slot_health", deployed)
+
+    slugs = {alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)}
+    assert slugs >= {"pipeline-halted", "capture-failing"}

@@ -11,7 +11,15 @@ from datetime import datetime
 
 from penstock.page.views import Grade, Pipeline, Table
 
-RECOVERABLE = ("slot-lost", "slot-ahead", "slot-missing", "slot-unusable", "source-changed", "publication-missing")
+RECOVERABLE = (
+    "slot-lost",
+    "slot-dropped",
+    "slot-ahead",
+    "slot-missing",
+    "slot-unusable",
+    "source-changed",
+    "publication-missing",
+)
 """Halts after which the stream has a hole, so that a new copy is the way on."""
 BEHIND = (
     "slot-retained",

@@ -72,7 +72,7 @@ def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
         level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
         message = f"{alert.happening}: {alert.alarm.message}"
         ctx.ledger.event(ctx.name, slug=alert.alarm.slug, level=level, message=message, details=details)
-    return failed
+    return list(dict.fromkeys(failed))  # one complaint per channel, however many alerts it refused
 
 
 def drop(ctx: Context, each: Drop) -> bool:
