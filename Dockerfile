@@ -24,6 +24,8 @@ COPY --chown=penstock include include
 COPY --chown=penstock bin bin
 COPY --chown=penstock stack stack
 COPY --chown=penstock docker docker
+# The runbooks: the CDC page shows them.
+COPY --chown=penstock docs docs
 
 ENV PATH=/opt/penstock/.venv/bin:/opt/penstock/bin:$PATH \
     PENSTOCK_HOME=/opt/penstock \

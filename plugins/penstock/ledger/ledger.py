@@ -5,13 +5,14 @@ from __future__ import annotations
 from penstock.ledger.health import Health
 from penstock.ledger.journal import Journal
 from penstock.ledger.merges import Merges
+from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Merges, Health, Journal):
-    """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events in the schema `penstock` of a control database.
+class Ledger(Pipelines, Windows, Tables, Merges, Health, Journal, Panels):
+    """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and
     LedgerError("ledger-not-migrated"); the calls of one thread within `session()` share a connection.

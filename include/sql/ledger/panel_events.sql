@@ -1,0 +1,10 @@
+select e.at, e.slug, e.level, e.message, t.schema || '.' || t.name as table_name
+from (
+    select pipeline, number, at, slug, level, table_oid, message
+    from penstock.event
+    where pipeline = %(name)s
+    order by at desc, number desc
+    limit %(limit)s
+) as e
+left join penstock.table as t on t.pipeline = e.pipeline and t.oid = e.table_oid
+order by e.at desc, e.number desc

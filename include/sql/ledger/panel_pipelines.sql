@@ -1,0 +1,53 @@
+-- One row per pipeline: where it stands, its newest cut, and what the lake still lacks.
+-- `as_of` is the source's time up to which the lake has every change: windows without changes keep it fresh.
+select
+    p.name, p.state, p.database, p.slot, p.publication, p.system_identifier, p.timeline, p.consistent_point,
+    p.position, p.halted_slug, p.halted_reason, p.created_at,
+    cut.lsn as cut_lsn, cut.published_at as cut_at,
+    newest.planned_at as captured_at, newest.source_time as captured_as_of,
+    complete.source_time as as_of,
+    due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes,
+    of.tables, of.ready, of.paused
+from penstock.pipeline as p
+left join lateral (
+    select c.lsn, c.published_at
+    from penstock.cut as c
+    where c.pipeline = p.name
+    order by c.number desc
+    limit 1
+) as cut on true
+left join lateral (
+    select w.planned_at, w.source_time
+    from penstock.window as w
+    where w.pipeline = p.name and w.state <> 'planned'
+    order by w.upto_lsn desc
+    limit 1
+) as newest on true
+cross join lateral (
+    select
+        count(*) as windows, coalesce(sum(w.rows), 0)::bigint as changes, coalesce(sum(w.bytes), 0)::bigint as bytes,
+        min(w.from_lsn) as from_lsn
+    from penstock.window as w
+    where
+        p.position > coalesce(cut.lsn, '0/0')
+        and w.pipeline = p.name and w.state <> 'planned' and w.upto_lsn > coalesce(cut.lsn, '0/0') and w.rows > 0
+) as due
+left join lateral (
+    select w.source_time
+    from penstock.window as w
+    where
+        w.pipeline = p.name and w.state <> 'planned' and cut.lsn is not null
+        and w.upto_lsn <= coalesce(due.from_lsn, p.position)
+    order by w.upto_lsn desc
+    limit 1
+) as complete on true
+cross join lateral (
+    select
+        count(*) as tables,
+        count(*) filter (where t.state = 'ready') as ready,
+        count(*) filter (where t.state = 'paused') as paused
+    from penstock.table as t
+    where t.pipeline = p.name and t.state <> 'dropped'
+) as of
+where %(name)s::text is null or p.name = %(name)s
+order by p.name

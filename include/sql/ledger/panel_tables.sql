@@ -1,0 +1,21 @@
+-- The last change of a table is looked for in the newest windows that hold changes, not in all that ever were.
+select
+    t.oid, t.schema, t.name, t.target, t.state, t.complete_through, t.paused_slug, t.paused_reason,
+    recent.changes, recent.changed_at
+from penstock.table as t
+left join (
+    select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,
+        max(w.source_time) as changed_at
+    from (
+        select files, source_time
+        from penstock.window
+        where pipeline = %(name)s and rows > 0
+        order by from_lsn desc
+        limit %(windows)s
+    ) as w
+    cross join lateral jsonb_array_elements(w.files) as file
+    group by (file ->> 'oid')::oid
+) as recent on recent.oid = t.oid
+where t.pipeline = %(name)s and t.state <> 'dropped'
+order by (t.state = 'paused') desc, (t.state = 'ready'), t.schema, t.name
+limit %(limit)s

@@ -1,0 +1,231 @@
+"""What a page shows of the ledger: one bounded query per panel, all of one page read at one moment.
+
+Nothing here reads a list of files or a row of anybody's table; sums and steps of time are made by the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from penstock.alarms import Level as AlarmLevel
+from penstock.ledger.records import Level, PipelineState, Row, TableState, WindowState
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+
+WINDOWS = 20
+CUTS = 20
+EVENTS = 40
+ALARMS = 200
+TABLES = 1000
+SEARCHED_WINDOWS = 100
+"""So many of the newest windows with changes are searched for a table's last change."""
+
+
+@dataclass(frozen=True)
+class PipelinePanel(Row):
+    """Hold where a pipeline stands.
+
+    `as_of` is the source's time up to which the lake has every change, `captured_as_of` the same of the landing
+    zone; the unmerged windows are those with changes after the newest cut.
+    """
+
+    name: str
+    state: PipelineState
+    database: str
+    slot: str
+    publication: str
+    system_identifier: int | None
+    timeline: int | None
+    consistent_point: Lsn | None
+    position: Lsn | None
+    halted_slug: str | None
+    halted_reason: str | None
+    created_at: datetime
+    cut_lsn: Lsn | None
+    cut_at: datetime | None
+    captured_at: datetime | None
+    captured_as_of: datetime | None
+    as_of: datetime | None
+    unmerged_windows: int
+    unmerged_changes: int
+    unmerged_bytes: int
+    tables: int
+    ready: int
+    paused: int
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
+        identifier = row["system_identifier"]
+        return cls(**{**row, "system_identifier": None if identifier is None else int(identifier)})
+
+
+@dataclass(frozen=True)
+class WindowPanel(Row):
+    """Hold one window without its files."""
+
+    from_lsn: Lsn
+    upto_lsn: Lsn
+    state: WindowState
+    changes: int
+    bytes: int
+    transactions: int
+    seconds: float | None
+    planned_at: datetime
+    staged_at: datetime | None
+    source_time: datetime | None
+
+
+@dataclass(frozen=True)
+class CutPanel(Row):
+    """Hold one cut; `source_time` is the source's time at its position, None for a cut that ends with no window."""
+
+    lsn: Lsn
+    attempt: str
+    changes: int
+    tables: int
+    published_at: datetime
+    source_time: datetime | None
+
+
+@dataclass(frozen=True)
+class TablePanel(Row):
+    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none."""
+
+    oid: int
+    schema: str
+    name: str
+    target: list[str]
+    state: TableState
+    complete_through: Lsn | None
+    paused_slug: str | None
+    paused_reason: str | None
+    changes: int | None
+    changed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class EventPanel(Row):
+    """Hold one event."""
+
+    at: datetime
+    slug: str
+    level: Level
+    message: str
+    table_name: str | None
+
+
+@dataclass(frozen=True)
+class SlotPanel(Row):
+    """Hold the newest look at a pipeline's own slot; sizes in bytes."""
+
+    pipeline: str
+    at: datetime
+    slot: str
+    active: bool
+    confirmed_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    flushed_lsn: Lsn
+    unread: int | None
+    retained: int | None
+    wal_status: str | None
+    safe_wal_size: int | None
+    invalidation: str | None
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_bytes: int | None
+    total_bytes: int | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AlarmPanel(Row):
+    """Hold one open alarm."""
+
+    pipeline: str
+    slug: str
+    subject: str
+    level: AlarmLevel
+    message: str
+    opened_at: datetime
+
+
+@dataclass(frozen=True)
+class SlotStep(Row):
+    """Hold the peaks of one step of time, in bytes."""
+
+    at: datetime
+    unread: int | None
+    retained: int | None
+
+
+@dataclass(frozen=True)
+class CaptureStep(Row):
+    """Hold what was captured in one step of time: changes, and the longest window's seconds."""
+
+    at: datetime
+    changes: int
+    seconds: float | None
+
+
+class Panel:
+    """Read panels inside one frozen transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def pipelines(self, name: str | None = None) -> list[PipelinePanel]:
+        """Return every pipeline, or the one of this name."""
+        return self._transaction.records(PipelinePanel, "panel_pipelines", name=name)
+
+    def windows(self, name: str) -> list[WindowPanel]:
+        """Return the newest windows, newest first."""
+        return self._transaction.records(WindowPanel, "panel_windows", name=name, limit=WINDOWS)
+
+    def cuts(self, name: str) -> list[CutPanel]:
+        """Return the newest cuts, newest first."""
+        return self._transaction.records(CutPanel, "panel_cuts", name=name, limit=CUTS)
+
+    def tables(self, name: str) -> list[TablePanel]:
+        """Return the tables: the paused ones, those not ready yet, the others."""
+        bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
+        return self._transaction.records(TablePanel, "panel_tables", name=name, **bounds)
+
+    def events(self, name: str) -> list[EventPanel]:
+        """Return the newest events, newest first."""
+        return self._transaction.records(EventPanel, "panel_events", name=name, limit=EVENTS)
+
+    def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
+        """Return the newest look at the own slot of every pipeline, or of one, where there was any."""
+        found = self._transaction.records(SlotPanel, "panel_slots", name=name)
+        return {each.pipeline: each for each in found}
+
+    def alarms(self, name: str | None = None) -> list[AlarmPanel]:
+        """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
+        return self._transaction.records(AlarmPanel, "panel_alarms", name=name, limit=ALARMS)
+
+    def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
+        """Return what the own slot kept since then, in steps."""
+        return self._transaction.records(
+            SlotStep, "panel_slot_series", name=name, since=since, step=step.total_seconds()
+        )
+
+    def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
+        """Return what was captured since then, in steps."""
+        seconds = step.total_seconds()
+        return self._transaction.records(CaptureStep, "panel_capture_series", name=name, since=since, step=seconds)
+
+
+class Panels(Sessions):
+    """Open the ledger for a page."""
+
+    @contextmanager
+    def panels(self) -> Iterator[Panel]:
+        """Let the block read what a page shows, as of one moment and on one connection."""
+        with self.transaction(frozen=True) as transaction:
+            yield Panel(transaction)

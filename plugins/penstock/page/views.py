@@ -1,0 +1,308 @@
+"""What the page shows, as plain values: ledger rows in, view models out, no I/O.
+
+The same models are the page's HTML and its JSON. LSNs are text, times are UTC, every number says its unit in its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from penstock.alarms import ALARMS
+from penstock.ledger.panels import (
+    AlarmPanel,
+    CutPanel,
+    EventPanel,
+    PipelinePanel,
+    SlotPanel,
+    TablePanel,
+    WindowPanel,
+)
+from penstock.lsn import Lsn
+
+Grade = Literal["ok", "warn", "critical", "idle"]
+"""How a pipeline is doing, for its colour; `idle` is one that is not meant to move."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Show what the last health check saw of the slot; bytes are of the source's WAL, ages in transactions.
+
+    The limits are those that were in force at that check.
+    """
+
+    seen_at: datetime
+    unread_bytes: int | None
+    retained_bytes: int | None
+    warn_bytes: int | None
+    critical_bytes: int | None
+    drop_bytes: int | None
+    wal_status: str | None
+    invalidation: str | None
+    safe_wal_bytes: int | None
+    active: bool
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_share: float | None
+    confirmed_lsn: str | None
+    restart_lsn: str | None
+    flushed_lsn: str
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Show one open alarm."""
+
+    slug: str
+    level: Literal["warn", "critical"]
+    subject: str
+    message: str
+    worsens: str
+    opened_at: datetime
+    open_seconds: float
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Show one pipeline at a glance.
+
+    `as_of` is the time up to which the lake has every change of the source, `freshness_seconds` its age.
+    """
+
+    name: str
+    grade: Grade
+    state: str
+    halted_slug: str | None
+    halted_reason: str | None
+    database: str | None
+    slot_name: str
+    publication: str
+    has_file: bool
+    position: str | None
+    cut_lsn: str | None
+    cut_at: datetime | None
+    captured_at: datetime | None
+    as_of: datetime | None
+    freshness_seconds: float | None
+    unmerged_windows: int
+    unmerged_changes: int
+    unmerged_bytes: int
+    tables: int
+    tables_ready: int
+    tables_paused: int
+    slot: Slot | None
+    alarms: tuple[Alarm, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Show one window; `changes_per_second` is None for one that held no change."""
+
+    from_lsn: str
+    upto_lsn: str
+    wal_bytes: int
+    state: str
+    changes: int
+    bytes: int
+    transactions: int
+    seconds: float | None
+    changes_per_second: float | None
+    planned_at: datetime
+    source_time: datetime | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Show one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` from source to reader."""
+
+    lsn: str
+    published_at: datetime
+    changes: int
+    tables: int
+    seconds: float | None
+    changes_per_second: float | None
+    delay_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Show one table; `changes` and `changed_at` tell of the newest windows only."""
+
+    oid: int
+    name: str
+    target: str
+    state: str
+    complete_through: str | None
+    changed_at: datetime | None
+    changes: int | None
+    paused_slug: str | None
+    paused_reason: str | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Show one event."""
+
+    at: datetime
+    level: str
+    slug: str
+    message: str
+    table: str | None
+
+
+def pipeline(
+    row: PipelinePanel,
+    now: datetime,
+    *,
+    has_file: bool = True,
+    slot: Slot | None = None,
+    alarms: Sequence[Alarm] = (),
+) -> Pipeline:
+    """Show a pipeline that the ledger knows."""
+    return Pipeline(
+        name=row.name,
+        grade=_grade(row, slot, alarms),
+        state=row.state,
+        halted_slug=row.halted_slug,
+        halted_reason=row.halted_reason,
+        database=row.database,
+        slot_name=row.slot,
+        publication=row.publication,
+        has_file=has_file,
+        position=_text(row.position),
+        cut_lsn=_text(row.cut_lsn),
+        cut_at=row.cut_at,
+        captured_at=row.captured_at,
+        as_of=row.as_of,
+        freshness_seconds=_seconds(row.as_of, now),
+        unmerged_windows=row.unmerged_windows,
+        unmerged_changes=row.unmerged_changes,
+        unmerged_bytes=row.unmerged_bytes,
+        tables=row.tables,
+        tables_ready=row.ready,
+        tables_paused=row.paused,
+        slot=slot,
+        alarms=tuple(alarms),
+    )
+
+
+def unknown(name: str, slot: str, publication: str) -> Pipeline:
+    """Show a pipeline that has a file and was never bootstrapped."""
+    return Pipeline(
+        name, "idle", "not bootstrapped", None, None, None, slot, publication,
+        True, None, None, None, None, None, None, 0, 0, 0, 0, 0, 0, None, (),
+    )  # fmt: skip
+
+
+def slot(row: SlotPanel) -> Slot:
+    """Show the own slot."""
+    return Slot(
+        seen_at=row.at,
+        unread_bytes=row.unread,
+        retained_bytes=row.retained,
+        warn_bytes=_limit(row, "warn"),
+        critical_bytes=_limit(row, "critical"),
+        drop_bytes=_limit(row, "drop"),
+        wal_status=row.wal_status,
+        invalidation=row.invalidation,
+        safe_wal_bytes=row.safe_wal_size,
+        active=row.active,
+        inactive_since=row.inactive_since,
+        unchanged_since=row.unchanged_since,
+        catalog_xmin_age=row.catalog_xmin_age,
+        spill_share=row.spill_bytes / row.total_bytes if row.spill_bytes is not None and row.total_bytes else None,
+        confirmed_lsn=_text(row.confirmed_lsn),
+        restart_lsn=_text(row.restart_lsn),
+        flushed_lsn=str(row.flushed_lsn),
+    )
+
+
+def alarm(row: AlarmPanel, now: datetime) -> Alarm:
+    """Show an open alarm."""
+    known = ALARMS.get(row.slug)
+    worsens = known.worsens if known else "unknown"
+    seconds = max((now - row.opened_at).total_seconds(), 0.0)
+    return Alarm(row.slug, row.level, row.subject, row.message, worsens, row.opened_at, seconds)
+
+
+def window(row: WindowPanel) -> Window:
+    """Show a window."""
+    return Window(
+        from_lsn=str(row.from_lsn),
+        upto_lsn=str(row.upto_lsn),
+        wal_bytes=row.upto_lsn - row.from_lsn,
+        state=row.state,
+        changes=row.changes,
+        bytes=row.bytes,
+        transactions=row.transactions,
+        seconds=row.seconds,
+        changes_per_second=_rate(row.changes, row.seconds),
+        planned_at=row.planned_at,
+        source_time=row.source_time,
+    )
+
+
+def cut(row: CutPanel) -> Cut:
+    """Show a cut."""
+    began = _began(row.attempt)
+    seconds = None if began is None else max((row.published_at - began).total_seconds(), 0.0)
+    delay = None if row.source_time is None else max((row.published_at - row.source_time).total_seconds(), 0.0)
+    rate = _rate(row.changes, seconds)
+    return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay)
+
+
+def table(row: TablePanel) -> Table:
+    """Show a table."""
+    return Table(
+        oid=row.oid,
+        name=f"{row.schema}.{row.name}",
+        target=".".join(row.target),
+        state=row.state,
+        complete_through=_text(row.complete_through),
+        changed_at=row.changed_at,
+        changes=row.changes,
+        paused_slug=row.paused_slug,
+        paused_reason=row.paused_reason,
+    )
+
+
+def event(row: EventPanel) -> Event:
+    """Show an event."""
+    return Event(row.at, row.level, row.slug, row.message, row.table_name)
+
+
+def _limit(row: SlotPanel, level: str) -> int | None:
+    found = (row.details.get("limits") or {}).get(level)
+    return int(found) if isinstance(found, int | float) else None
+
+
+def _grade(row: PipelinePanel, slot: Slot | None, alarms: Sequence[Alarm]) -> Grade:
+    lost = slot is not None and slot.wal_status == "lost"
+    if row.state == "halted" or lost or any(alarm.level == "critical" for alarm in alarms):
+        return "critical"
+    if row.paused or alarms:
+        return "warn"
+    return "ok" if row.state == "running" else "idle"
+
+
+def _began(attempt: str) -> datetime | None:
+    """Read when a merge was planned from its attempt's name (`penstock.ledger.attempt`)."""
+    try:
+        return datetime.strptime(attempt.partition("_")[0] + "000", "%Y%m%dt%H%M%S%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _rate(changes: int, seconds: float | None) -> float | None:
+    return changes / seconds if changes and seconds else None
+
+
+def _seconds(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else max((now - since).total_seconds(), 0.0)
+
+
+def _text(lsn: Lsn | None) -> str | None:
+    return None if lsn is None else str(lsn)

@@ -1,0 +1,53 @@
+"""How numbers are said to a person: sizes, spans and times, short and with their unit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_NOTHING = "\u2013"  # an en dash
+
+
+def size(value: float | None) -> str:
+    """Say a number of bytes: `1.5 GiB`."""
+    if value is None:
+        return _NOTHING
+    number, unit = float(value), 0
+    while abs(number) >= _STEP and unit < len(_UNITS) - 1:
+        number, unit = number / _STEP, unit + 1
+    return f"{number:.0f} B" if unit == 0 else f"{number:.{0 if number >= 100 else 1}f} {_UNITS[unit]}"
+
+
+def count(value: float | None) -> str:
+    """Say a number with a thin space between thousands: `1 234 567`."""
+    return _NOTHING if value is None else f"{value:,.0f}".replace(",", "\u202f")
+
+
+def span(seconds: float | None) -> str:
+    """Say a span of time by its two largest units: `2 h 5 min`."""
+    if seconds is None:
+        return _NOTHING
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = int(seconds)
+    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if whole >= 3600:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+
+
+def age(seconds: float | None) -> str:
+    """Say how long something has lasted, as coarsely as a glance needs: `3 min`, never a tenth of a second."""
+    if seconds is None:
+        return _NOTHING
+    if seconds < 60:
+        return f"{max(int(seconds), 0)} s"
+    return f"{int(seconds) // 60} min" if seconds < 3600 else span(seconds)
+
+
+def moment(at: datetime | None) -> str:
+    """Say a time in UTC to the second: `2026-11-21 03:04:05`."""
+    return _NOTHING if at is None else f"{at:%Y-%m-%d %H:%M:%S}"

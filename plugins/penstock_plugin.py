@@ -1,0 +1,50 @@
+"""The CDC page in Airflow's UI: a menu entry, and behind Airflow's own login the application that it shows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+PREFIX = "/cdc"
+
+
+@cache
+def application() -> FastAPI:
+    """Build the page at the first request: every task loads plugins, and only the API server shows the page."""
+    from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # noqa: PLC0415
+    from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
+
+    from penstock.orchestration import pipelines  # noqa: PLC0415
+    from penstock.page.app import build  # noqa: PLC0415
+    from penstock.page.documents import Documents  # noqa: PLC0415
+    from penstock.page.reading import Deployment  # noqa: PLC0415
+
+    deployment = Deployment(pipelines.folder(), pipelines.environment(), pipelines.connection)
+    return build(deployment, Documents(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])
+
+
+async def page(scope: Any, receive: Any, send: Any) -> None:
+    """Answer as the page does (ASGI)."""
+    await application()(scope, receive, send)
+
+
+def _address() -> str:
+    """Return where Airflow serves the page: below the path of its own address, if it has one."""
+    return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/") + PREFIX + "/"
+
+
+class PenstockPlugin(AirflowPlugin):
+    """Register the page."""
+
+    name = "penstock"
+    fastapi_apps = [{"app": page, "url_prefix": PREFIX, "name": "Penstock CDC"}]  # noqa: RUF012  # Airflow's form
+    external_views = [  # noqa: RUF012  # Airflow's form
+        {"name": "CDC", "href": _address(), "destination": "nav", "url_route": "cdc"}
+    ]

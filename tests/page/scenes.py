@@ -1,0 +1,217 @@
+"""Pipelines as a person meets them, written into a real ledger: one that is well, and what goes wrong.
+
+Pipelines, tables and alarms come about as in production; the long past of windows, cuts and samples is written by
+the statements below, because nobody wants to wait thirty days for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from penstock.lake.plan import ColumnPlan
+from penstock.ledger import Ledger
+from penstock.ledger.records import TableFacts
+from penstock.lsn import Lsn
+from penstock.values.pgtype import PgType
+from stack.postgres import Database
+
+START = Lsn.parse("16/10000000")
+MIB, GIB = 1 << 20, 1 << 30
+TABLES = ("customer", "order", "order_line", "payment", "product", "audit_log")
+
+WINDOWS = """
+insert into penstock.window
+    (pipeline, from_lsn, upto_lsn, attempt, state, rows, bytes, transactions, files, settings_digest, source_time,
+     planned_at, staged_at, confirmed_at, seconds)
+select
+    %(name)s, %(start)s::pg_lsn + i * 8388608::numeric, %(start)s::pg_lsn + (i + 1) * 8388608::numeric,
+    'attempt', 'confirmed', changes, changes * 70, changes / 9,
+    case when changes = 0 then '[]'::jsonb else (
+        select jsonb_agg(jsonb_build_object('oid', 16400 + t, 'rows', changes / %(tables)s, 'path', 'p', 'version', 1,
+            'bytes', 1, 'min_commit_lsn', 1, 'max_commit_lsn', 2, 'columns', '[]'::jsonb))
+        from generate_series(1, %(tables)s - (i %% 2)) as t
+    ) end,
+    'settings', at - interval '1 second', at, at + interval '2 seconds', at + interval '3 seconds',
+    0.4 + changes / 60000.0
+from (
+    select
+        i, now() - (%(count)s - i) * make_interval(secs => %(every)s) as at,
+        case when i %% 7 = 3 then 0 else (9000 * (1.2 + sin(i / 80.0)) + (i::bigint * 7919) %% 4000)::int end as changes
+    from generate_series(0, %(count)s - 1) as i
+) as each
+"""
+CUTS = """
+insert into penstock.cut (pipeline, lsn, attempt, tables, rows, published_at)
+select
+    pipeline, upto_lsn, to_char(staged_at at time zone 'utc' + interval '4 seconds', 'YYYYMMDD"t"HH24MISSMS') || '_' || number,
+    (select jsonb_agg(jsonb_build_object('oid', t)) from generate_series(1, 6) as t), rows * 5,
+    staged_at + interval '38 seconds'
+from (
+    select *, row_number() over (order by from_lsn) as number from penstock.window where pipeline = %(name)s
+) as w
+where number %% 5 = 0 and staged_at < now() - make_interval(secs => %(behind)s)
+order by number
+"""
+SAMPLES = """
+insert into penstock.slot_sample
+    (pipeline, at, slot, own, slot_type, database, active, confirmed_lsn, restart_lsn, flushed_lsn, unread, retained,
+     wal_status, safe_wal_size, unchanged_since, catalog_xmin_age, spill_bytes, total_bytes, details)
+select
+    %(name)s, at, %(slot)s, %(own)s, 'logical', 'shop', false, %(lsn)s, %(lsn)s, %(lsn)s::pg_lsn + unread::numeric,
+    unread, unread + 33554432 + ((i::bigint * 104729) %% 50000000), %(status)s, 21474836480 - unread, at - interval '40 seconds',
+    1200, 40, 1000000, jsonb_build_object('limits', jsonb_build_object('warn', 5368709120, 'critical', 10737418240, 'drop', 10737418240))
+from (
+    select
+        i, now() - (%(count)s - 1 - i) * make_interval(secs => %(every)s) - interval '20 seconds' as at,
+        ((1.1 + sin(i / 40.0)) * 30000000 + (i::bigint * 7919) %% 9000000
+            + greatest(0, i - %(count)s + %(growing)s)::numeric / %(growing)s * %(grown)s)::bigint as unread
+    from generate_series(0, %(count)s - 1) as i
+) as each
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A ledger in a database, and one pipeline in it."""
+
+    ledger: Ledger
+    database: Database
+    name: str
+
+    @property
+    def slot(self) -> str:
+        return f"penstock_{self.name}"
+
+    def run(self, statement: str, **values: object) -> None:
+        with self.database.connect() as connection:
+            connection.execute(statement.encode(), {"name": self.name, "start": str(START), **values})
+
+    def register(self) -> None:
+        self.ledger.register_pipeline(self.name, database=self.name, slot=self.slot, publication=self.slot)
+
+    def bootstrap(self) -> None:
+        """A pipeline that runs, with its tables in the lake."""
+        self.register()
+        self.ledger.intend_slot(
+            self.name, system_identifier=(1 << 64) - 1, timeline=1, database=self.name, publication_oid=16400
+        )
+        self.ledger.record_slot(self.name, consistent_point=START)
+        self.ledger.save_tables(self.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
+        self.ledger.finish_bootstrap(self.name)
+
+    def past(self, *, windows: int = 60, every: int = 60, behind: int = 90) -> None:
+        """Windows at equal steps until now, and a cut after every fifth that is older than `behind` seconds."""
+        self.run(WINDOWS, count=windows, every=every, tables=len(TABLES))
+        self.run(CUTS, behind=behind)
+        self.run(
+            "update penstock.pipeline set position = (select max(upto_lsn) from penstock.window where pipeline = name)"
+            " where name = %(name)s"
+        )
+        self.run(
+            "update penstock.table set state = 'ready', complete_through ="
+            " (select max(lsn) from penstock.cut where pipeline = %(name)s) where pipeline = %(name)s"
+        )
+
+    def samples(
+        self,
+        *,
+        count: int = 288,
+        every: int = 300,
+        grown: int = 0,
+        growing: int = 60,
+        status: str = "reserved",
+        slot: str | None = None,
+    ) -> None:
+        """Looks at a slot at equal steps until now; over the last `growing` of them it has `grown` by so many bytes."""
+        where = self.database.execute("select position from penstock.pipeline where name = %s", self.name)[0][0]
+        self.run(
+            SAMPLES,
+            slot=slot or self.slot,
+            own=slot is None,
+            lsn=where,
+            count=count,
+            every=every,
+            grown=grown,
+            growing=growing,
+            status=status,
+        )
+
+    def alarm(self, slug: str, level: str, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
+        self.ledger.see_alarm(
+            self.name,
+            slug=slug,
+            subject=subject or self.slot,
+            level=level,
+            message=message,
+            numbers={},
+            at=datetime.now(UTC) - timedelta(minutes=minutes),
+        )
+
+    def event(self, slug: str, message: str, *, level: str = "info", table_oid: int | None = None) -> None:
+        self.ledger.event(self.name, slug=slug, message=message, level=level, table_oid=table_oid)
+
+
+def facts(oid: int, table: str) -> TableFacts:
+    columns = (ColumnPlan("id", 1, PgType(23, -1, "pg_catalog", "int4", "b"), key=True),)
+    return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
+
+
+def healthy(scene: Scene) -> None:
+    """All is well, and has been for a day."""
+    scene.bootstrap()
+    scene.past(windows=1440)
+    scene.samples()
+    scene.event("dag-failed", "shop.merge failed in scheduled__2026-11-20: task failure", level="error")
+
+
+def filling(scene: Scene) -> None:
+    """Capture is paused, and the source's disk fills."""
+    scene.bootstrap()
+    scene.past(windows=600)
+    scene.run(
+        "update penstock.window set planned_at = planned_at - interval '5 hours', source_time = source_time"
+        " - interval '5 hours', staged_at = staged_at - interval '5 hours' where pipeline = %(name)s"
+    )
+    scene.samples(grown=12 * GIB, status="extended")
+    scene.alarm(
+        "slot-retained",
+        "critical",
+        "The slot penstock_crm keeps 12.1 GiB of WAL on the source; the limit is 10 GiB. At the present 2.4 GiB/h the "
+        "server removes it in 3 h 18 min.",
+    )
+    scene.alarm("capture-paused", "critical", "The DAG crm.capture is paused since 22:04 UTC.", minutes=310)
+    scene.alarm(
+        "transaction-open-long",
+        "warn",
+        "A transaction of application report-builder (process 4711) has been open for 2 h 12 min.",
+        subject="pid 4711",
+        minutes=70,
+    )
+    scene.ledger.pause_table(
+        scene.name,
+        16406,
+        slug="schema-change",
+        reason="expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table anew",
+    )
+
+
+def lost(scene: Scene) -> None:
+    """The server has removed what the slot needed."""
+    scene.bootstrap()
+    scene.past(windows=300)
+    scene.samples(grown=20 * GIB, status="lost")
+    scene.alarm("slot-lost", "critical", "The slot penstock_billing was invalidated: wal_removed.", minutes=12)
+    scene.alarm("pipeline-halted", "critical", "The pipeline is halted by slot-lost.", minutes=11)
+    scene.ledger.halt(
+        scene.name,
+        slug="slot-lost",
+        reason="expected the slot penstock_billing to hold WAL from 16/5C000000 on, but its wal_status is lost "
+        "(wal_removed); follow the runbook.",
+    )
+
+
+def starting(scene: Scene) -> None:
+    """The first copy is under way."""
+    scene.register()
+    scene.ledger.save_tables(scene.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])

@@ -1,0 +1,281 @@
+"""The page through Airflow's own application: who may see it, what it says, and that its JSON says the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+from urllib.parse import urljoin
+
+import pytest
+from fastapi.testclient import TestClient
+
+from penstock.page import words
+from tests.page import scenes
+from tests.page.scenes import GIB, Scene
+
+PLACES = ("/cdc/", "/cdc/pipelines/shop", "/cdc/runbooks/slot-lost", "/cdc/static/page.css", "/cdc/api/pipelines")
+
+
+def text(html: str) -> str:
+    """What a person reads: no tags, one space."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nobody_sees_anything_without_a_login(anonymous: TestClient, place: str) -> None:
+    assert anonymous.get(place).status_code == 401
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_who_may_not_see_plugins_is_refused(airflow_app: Any, login: Callable[..., str], place: str) -> None:
+    stranger = TestClient(airflow_app, headers={"Authorization": f"Bearer {login(None)}"})
+
+    assert stranger.get(place).status_code == 403
+
+
+def test_a_viewer_sees_the_page(viewer: TestClient, scene: Scene) -> None:
+    assert viewer.get("/cdc/").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_nothing_can_be_changed(viewer: TestClient, scene: Scene, method: str) -> None:
+    for place in ("/cdc/", f"/cdc/pipelines/{scene.name}", f"/cdc/api/pipelines/{scene.name}"):
+        assert getattr(viewer, method)(place).status_code == 405
+
+
+def test_an_install_without_pipelines_says_how_to_begin(viewer: TestClient) -> None:
+    page = text(viewer.get("/cdc/").text)
+
+    assert "No pipeline yet" in page
+    assert viewer.get("/cdc/api/pipelines").json()["pipelines"] == []
+
+
+def test_a_pipeline_that_was_never_bootstrapped_leads_to_its_bootstrap(viewer: TestClient, scene: Scene) -> None:
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+
+    assert "Not started yet" in page
+    assert f'href="/dags/{scene.name}.bootstrap"' in page
+
+
+def test_a_healthy_pipeline_has_nothing_to_do(viewer: TestClient, scene: Scene) -> None:
+    scenes.healthy(scene)
+
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
+
+    assert [each["title"] for each in shown["advice"]] == ["Nothing to do"]
+    assert shown["pipeline"]["grade"] == "ok"
+
+
+def test_the_page_says_what_the_json_says(viewer: TestClient, scene: Scene) -> None:
+    scenes.filling(scene)
+
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
+    page = text(viewer.get(f"/cdc/pipelines/{scene.name}").text)
+
+    it, slot = shown["pipeline"], shown["pipeline"]["slot"]
+    assert slot["unread_bytes"] > 11 * GIB
+    said = [
+        it["cut_lsn"],
+        it["position"],
+        words.count(it["unmerged_changes"]),
+        *map(words.size, (slot["unread_bytes"], slot["retained_bytes"], slot["safe_wal_bytes"], slot["warn_bytes"])),
+        *(each["slug"] for each in it["alarms"]),
+        *(each["message"] for each in it["alarms"]),
+        *(each["title"] for each in shown["advice"]),
+        *(each["name"] for each in shown["tables"]),
+        *(each["upto_lsn"] for each in shown["windows"]),
+        *(each["lsn"] for each in shown["cuts"]),
+        *(each["message"] for each in shown["events"]),
+    ]
+    assert [each for each in said if text(each) not in page] == []
+
+
+def test_the_overview_puts_what_is_worst_first(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
+    scenes.lost(scene)
+    (pipelines / "a_new_one.yaml").write_text('name: a_new_one\ntables: {include: ["shop.*"]}\n')
+
+    shown = viewer.get("/cdc/api/pipelines").json()["pipelines"]
+    (pipelines / "a_new_one.yaml").unlink()
+
+    assert [(each["name"], each["grade"]) for each in shown] == [(scene.name, "critical"), ("a_new_one", "idle")]
+
+
+def test_a_lost_slot_leads_to_its_runbook_and_to_the_recovery(viewer: TestClient, scene: Scene) -> None:
+    scenes.lost(scene)
+
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+
+    assert "The pipeline is halted: slot-lost" in page
+    assert 'href="/cdc/runbooks/slot-lost"' in page
+    assert f'href="/dags/{scene.name}.recover"' in page
+
+
+def test_the_lake_is_fresh_as_long_as_what_it_lacks_holds_no_change(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past(windows=30, behind=600)
+    scene.run("update penstock.window set rows = 0 where pipeline = %(name)s")
+
+    fresh = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]
+    scene.run(
+        "update penstock.window set rows = 1 where pipeline = %(name)s and from_lsn ="
+        " (select max(lsn) from penstock.cut where pipeline = %(name)s)"
+    )
+    stale = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]
+
+    assert fresh["cut_lsn"] == stale["cut_lsn"]
+    assert fresh["freshness_seconds"] < 120 < 600 < stale["freshness_seconds"]
+    assert (fresh["unmerged_windows"], stale["unmerged_windows"]) == (0, 1)
+
+
+def test_a_chart_has_few_points_whatever_its_span(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past(windows=5000, every=500)
+    scene.samples(count=8640)
+
+    for hours in (1, 24, 720):
+        series = viewer.get(f"/cdc/api/pipelines/{scene.name}/series", params={"hours": hours}).json()
+
+        assert 1 <= len(series["slot_time"]) <= 301
+        assert 1 <= len(series["capture_time"]) <= 301
+        assert len(series["unread_bytes"]) == len(series["retained_bytes"]) == len(series["slot_time"])
+
+
+def test_a_chart_keeps_the_peak_of_every_step(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past()
+    scene.samples(count=8640)
+    scene.run(
+        "update penstock.slot_sample set unread = 77777777777 where number ="
+        " (select min(number) + 4000 from penstock.slot_sample where pipeline = %(name)s)"
+    )
+
+    series = viewer.get(f"/cdc/api/pipelines/{scene.name}/series", params={"hours": 720}).json()
+
+    assert max(series["unread_bytes"]) == 77777777777
+
+
+def test_a_pipeline_that_nobody_knows_is_not_found(viewer: TestClient, scene: Scene) -> None:
+    answer = viewer.get("/cdc/api/pipelines/nobody")
+
+    assert (answer.status_code, answer.json()["slug"]) == (404, "config-invalid")
+    assert viewer.get("/cdc/pipelines/nobody").status_code == 404
+
+
+def test_a_pipeline_without_its_file_is_still_shown(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
+    scenes.healthy(scene)
+    (pipelines / f"{scene.name}.yaml").rename(pipelines / "other.yaml")
+    (pipelines / "other.yaml").write_text('name: other\ntables: {include: ["shop.*"]}\n')
+
+    overview = viewer.get("/cdc/api/pipelines").json()["pipelines"]
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+    (pipelines / "other.yaml").unlink()
+
+    assert {each["name"]: each["has_file"] for each in overview} == {scene.name: False, "other": True}
+    assert "No pipeline file defines this pipeline" in page
+
+
+def test_a_ledger_that_does_not_answer_hides_no_other(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
+    scenes.healthy(scene)
+    (pipelines / "far.yaml").write_text('name: far\ntables: {include: ["s.*"]}\nledger: {connection: not_defined}\n')
+
+    overview = viewer.get("/cdc/api/pipelines").json()
+    page = viewer.get("/cdc/pipelines/far")
+    (pipelines / "far.yaml").unlink()
+
+    assert [each["name"] for each in overview["pipelines"]] == [scene.name]
+    assert [(each["slug"], each["pipelines"]) for each in overview["problems"]] == [("connection-missing", ["far"])]
+    assert page.status_code == 503
+    assert "connection-missing" in page.text
+
+
+def test_a_pipeline_file_that_cannot_be_read_is_named(viewer: TestClient, pipelines: Path) -> None:
+    (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
+
+    overview = viewer.get("/cdc/api/pipelines").json()
+    (pipelines / "bad.yaml").unlink()
+
+    assert "did you mean 'tables'?" in overview["problems"][0]["message"]
+
+
+def test_what_the_source_named_is_shown_as_text(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past()
+    scene.event("dag-failed", "<script>alert(1)</script>")
+
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_the_page_may_load_nothing_from_elsewhere(viewer: TestClient, scene: Scene) -> None:
+    scenes.healthy(scene)
+    for place in ("/cdc/", f"/cdc/pipelines/{scene.name}", "/cdc/runbooks/slot-lost"):
+        answer = viewer.get(place)
+
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert not re.findall(r'(?:src|href)="(?:https?:)?//', answer.text)
+        for asset in re.findall(r'(?:src|href)="(/cdc/static/[^"]+)"', answer.text):
+            assert viewer.get(asset).status_code == 200, asset
+
+
+def documents() -> list[str]:
+    docs = Path(__file__).parents[2] / "docs"
+    return [
+        f"{place}/{path.stem}"
+        for place in ("docs", "runbooks")
+        for path in (docs if place == "docs" else docs / place).glob("*.md")
+    ]
+
+
+@pytest.mark.parametrize("document", documents())
+def test_every_document_can_be_read_in_the_page_and_its_links_lead_somewhere(viewer: TestClient, document: str) -> None:
+    answer = viewer.get(f"/cdc/{document}")
+
+    assert answer.status_code == 200
+    for link in re.findall(r'<a href="([^"]+)"', answer.text.split("<article", 1)[1]):
+        there, _, anchor = urljoin(f"/cdc/{document}", link).partition("#")
+        found = viewer.get(there)
+
+        assert found.status_code == 200, link
+        assert not anchor or f' id="{anchor}"' in found.text, link
+
+
+def test_no_document_is_a_way_to_another_file(viewer: TestClient) -> None:
+    for name in ("runbooks/..%2Fconcepts", "docs/..%2FREADME", "docs/nothing", "docs/%2Fetc%2Fpasswd"):
+        assert viewer.get(f"/cdc/{name}").status_code == 404
+
+
+@pytest.mark.slow
+def test_thirty_days_of_samples_are_shown_quickly(
+    viewer: TestClient, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Says how long the server takes; a busy machine is no reason to fail."""
+    scene.bootstrap()
+    scene.past(windows=43200)
+    scene.samples(count=43200, every=60)
+    for number in range(20):
+        scene.samples(count=8640, slot=f"other_{number}")
+    scene.database.execute("analyze")
+
+    places = {
+        "overview": "/cdc/",
+        "pipeline": f"/cdc/pipelines/{scene.name}",
+        "charts of 24 h": f"/cdc/api/pipelines/{scene.name}/series?hours=24",
+        "charts of 30 d": f"/cdc/api/pipelines/{scene.name}/series?hours=720",
+    }
+    lines = []
+    for what, place in places.items():
+        times = []
+        for _ in range(9):
+            began = perf_counter()
+            assert viewer.get(place).status_code == 200
+            times.append(1000 * (perf_counter() - began))
+        lines.append(f"{what}: median {median(times):.0f} ms, slowest {max(times):.0f} ms")
+    with capsys.disabled():
+        print("\n30 days, a window and a sample per minute, 20 other slots\n" + "\n".join(lines))  # noqa: T201  # said, not asserted
