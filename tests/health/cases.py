@@ -77,6 +77,8 @@ RECORD = PipelineRecord(
     halted_from=None,
     merge_attempt=None,
     created_at=NOW,
+    era=1,
+    slot_made=True,
 )
 
 
