@@ -132,6 +132,24 @@ def test_the_lake_is_fresh_as_long_as_what_it_lacks_holds_no_change(viewer: Test
     assert (fresh["unmerged_windows"], stale["unmerged_windows"]) == (0, 1)
 
 
+def test_a_cut_of_an_older_era_is_shown_and_nothing_is_measured_against_it(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past(windows=30, behind=600)
+    old = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]
+    scene.run("update penstock.pipeline set era = 2, consistent_point = '0/1', position = '0/2' where name = %(name)s")
+    scene.run(
+        "insert into penstock.window (pipeline, era, from_lsn, upto_lsn, attempt, state, rows, settings_digest, staged_at)"
+        " values (%(name)s, 2, '0/1', '0/2', 'attempt', 'staged', 7, 'settings', now())"
+    )
+
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
+
+    assert shown["pipeline"]["cut_lsn"] == old["cut_lsn"]
+    assert shown["pipeline"]["freshness_seconds"] is None
+    assert (shown["pipeline"]["unmerged_windows"], shown["pipeline"]["unmerged_changes"]) == (1, 7)
+    assert shown["windows"][0]["upto_lsn"] == "0/2"
+
+
 def test_a_chart_has_few_points_whatever_its_span(viewer: TestClient, scene: Scene) -> None:
     scene.bootstrap()
     scene.past(windows=5000, every=500)

@@ -1,5 +1,6 @@
 -- One row per pipeline: where it stands, its newest cut, and what the lake still lacks.
--- `as_of` is the source's time up to which the lake has every change: windows without changes keep it fresh.
+-- Positions of two eras cannot be compared: the windows are those of the present one; an older era's cut is shown,
+-- and nothing is measured against it. `as_of` is the source's time up to which the lake has every change: windows without changes keep it fresh.
 select
     p.name, p.state, p.database, p.slot, p.publication, p.system_identifier, p.timeline, p.consistent_point,
     p.position, p.halted_slug, p.halted_reason, p.created_at,
@@ -10,7 +11,7 @@ select
     of.tables, of.ready, of.paused
 from penstock.pipeline as p
 left join lateral (
-    select c.lsn, c.published_at
+    select c.lsn, c.published_at, c.era = p.era as comparable
     from penstock.cut as c
     where c.pipeline = p.name
     order by c.number desc
@@ -19,7 +20,7 @@ left join lateral (
 left join lateral (
     select w.planned_at, w.source_time
     from penstock.window as w
-    where w.pipeline = p.name and w.state <> 'planned'
+    where w.pipeline = p.name and w.era = p.era and w.state <> 'planned'
     order by w.upto_lsn desc
     limit 1
 ) as newest on true
@@ -29,14 +30,14 @@ cross join lateral (
         min(w.from_lsn) as from_lsn
     from penstock.window as w
     where
-        p.position > coalesce(cut.lsn, '0/0')
-        and w.pipeline = p.name and w.state <> 'planned' and w.upto_lsn > coalesce(cut.lsn, '0/0') and w.rows > 0
+        w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and w.rows > 0
+        and w.upto_lsn > case when cut.comparable then cut.lsn else '0/0' end
 ) as due
 left join lateral (
     select w.source_time
     from penstock.window as w
     where
-        w.pipeline = p.name and w.state <> 'planned' and cut.lsn is not null
+        w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and cut.comparable
         and w.upto_lsn <= coalesce(due.from_lsn, p.position)
     order by w.upto_lsn desc
     limit 1

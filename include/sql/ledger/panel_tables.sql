@@ -10,7 +10,7 @@ left join (
         select files, source_time
         from penstock.window
         where pipeline = %(name)s and rows > 0
-        order by from_lsn desc
+        order by era desc, from_lsn desc
         limit %(windows)s
     ) as w
     cross join lateral jsonb_array_elements(w.files) as file

@@ -1,5 +1,5 @@
 select from_lsn, upto_lsn, state, rows as changes, bytes, transactions, seconds, planned_at, staged_at, source_time
 from penstock.window
 where pipeline = %(name)s
-order by from_lsn desc
+order by era desc, from_lsn desc
 limit %(limit)s
