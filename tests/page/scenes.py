@@ -94,7 +94,7 @@ class Scene:
         """A pipeline that runs, with its tables in the lake."""
         self.register()
         self.ledger.intend_slot(
-            self.name, system_identifier=(1 << 64) - 1, timeline=1, database=self.name, publication_oid=16400
+            self.name, system_identifier=(1 << 64) - 1, timeline=1, database=self.name, publication_oid=16400, made=True
         )
         self.ledger.record_slot(self.name, consistent_point=START)
         self.ledger.save_tables(self.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
