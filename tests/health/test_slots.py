@@ -101,9 +101,8 @@ def test_draining_frees_the_wal_in_larger_windows_and_the_alarms_close(watched: 
     watched.world.sql("insert into t select n, repeat('y', 100) from generate_series(2, 1000) n")
     watched.noise(40)
     assert watched.check().verdict.drain
-    watched.world.sql(
-        "checkpoint"
-    )  # restart_lsn follows to a record of the running transactions, written here or in 15 s
+    # restart_lsn follows to a record of the running transactions: servers write one here, and every 15 seconds
+    watched.world.sql("checkpoint")
 
     done = drain(watched.world.ctx)
 
