@@ -188,3 +188,16 @@ def test_airflow_has_the_page_in_its_menu_and_shows_it_in_its_own_colours(
 
     frame.get_by_role("link", name=f"{scene.name}.capture").first.click()
     frame.get_by_text(f'The Dag "{scene.name}.capture" does not exist').wait_for()  # this Airflow has read no DAG file
+
+
+def test_the_link_of_an_alert_leads_to_the_pipeline_once(context: BrowserContext, address: str, scene: Scene) -> None:
+    scenes.filling(scene)
+    page = context.new_page()
+
+    page.goto(f"{address}/plugin/cdc#{scene.name}")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("heading", name="Tables").wait_for()
+
+    assert "#" not in page.url
+    frame.get_by_role("link", name="Pipelines", exact=True).click()
+    frame.get_by_role("heading", name="Pipelines").wait_for()
