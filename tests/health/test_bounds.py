@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 
 import pytest
 
@@ -22,8 +23,9 @@ def spacious16(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
 
 
 def test_200_slots_and_1000_tables_take_as_many_statements_as_one(
-    spacious16: Server, watched_on: NewWatched, monkeypatch: pytest.MonkeyPatch
+    spacious16: Server, watched_on: NewWatched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Says how long the whole check took, which bounds the source's part; a busy machine is no reason to fail."""
     watched = watched_on(spacious16)
     counted: list[str] = []
     execute = session.SourceSession.cursor
@@ -43,7 +45,10 @@ def test_200_slots_and_1000_tables_take_as_many_statements_as_one(
             connection.execute(f"select pg_create_physical_replication_slot('many_{number}', true)".encode())
     counted.clear()
 
+    began = perf_counter()
     verdict = watched.check().verdict
+    with capsys.disabled():
+        print(f"\n200 slots, 1,000 tables: {perf_counter() - began:.2f} s for a health check")  # noqa: T201  # said, not asserted
 
     assert len(verdict.samples) == 200
     assert len(counted) == few
