@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stack import jars
+from stack.spark import CATALOG
 
 LANDING, WAREHOUSE = "landing", "warehouse"
 REGION = "us-east-1"
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"  # names, not secrets
 ADDRESS = "PENSTOCK_STORE"
+PYICEBERG = f"PYICEBERG_CATALOG__{CATALOG.upper()}__S3"
 SERVER = jars.locked("s3proxy")
 CLIENT = jars.locked("spark-s3")
 
@@ -30,7 +32,13 @@ class ObjectStore:
 
     def environment(self) -> dict[str, str]:
         """Return what every client of the store finds in its environment; the secret is among it."""
-        return {ADDRESS: self.address, ACCESS_KEY: self.access_key, SECRET_KEY: self.secret_key}
+        return {
+            ADDRESS: self.address,
+            ACCESS_KEY: self.access_key,
+            SECRET_KEY: self.secret_key,
+            f"{PYICEBERG}_ENDPOINT": self.address,
+            f"{PYICEBERG}_REGION": REGION,
+        }
 
     def options(self) -> dict[str, str]:
         """Return the options of a landing zone in this store, without the login."""
