@@ -32,6 +32,7 @@ ENV JAVA_HOME=/usr/lib/jvm/java-17-openjdk-amd64 \
     PENSTOCK_ZIP=/opt/penstock/.local/penstock.zip \
     SPARK_HOME=/opt/penstock/.venv/lib/python3.11/site-packages/pyspark \
     SPARK_CONF_DIR=/opt/penstock/.local/spark-conf \
+    SPARK_WORKER_DIR=/opt/penstock/.local/spark-work \
     PYSPARK_PYTHON=/opt/penstock/.venv/bin/python \
     NUMBA_CACHE_DIR=/opt/penstock/.local/numba \
     AIRFLOW_HOME=/opt/penstock/.local/airflow \

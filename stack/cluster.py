@@ -157,4 +157,6 @@ def settings(jar_folder: Path, store_address: str, memory: str = WORKER_MEMORY) 
         "spark.executor.extraClassPath": class_path,
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.memory": memory,
+        "spark.worker.cleanup.enabled": "true",  # else each application's folder stays with the worker for ever
+        "spark.worker.cleanup.appDataTtl": "86400",
     } | object_store.spark_settings(store_address, spark.CATALOG)
