@@ -1,4 +1,5 @@
-# Airflow, Spark and Penstock in one image: every service of docker-compose.yaml but the databases runs it.
+# Airflow, Spark, the object store and Penstock in one image: every service of docker-compose.yaml runs it, but the
+# databases and the exporter of metrics.
 # The packages are those of requirements.txt, by hash; jars come with pinned checksums; nothing is fetched at run time.
 
 FROM python:3.11.13-slim-bookworm
@@ -27,12 +28,13 @@ COPY --chown=penstock docker docker
 # The runbooks: the CDC page shows them.
 COPY --chown=penstock docs docs
 
-ENV PATH=/opt/penstock/.venv/bin:/opt/penstock/bin:$PATH \
+ENV JAVA_HOME=/usr/lib/jvm/java-17-openjdk-amd64 \
+    PATH=/opt/penstock/.venv/bin:/opt/penstock/bin:$PATH \
     PENSTOCK_HOME=/opt/penstock \
     PENSTOCK_ZIP=/opt/penstock/.local/penstock.zip \
     SPARK_HOME=/opt/penstock/.venv/lib/python3.11/site-packages/pyspark \
     SPARK_CONF_DIR=/opt/penstock/.local/spark-conf \
-    SPARK_LOCAL_IP=127.0.0.1 \
+    SPARK_WORKER_DIR=/opt/penstock/.local/spark-work \
     PYSPARK_PYTHON=/opt/penstock/.venv/bin/python \
     NUMBA_CACHE_DIR=/opt/penstock/.local/numba \
     AIRFLOW_HOME=/opt/penstock/.local/airflow \
@@ -40,9 +42,11 @@ ENV PATH=/opt/penstock/.venv/bin:/opt/penstock/bin:$PATH \
     AIRFLOW__CORE__PLUGINS_FOLDER=/opt/penstock/plugins \
     AIRFLOW__CORE__LOAD_EXAMPLES=False
 
-# Spark's jars and settings, the packed library, the compiled decoder; and the folders that volumes are mounted on,
-# so that a new volume belongs to this user.
-RUN python -m stack setup && mkdir -p .local/airflow/logs .local/landing .local/warehouse
+# Spark's and the store's jars, the packed library, the compiled decoder; Spark's settings for these containers; and the
+# folders that volumes are mounted on, so that a new volume belongs to this user.
+RUN python -m stack setup --cluster \
+ && cp docker/spark-defaults.conf .local/spark-conf/ \
+ && mkdir -p .local/airflow/logs .local/store
 
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["airflow", "version"]

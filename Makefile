@@ -8,7 +8,7 @@ INSTALLED := .venv/requirements.installed
 OURS := plugins/penstock stack $(wildcard demo)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test test-all test-health bench lint lock clean
+.PHONY: help setup venv demo up down status test test-all test-health cluster-test bench lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -21,7 +21,7 @@ export HOME := $(CURDIR)/.local/home
 endif
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: venv ## Install everything into .venv/ and .local/, once
 	@$(PY) -m stack setup
@@ -32,7 +32,7 @@ demo: setup ## Run the whole job on a live workload, compare lake and source, st
 up: setup ## Start the local stack with the demo's workload and leave it running
 	@$(PY) -m demo up
 
-down: ## Stop whatever `make up` or `make demo` left running
+down: ## Stop whatever `make up`, `make demo` or `make cluster-test` left running
 	@if [ -x $(PY) ]; then $(PY) -m stack down; else echo "Nothing is installed, so nothing runs."; fi
 
 status: venv ## Show what runs, and where
@@ -47,6 +47,9 @@ test-all: lint setup ## Run all tests, the slow ones too
 test-health: setup ## Run the tests of slot health, those on other versions of PostgreSQL too
 	@$(PY) -m stack versions
 	@$(PY) -m pytest -m "" tests/health tests/dags/test_runs.py -k "health or does_not_take"
+
+cluster-test: setup ## Run the demo's job on Spark standalone and an S3 store, compare, stop again
+	@$(PY) -m demo cluster
 
 bench: setup ## Measure speed, memory and cost as ratios against the server's own limit
 	@$(PY) -m bench

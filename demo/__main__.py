@@ -25,9 +25,9 @@ Merges = Annotated[int, typer.Option(min=1, help="Merges to begin while the load
 
 
 @contextmanager
-def _command() -> Iterator[tuple[Project, Progress]]:
+def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress]]:
     """Run a verb alone, and turn its failure into words and an exit status."""
-    project, progress = Project.here(), Progress()
+    project, progress = project or Project.here(), Progress()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up, by whatever signal
     try:
         with steps.alone(project):
@@ -44,9 +44,19 @@ def _command() -> Iterator[tuple[Project, Progress]]:
 @app.callback(invoke_without_command=True)
 def main(command: typer.Context, captures: Captures = 2, merges: Merges = 1) -> None:
     """Mirror a live database into the lake, compare the two, report, and stop everything again."""
-    if command.invoked_subcommand is not None:
-        return
-    with _command() as (project, progress):
+    if command.invoked_subcommand is None:
+        whole_job(Project.here(), captures, merges)
+
+
+@app.command()
+def cluster(captures: Captures = 2, merges: Merges = 1) -> None:
+    """Do the same on a cluster of this machine: Spark standalone with two workers, all files in an object store."""
+    whole_job(Project.here().clustered(), captures, merges)
+
+
+def whole_job(chosen: Project, captures: int, merges: int) -> None:
+    """Bring a stack up, do the whole job on it, say the verdict, and stop everything."""
+    with _command(chosen) as (project, progress):
         try:
             demo = Demo(fresh.silent_stack(project, progress), progress)
             verdict = run(demo, captures, merges)

@@ -22,6 +22,7 @@ from penstock.connections import Connection
 from penstock.errors import LedgerError
 from penstock.flow.compare import Comparison, compare
 from penstock.flow.context import Context
+from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from stack.databases import SHOP, SHOP_OWNER
 from stack.errors import StackError
@@ -50,7 +51,8 @@ class Demo:
             for dag in fresh.dag_ids(self.pipeline):
                 self.stack.airflow.api.wait_for_dag(dag)
             fresh.end_runs(self.stack.airflow.api, self.pipeline)
-            fresh.forget(self.pipeline, self.stack.ledger_dsn(), self.stack.project.warehouse)
+            warehouse = LandingZone.open(self.stack.warehouse, self.stack.store_options(), self.stack.environment())
+            fresh.forget(self.pipeline, self.stack.ledger_dsn(), self.context.landing, warehouse)
             size = source.create(Database(self.stack.source, SHOP), progress=step.say)
             step.result = f"{size.tables} tables with {size.rows:,} rows at the source"
         _ = self.watch  # runs from now on are ours
@@ -138,7 +140,7 @@ class Demo:
     def compare(self) -> Comparison:
         """Compare every table with the source."""
         with self.progress.step("Comparing every table with the source") as step:
-            found = compare(self.context)
+            found = compare(self.context, lake_properties=self.stack.lake_properties())
             step.result = "equal" if found.equal else "they differ"
             return found
 
@@ -158,8 +160,7 @@ class Demo:
     @cached_property
     def pipeline(self) -> Pipeline:
         """Return the demo's pipeline."""
-        file = self.stack.project.root / "include" / "pipelines" / f"{NAME}.yaml"
-        return load_pipeline(file, self.stack.environment())
+        return load_pipeline(self.stack.pipelines / f"{NAME}.yaml", self.stack.environment())
 
     @cached_property
     def context(self) -> Context:

@@ -4,7 +4,6 @@ Only what is the demo's own goes: its DAGs are paused and their runs ended, its 
 tables leave the lake, its files leave landing zone and warehouse. The source database is made anew by `demo.source`.
 """
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from penstock.config import Pipeline
+from penstock.landing.zone import LandingZone
 from stack import steps
 from stack.airflow import Airflow
 from stack.airflow_api import AirflowApi, Json
@@ -88,8 +88,11 @@ def active_runs(api: AirflowApi, dag_id: str) -> Iterator[Json]:
     return (run for run in api.runs(dag_id) if run["state"] in ACTIVE)
 
 
-def forget(pipeline: Pipeline, ledger_dsn: str, warehouse: Path) -> None:
-    """Take the pipeline out of the ledger and of the lake's catalog (one database, by its `ledger_dsn`), with its files."""
+def forget(pipeline: Pipeline, ledger_dsn: str, landing: LandingZone, warehouse: LandingZone) -> None:
+    """Take the pipeline out of the ledger and of the lake's catalog (one database, by its `ledger_dsn`), with its files.
+
+    `warehouse` is the place of the lake's tables, which is cleared like the landing zone.
+    """
     names = {
         "pipeline": pipeline.name,
         "catalog": pipeline.lake.catalog,
@@ -101,5 +104,5 @@ def forget(pipeline: Pipeline, ledger_dsn: str, warehouse: Path) -> None:
             connection.execute(LEDGER, names)
         for statement in LAKE:
             connection.execute(statement, names)
-    for folder in (Path(pipeline.landing.uri) / pipeline.name, warehouse / pipeline.namespace):
-        shutil.rmtree(folder, ignore_errors=True)
+    landing.delete_folder(pipeline.name)
+    warehouse.delete_folder(pipeline.namespace)

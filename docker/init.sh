@@ -6,14 +6,14 @@ airflow db migrate
 airflow pools set penstock_source 4 "Tasks that read a source database"
 airflow pools set penstock_spark 1 "Tasks that run a Spark driver on this machine"
 
-python - <<'PYTHON'
+PYTHONPATH="$PENSTOCK_HOME:$PENSTOCK_HOME/plugins" python - <<'PYTHON'
+import json
 import os
+from pathlib import Path
 
 from penstock.connections import Connection
 from stack import lake_catalog
 from stack.files import write_private
-from pathlib import Path
-import json
 
 catalog = Connection.from_airflow_environment("penstock_catalog", os.environ)
 lake_catalog.create_tables(catalog.conninfo())

@@ -36,11 +36,13 @@ def _command(project: Project) -> Iterator[Progress]:
 
 
 @app.command()
-def setup() -> None:
+def setup(*, cluster: bool = typer.Option(False, help="Fetch the jars of a cluster too.")) -> None:
     """Make what needs no server: Java, jars, Spark's settings, the packed library."""
     project = Project.here()
     with _command(project) as progress:
         steps.set_up(project, progress)
+        if cluster:
+            steps.fetch_cluster(project, progress)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The two jars that Spark needs besides its own, fetched once, each with a pinned checksum.
+"""The jars that Spark and the object store need besides their own, fetched once, each with a pinned checksum.
 
 They are fetched by the dependency client that comes with Spark (Ivy), from the repository that it knows by itself;
 `PENSTOCK_MAVEN_MIRROR` names another (an address or a file: folder in Maven's layout). Later runs need no network.
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import urllib.request
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +36,14 @@ MIRROR_SETTINGS = """<ivysettings>
   <resolvers><ibiblio name="mirror" m2compatible="true" root={root}/></resolvers>
 </ivysettings>
 """
+# Each artefact by itself: what it depends on is pinned too, or not wanted.
+WANTED = """<ivy-module version="2.0">
+  <info organisation="penstock" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>{dependencies}</dependencies>
+</ivy-module>
+"""
+DEPENDENCY = "<dependency org={org} name={name} rev={rev} conf='default->master' transitive='false'/>"
 
 
 @dataclass(frozen=True)
@@ -75,37 +83,48 @@ POSTGRESQL = Jar(
 JARS = (ICEBERG, POSTGRESQL)
 
 
-def class_path(folder: Path) -> str:
-    """Return the class path of all jars in `folder`."""
-    return os.pathsep.join(str(folder / jar.file_name) for jar in JARS)
+def locked(name: str) -> tuple[Jar, ...]:
+    """Read the list `stack/<name>.lock`: per line organisation:name:version and the SHA-256; `#` begins a comment."""
+    lines = Path(__file__).with_name(f"{name}.lock").read_text().splitlines()
+    fields = (line.replace(":", " ").split() for line in lines if line and not line.startswith("#"))
+    return tuple(Jar(*each) for each in fields)
 
 
-def missing(folder: Path) -> list[Jar]:
+def class_path(folder: Path, jars: Sequence[Jar] = JARS) -> str:
+    """Return the class path of jars in `folder`."""
+    return os.pathsep.join(str(folder / jar.file_name) for jar in jars)
+
+
+def missing(folder: Path, jars: Sequence[Jar] = JARS) -> list[Jar]:
     """List the jars that `folder` does not hold byte for byte."""
-    return [jar for jar in JARS if not jar.is_whole(folder / jar.file_name)]
+    return [jar for jar in jars if not jar.is_whole(folder / jar.file_name)]
 
 
-def fetch(jar: Jar, folder: Path, java_home: Path, log: Path) -> None:
-    """Put one jar into `folder`, whole and checked, or raise `StackError` and leave the folder as it was."""
+def fetch(jars: Sequence[Jar], folder: Path, java_home: Path, log: Path) -> None:
+    """Put jars into `folder`, whole and checked, or raise `StackError` and leave the folder as it was."""
     folder.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as work:
-        got = Path(work) / jar.file_name
         with log.open("w") as sink:
-            command = [str(part) for part in _command(jar, Path(work), java_home)]
+            command = [str(part) for part in _command(jars, Path(work), java_home)]
             status = subprocess.run(
                 command, check=False, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, timeout=FETCH_SECONDS
             ).returncode
-        if status != 0 or not got.exists():
-            raise _not_fetched(jar, folder, log)
-        if not jar.is_whole(got):
-            raise StackError(
-                f"{jar.file_name} with the SHA-256 {jar.sha256}",
-                "the repository sent other bytes",
-                f"check the network and ${MIRROR}; nothing was kept",
-                log,
-            )
-        shutil.move(got, folder / jar.file_name)
+        for jar in jars:
+            got = Path(work) / jar.file_name
+            if not got.exists():
+                raise _not_fetched(jar, folder, log)
+            if not jar.is_whole(got):
+                raise StackError(
+                    f"{jar.file_name} with the SHA-256 {jar.sha256}",
+                    "the repository sent other bytes",
+                    f"check the network and ${MIRROR}; nothing was kept",
+                    log,
+                )
+        if status != 0:
+            raise _not_fetched(jars[0], folder, log)
+        for jar in jars:
+            shutil.move(Path(work) / jar.file_name, folder / jar.file_name)
 
 
 def _not_fetched(jar: Jar, folder: Path, log: Path) -> StackError:
@@ -117,7 +136,7 @@ def _not_fetched(jar: Jar, folder: Path, log: Path) -> StackError:
     )
 
 
-def _command(jar: Jar, work: Path, java_home: Path) -> Iterator[str | Path]:
+def _command(jars: Sequence[Jar], work: Path, java_home: Path) -> Iterator[str | Path]:
     yield from (java_home / "bin" / "java", f"-Divy.default.ivy.user.dir={work / 'ivy'}")
     yield from _trust(work)
     yield from _proxies(urllib.request.getproxies())
@@ -126,8 +145,14 @@ def _command(jar: Jar, work: Path, java_home: Path) -> Iterator[str | Path]:
         settings = work / "settings.xml"
         write_private(settings, MIRROR_SETTINGS.format(root=quoteattr(mirror)))
         yield from ("-settings", settings)
-    yield from ("-dependency", jar.organisation, jar.name, jar.version, "-confs", "master")
+    wanted = work / "wanted.xml"
+    write_private(wanted, WANTED.format(dependencies="".join(map(_dependency, jars))))
+    yield from ("-ivy", wanted, "-confs", "default")
     yield from ("-retrieve", work / "[artifact]-[revision].[ext]")
+
+
+def _dependency(jar: Jar) -> str:
+    return DEPENDENCY.format(org=quoteattr(jar.organisation), name=quoteattr(jar.name), rev=quoteattr(jar.version))
 
 
 def _client() -> Path:

@@ -8,10 +8,9 @@ import shlex
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
-from stack import airflow, connections, databases, java, ports
+from stack import airflow, cluster, connections, databases, java, ports, spark
 from stack.account import Account, reachable_folder
 from stack.airflow_api import AirflowApi
 from stack.binaries import from_wheel
@@ -46,7 +45,8 @@ class Stack:
     def load(cls, project: Project | None = None) -> "Stack":
         """Find the stack of a project (by default this checkout) as it was last brought up."""
         project = project or Project.here()
-        return cls(project, PREFERRED_PORTS | project.read_ports(), Secrets.load(project.secrets))
+        preferred = PREFERRED_PORTS | (cluster.PREFERRED_PORTS if project.on_cluster else {})
+        return cls(project, preferred | project.read_ports(), Secrets.load(project.secrets))
 
     @cached_property
     def source(self) -> Server:
@@ -64,6 +64,29 @@ class Stack:
         url = f"http://{ports.LOOPBACK}:{self.ports['airflow']}"
         api = AirflowApi(url, airflow.USER, self.secrets.airflow_login)
         return airflow.Airflow(self.project, self.environment(), self.process_environment(), api)
+
+    @cached_property
+    def cluster(self) -> cluster.Cluster | None:
+        """Return the cluster that the stack works on, if the project has one."""
+        return cluster.Cluster(self.project, self.ports, self.secrets) if self.project.on_cluster else None
+
+    @property
+    def pipelines(self) -> Path:
+        """Return the folder of the pipeline files."""
+        return self.cluster.pipelines if self.cluster else self.project.root / "include" / "pipelines"
+
+    @property
+    def warehouse(self) -> str:
+        """Return the folder or address of the lake's files."""
+        return self.cluster.warehouse if self.cluster else str(self.project.warehouse)
+
+    def store_options(self) -> dict[str, str]:
+        """Return the options by which `penstock.landing` opens that place, without secrets; none for a folder."""
+        return self.cluster.store.options() if self.cluster else {}
+
+    def lake_properties(self) -> dict[str, str]:
+        """Return PyIceberg's properties of the lake's files (secrets included); none for a folder."""
+        return self.cluster.store.pyiceberg() if self.cluster else {}
 
     def session(self, name: str) -> Session:
         """Return a background session of this name; `stop_sessions` and `make down` end it."""
@@ -88,8 +111,23 @@ class Stack:
         return (
             airflow.environment(self.project, self.ports["airflow"], metadata, self.secrets)
             | connections.environment(self.source.port, self.control.port, self.secrets)
-            | self._tools()
+            | self.tools()
+            | (self.cluster.environment() if self.cluster else {})
         )
+
+    def tools(self) -> dict[str, str]:
+        """Return the part of `environment` that leads to programs and settings; no secret is among it."""
+        return {
+            "VIRTUAL_ENV": sys.prefix,
+            "JAVA_HOME": str(java.home(self.project.jre)),
+            "SPARK_HOME": str(spark.home()),
+            "SPARK_CONF_DIR": str(self.project.spark_conf),
+            "SPARK_LOCAL_IP": ports.LOOPBACK,
+            "PYSPARK_PYTHON": sys.executable,
+            "NUMBA_CACHE_DIR": str(self.project.compiled),
+            "PENSTOCK_HOME": str(self.project.root),
+            "PENSTOCK_ZIP": str(self.project.library),
+        }
 
     def process_environment(self) -> dict[str, str]:
         """Return the whole environment for a process of the stack: the caller's, with `environment` on top."""
@@ -103,19 +141,6 @@ class Stack:
         lines.append(f'export PATH={path}:"$PATH"')
         write_private(self.project.environment, SHELL_HEADER + "\n".join(lines) + "\n")
 
-    def _tools(self) -> dict[str, str]:
-        return {
-            "VIRTUAL_ENV": sys.prefix,
-            "JAVA_HOME": str(java.home(self.project.jre)),
-            "SPARK_HOME": str(spark_home()),
-            "SPARK_CONF_DIR": str(self.project.spark_conf),
-            "SPARK_LOCAL_IP": ports.LOOPBACK,
-            "PYSPARK_PYTHON": sys.executable,
-            "NUMBA_CACHE_DIR": str(self.project.local / "numba"),
-            "PENSTOCK_HOME": str(self.project.root),
-            "PENSTOCK_ZIP": str(self.project.library),
-        }
-
     def _program_folders(self) -> list[Path]:
         return [Path(sys.prefix) / "bin", self.project.root / "bin"]
 
@@ -124,9 +149,3 @@ class Stack:
         folder = reachable_folder(self.project.servers, account)
         binaries = from_wheel(self.project.servers, account)
         return Server(folder / name, binaries, self.ports[name], password, settings, account)
-
-
-def spark_home() -> Path:
-    """Return the folder of the installed Spark."""
-    spec = find_spec("pyspark")
-    return Path((spec.submodule_search_locations or [""])[0]) if spec else Path()

@@ -6,7 +6,7 @@ The only state is a small JSON file with the ports that were chosen, so that add
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stack.files import write_whole
@@ -14,16 +14,29 @@ from stack.files import write_whole
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of Penstock and its folder for everything generated."""
+    """A checkout of Penstock and its folder for everything generated.
+
+    The stack of a project `on_cluster` has Spark standalone and an object store beside it.
+    """
 
     root: Path
     local: Path
+    on_cluster: bool = False
 
     @classmethod
     def here(cls) -> "Project":
         """Return the checkout that this package lies in; `PENSTOCK_LOCAL` moves its generated files."""
         root = Path(__file__).resolve().parents[1]
         return cls(root, Path(os.environ.get("PENSTOCK_LOCAL") or root / ".local").resolve())
+
+    def clustered(self) -> "Project":
+        """Return the same checkout with a cluster, and a folder of its own inside ours."""
+        return replace(self, local=self.local / "cluster", on_cluster=True)
+
+    @property
+    def shared(self) -> Path:
+        """Return the folder of what is slow to make and the same with and without a cluster."""
+        return self.local.parent if self.on_cluster else self.local
 
     @property
     def servers(self) -> Path:
@@ -43,12 +56,17 @@ class Project:
     @property
     def jars(self) -> Path:
         """Return the folder of the jars that Spark needs besides its own."""
-        return self.local / "jars"
+        return self.shared / "jars"
 
     @property
     def jre(self) -> Path:
         """Return the JAVA_HOME made where the system has no Java that fits."""
-        return self.local / "jre"
+        return self.shared / "jre"
+
+    @property
+    def compiled(self) -> Path:
+        """Return the folder of the decoder's compiled code."""
+        return self.shared / "numba"
 
     @property
     def spark_conf(self) -> Path:

@@ -34,6 +34,7 @@ class Secrets:
     penstock_reader: str = _secret()
     penstock: str = _secret()
     airflow: str = _secret()
+    store: str = _secret()
     airflow_login: str = _secret()
     airflow_fernet_key: str = _secret(_fernet_key)
     airflow_jwt: str = _secret(lambda: secrets.token_hex(64))

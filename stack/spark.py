@@ -5,6 +5,7 @@ on the driver's class path: `spark.jars` would copy 48 MB per run, and JDBC woul
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from stack import jars
@@ -25,6 +26,12 @@ logger.native.level = error
 """
 
 
+def home() -> Path:
+    """Return the folder of the installed Spark."""
+    spec = find_spec("pyspark")
+    return Path((spec.submodule_search_locations or [""])[0]) if spec else Path()
+
+
 def uri(folder: Path) -> str:
     """Return the address of a local folder as Hadoop and Iceberg write it (nothing is percent-encoded)."""
     return f"file://{folder}"
@@ -41,7 +48,7 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.local.dir": str(scratch),
-        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.-]?key",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.artifact.isolation.enabled": "false",  # a class loader per session, for artifacts that nobody adds
         "spark.sql.warehouse.dir": uri(warehouse),

@@ -9,15 +9,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from stack import airflow, databases, jars, java, lake_catalog, package, ports, spark
+from stack import airflow, databases, jars, java, lake_catalog, object_store, package, ports, spark
 from stack.account import shelter_of
 from stack.errors import StackError
 from stack.files import write_whole
-from stack.local import PREFERRED_PORTS, Stack
+from stack.local import Stack
 from stack.paths import Project
 from stack.progress import Progress
 
@@ -46,9 +46,7 @@ def set_up(project: Project, progress: Progress) -> None:
     with progress.step("Java for Spark") as step:
         java_home = java.home(project.jre)
         step.result = f"{java_home}"
-    for jar in jars.missing(project.jars):
-        with progress.step(f"Fetching {jar.file_name}"):
-            jars.fetch(jar, project.jars, java_home, project.logs / f"fetch-{jar.name}.log")
+    _fetch(jars.JARS, project, progress)
     for folder in (project.warehouse, project.landing, project.local / "spark-scratch"):
         folder.mkdir(parents=True, exist_ok=True)
     scratch = project.local / "spark-scratch"
@@ -57,12 +55,20 @@ def set_up(project: Project, progress: Progress) -> None:
         step.result = _pack(project)
 
 
+def fetch_cluster(project: Project, progress: Progress) -> None:
+    """Fetch the jars of the object store and of its clients, unless they are there."""
+    _fetch((*object_store.SERVER, *object_store.CLIENT), project, progress)
+
+
 def up(project: Project, progress: Progress) -> Stack:
     """Bring up servers and Airflow, and return the running stack."""
     stack = _with_free_ports(Stack.load(project))
     set_up(project, progress)
     stack.write_environment()
     _start_servers(stack, progress)
+    if stack.cluster:
+        fetch_cluster(project, progress)
+        stack.cluster.start(stack.tools(), progress)
     with progress.step("Airflow's metadata") as step:
         stack.airflow.migrate(f"{databases.AIRFLOW} of {databases.system_identifier(stack.control)}")
     with progress.step("Airflow") as step:
@@ -84,7 +90,9 @@ def start_servers(project: Project, progress: Progress) -> Stack:
 
 
 def down(project: Project, progress: Progress) -> None:
-    """Stop every process that the stack started."""
+    """Stop every process that the stack started, those of a stack on a cluster too."""
+    if not project.on_cluster:
+        down(project.clustered(), progress)
     if not project.state.exists():
         return
     stack = Stack.load(project)
@@ -100,7 +108,8 @@ def down(project: Project, progress: Progress) -> None:
 def clean(project: Project, progress: Progress) -> None:
     """Stop everything and delete what was generated, the data of both servers and the lake included."""
     down(project, progress)
-    shutil.rmtree(shelter_of(project.servers), ignore_errors=True)
+    for each in (project, project.clustered()):
+        shutil.rmtree(shelter_of(each.servers), ignore_errors=True)
     shutil.rmtree(project.local, ignore_errors=True)
 
 
@@ -110,9 +119,10 @@ def _with_free_ports(stack: Stack) -> Stack:
         "source": stack.source.is_running(),
         "control": stack.control.is_running(),
         "airflow": stack.airflow.session.is_alive(),
+        **(stack.cluster.running() if stack.cluster else {}),
     }
-    chosen = {name: stack.ports[name] for name in PREFERRED_PORTS if running[name]}
-    for name in PREFERRED_PORTS:
+    chosen = {name: stack.ports[name] for name in running if running[name]}
+    for name in running:
         chosen.setdefault(name, ports.choose(stack.ports[name], avoid=chosen.values()))
     stack.project.write_ports(chosen)
     return replace(stack, ports=chosen)
@@ -132,10 +142,17 @@ def _start_servers(stack: Stack, progress: Progress) -> None:
         step.result = f"PostgreSQL {stack.control.version} on 127.0.0.1:{stack.control.port}"
 
 
+def _fetch(wanted: Sequence[jars.Jar], project: Project, progress: Progress) -> None:
+    if missing := jars.missing(project.jars, wanted):
+        what = missing[0].file_name if len(missing) == 1 else f"{len(missing)} jars"
+        with progress.step(f"Fetching {what}"):
+            jars.fetch(missing, project.jars, java.home(project.jre), project.logs / "fetch-jars.log")
+
+
 def _pack(project: Project) -> str:
     package.build(project.root, project.library)
     digest = hashlib.sha256(project.library.read_bytes()).hexdigest()
-    cache = project.local / "numba"
+    cache = project.compiled
     compiled = cache / "compiled-for.txt"
     if compiled.exists() and compiled.read_text() == digest:
         return "unchanged"

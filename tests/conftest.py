@@ -181,8 +181,8 @@ def java_home() -> Path:
     """A JAVA_HOME for Spark, with the jars of the project beside it."""
     project = Project.here()
     home = java.home(project.jre)
-    for jar in jars.missing(project.jars):
-        jars.fetch(jar, project.jars, home, project.logs / "fetch-jars.log")
+    if missing := jars.missing(project.jars):
+        jars.fetch(missing, project.jars, home, project.logs / "fetch-jars.log")
     return home
 
 

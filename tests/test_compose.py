@@ -1,5 +1,6 @@
 """The stack in containers, as far as it can be checked without containers: its file, its image, its scripts."""
 
+import json
 import os
 import re
 import shutil
@@ -11,15 +12,19 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from cryptography.fernet import Fernet
 
 from penstock.config import Pipeline
-from stack.airflow import POOLS
+from stack import cluster, object_store, spark
+from stack.airflow import COMPONENTS, POOLS
 from stack.binaries import Binaries
 from stack.paths import Project
 
 ROOT = Project.here().root
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
 POSTGRES = ("source", "control")
+SPARK = ("spark-master", "spark-worker")
+IN_IMAGE = Path("/opt/penstock")
 SECRET_NAME = re.compile(r"PASSWORD$|SECRET|_KEY$")
 
 
@@ -47,8 +52,8 @@ def dockerfile() -> str:
     return (ROOT / "Dockerfile").read_text()
 
 
-def test_the_services_are_the_two_servers_and_airflows_components(services: dict[str, Any]) -> None:
-    assert set(services) == {*AIRFLOW, *POSTGRES}
+def test_the_services_are_servers_store_spark_airflow_and_the_exporter_of_metrics(services: dict[str, Any]) -> None:
+    assert set(services) == {*AIRFLOW, *POSTGRES, *SPARK, "store", "statsd"}
 
 
 def test_the_source_writes_wal_for_logical_decoding_and_bounds_what_a_slot_keeps(services: dict[str, Any]) -> None:
@@ -64,7 +69,7 @@ def test_every_image_is_pinned_to_a_full_version(services: dict[str, Any]) -> No
 
     assert base is not None
     for image in {*images, base[1]}:
-        assert re.search(r":\d+(\.\d+)+", image), image
+        assert re.search(r":v?\d+(\.\d+)+", image), image
 
 
 def test_the_postgresql_image_is_new_enough_to_be_a_source(services: dict[str, Any]) -> None:
@@ -75,7 +80,9 @@ def test_the_postgresql_image_is_new_enough_to_be_a_source(services: dict[str, A
 
 
 def test_nothing_runs_as_root(services: dict[str, Any]) -> None:
-    assert {services[name]["user"] for name in POSTGRES} == {"postgres"}
+    users = {name: service["user"] for name, service in services.items() if "build" not in service}
+
+    assert users == {"source": "postgres", "control": "postgres", "statsd": "65534"}
     assert re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE) == ["penstock"]
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]
@@ -84,6 +91,11 @@ def test_nothing_runs_as_root(services: dict[str, Any]) -> None:
 
 def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> None:
     assert {name for name, service in services.items() if "healthcheck" not in service} == {"init"}
+
+
+def test_every_lasting_service_comes_back_and_has_a_bound_of_memory(services: dict[str, Any]) -> None:
+    assert {name for name, service in services.items() if service["restart"] != "unless-stopped"} == {"init"}
+    assert {name for name, service in services.items() if "mem_limit" not in service} == {"init"}
 
 
 def test_ports_are_published_on_loopback_only(services: dict[str, Any]) -> None:
@@ -95,7 +107,7 @@ def test_ports_are_published_on_loopback_only(services: dict[str, Any]) -> None:
 
 def test_every_secret_comes_from_the_env_file_and_must_be_given(services: dict[str, Any]) -> None:
     for service in services.values():
-        for name, value in service["environment"].items():
+        for name, value in service.get("environment", {}).items():
             if SECRET_NAME.search(name):
                 assert re.fullmatch(r"\$\{\w+:\?fill in \.env\}", value), name
             for password in re.findall(r'"password": "([^"]*)"|://\w+:([^@]*)@', value):
@@ -108,6 +120,67 @@ def test_the_example_names_every_variable_and_gives_no_secret() -> None:
 
     assert used == set(example)
     assert not any(value for name, value in example.items() if SECRET_NAME.search(name))
+
+
+def generated_env() -> dict[str, str]:
+    said = subprocess.run([ROOT / "docker" / "new-env.sh"], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in said.stdout.splitlines() if line and not line.startswith("#"))
+
+
+def test_a_generated_env_file_gives_every_secret_a_value_of_its_own_that_fits_into_json_and_urls() -> None:
+    made, again, example = generated_env(), generated_env(), env_example()
+    secrets = [name for name, value in example.items() if not value]
+
+    assert list(made) == list(example)
+    assert len({made[name] for name in secrets} | {again[name] for name in secrets}) == 2 * len(secrets)
+    assert all(re.fullmatch(r"[\w=-]{32,}", made[name]) for name in secrets)
+    assert Fernet(made["AIRFLOW_FERNET_KEY"]).encrypt(b"")
+    assert {name: made[name] for name in example if name not in secrets} == {
+        name: value for name, value in example.items() if value
+    }
+
+
+def test_spark_holds_no_secret_of_its_own(services: dict[str, Any]) -> None:
+    assert all(set(services[name]["environment"]) == {"SPARK_DAEMON_MEMORY"} for name in SPARK)
+
+
+def test_sparks_settings_are_those_of_a_cluster_and_lead_executors_back_to_the_driver(services: dict[str, Any]) -> None:
+    lines = (ROOT / "docker" / "spark-defaults.conf").read_text().splitlines()
+    found = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+    project = Project(IN_IMAGE, IN_IMAGE / ".local")
+    local = spark.settings(project.jars, project.warehouse, project.local / "spark-scratch")
+    store = services["scheduler"]["environment"]["PENSTOCK_STORE"]
+    memory = services["spark-worker"]["command"][services["spark-worker"]["command"].index("--memory") + 1]
+    reached = {"spark.driver.host": services["scheduler"]["hostname"], "spark.driver.bindAddress": "0.0.0.0"}
+
+    assert found == local | cluster.settings(project.jars, store, memory) | reached
+
+
+def test_the_pipeline_of_the_containers_is_the_demos_with_its_landing_zone_in_the_store() -> None:
+    ours, demos = (
+        yaml.safe_load((ROOT / folder / "pipelines" / "shop.yaml").read_text()) for folder in ("docker", "include")
+    )
+
+    assert ours.pop("landing")["uri"].startswith(f"s3://{object_store.LANDING}/")
+    assert ours == demos
+
+
+def test_who_names_another_service_means_the_port_it_listens_on(services: dict[str, Any]) -> None:
+    given = services["scheduler"]["environment"]
+    master = json.loads(given["AIRFLOW_CONN_PENSTOCK_SPARK"])
+    address = f"{master['host']}:{master['port']}"
+    listening = services["spark-master"]["command"]
+
+    assert services["spark-worker"]["command"][-1] == address == "spark://spark-master:7077"
+    assert listening[listening.index("--host") + 1 :][0::2][:2] == ["spark-master", "7077"]
+    assert given["PENSTOCK_STORE"] == "http://store:9878"
+    assert "http://0.0.0.0:9878" in services["store"]["command"]
+    assert given["AIRFLOW__METRICS__STATSD_HOST"] in services
+    assert f"--statsd.listen-udp=:{given['AIRFLOW__METRICS__STATSD_PORT']}" in services["statsd"]["command"]
+
+
+def test_airflows_services_are_the_components_of_the_local_stack(services: dict[str, Any]) -> None:
+    assert {services[name]["command"][1] for name in AIRFLOW[1:]} == set(COMPONENTS)
 
 
 def test_the_env_file_stays_out_of_the_image_and_of_git() -> None:

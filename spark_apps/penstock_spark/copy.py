@@ -11,8 +11,9 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -20,20 +21,25 @@ from pyspark.sql import SparkSession
 
 from penstock.connections import Connection
 from penstock.lake.plan import CopyPlan, CopyRange
+from penstock.landing import store
 from penstock.landing.zone import LandingZone
 
 _log = logging.getLogger("penstock.copy")
 
 Entry = dict[str, Any]
+Options = Mapping[str, str]
 
 
 def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> None:
     """Copy every range; raises what the first failing one raised, after the running ones have ended."""
     source = Connection.from_prefix("SOURCE", environment)
-    tables = Tables(plan, environment)
+    # Executors may lack the variables that the driver has: what the landing zone needs travels like the source's login.
+    options = store.given(plan.landing_options, {**os.environ, **environment})
+    land_one = partial(land, plan, source=source, options=options)
+    tables = Tables(plan, options)
     workers = ThreadPoolExecutor(plan.parallel, thread_name_prefix="copy")
     try:
-        running = [workers.submit(_copy_one, spark, plan, each, source, tables) for each in plan.ranges]
+        running = [workers.submit(_copy_one, spark, each, land_one, tables) for each in plan.ranges]
         done, _ = wait(running, return_when=FIRST_EXCEPTION)
         for future in done:
             future.result()
@@ -41,21 +47,24 @@ def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> 
         workers.shutdown(cancel_futures=True)
 
 
-def _copy_one(spark: SparkSession, plan: CopyPlan, range_: CopyRange, source: Connection, tables: Tables) -> None:
-    """Run one range as one task; source and plan travel inside the closure, never in Spark's configuration."""
+def _copy_one(spark: SparkSession, range_: CopyRange, land_one: Callable[[CopyRange], Entry], tables: Tables) -> None:
+    """Run one range as one task; logins and plan travel inside the closure, never in Spark's configuration."""
 
     def task(ranges: Iterable[CopyRange]) -> list[Entry]:
-        return [land(plan, each, source) for each in ranges]
+        return [land_one(each) for each in ranges]
 
     (entry,) = spark.sparkContext.parallelize([range_], 1).mapPartitions(task).collect()
     tables.landed(range_, entry)
 
 
-def land(plan: CopyPlan, range_: CopyRange, source: Connection) -> Entry:
-    """Read one range and write its landing file, inside a task; return the manifest entry as plain data."""
+def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Options) -> Entry:
+    """Read one range and write its landing file, inside a task; return the manifest entry as plain data.
+
+    `options` are those of the landing zone, secrets included.
+    """
     from penstock.source.copy import read_range  # noqa: PLC0415  # drivers are needed in tasks only
 
-    zone = LandingZone.open(plan.landing_uri, plan.landing_options, os.environ)
+    zone = LandingZone.open(plan.landing_uri, options, {})
     writer = zone.writer(range_.path, range_.columns)
     try:
         rows = read_range(source, range_, snapshot_name=plan.snapshot_name, lsn=plan.lsn, batch_bytes=plan.batch_bytes)
@@ -70,9 +79,9 @@ def land(plan: CopyPlan, range_: CopyRange, source: Connection) -> Entry:
 class Tables:
     """Count down the ranges of each table, and prove a finished table by its result file."""
 
-    def __init__(self, plan: CopyPlan, environment: Mapping[str, str]) -> None:
+    def __init__(self, plan: CopyPlan, options: Options) -> None:
         self._plan = plan
-        self._zone = LandingZone.open(plan.landing_uri, plan.landing_options, {**os.environ, **environment})
+        self._zone = LandingZone.open(plan.landing_uri, options, {})
         self._left: dict[int, int] = defaultdict(int)
         for range_ in plan.ranges:
             self._left[range_.oid] += 1

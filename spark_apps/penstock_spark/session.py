@@ -27,6 +27,12 @@ SECRETS = {  # setting of the catalog -> where its value is found
     "jdbc.user": "PENSTOCK_CATALOG_USER",
     "jdbc.password": "PENSTOCK_CATALOG_PASSWORD",
 }
+# What the driver finds in AWS's own variables, for executors that have none; settings of the catalog itself win.
+STORE_LOGIN = {
+    "s3.access-key-id": "AWS_ACCESS_KEY_ID",
+    "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
+    "s3.session-token": "AWS_SESSION_TOKEN",
+}
 PARTITION_BYTES = 8 << 20  # of landing Parquet, per shuffle partition
 SMALL_BYTES = 1 << 20
 # A small batch is over before its code would have been compiled, and has nothing to replan on the way.
@@ -54,7 +60,8 @@ def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) ->
     """
     session = spark.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
-    secrets = {f"{prefix}.{key}": environment[name] for key, name in SECRETS.items() if name in environment}
+    names = SECRETS if session.conf.get(f"{prefix}.s3.access-key-id", None) else {**STORE_LOGIN, **SECRETS}
+    secrets = {f"{prefix}.{key}": environment[name] for key, name in names.items() if name in environment}
     configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false", **secrets})
     return session
 

@@ -8,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 from demo import fresh
 from penstock.config import Pipeline
 from penstock.connections import Connection
+from penstock.landing.zone import LandingZone
 from penstock.ledger import Ledger
 from stack.lake_catalog import create_tables
 from stack.postgres import Database
@@ -19,6 +20,10 @@ def pipeline(name: str, landing: Path) -> Pipeline:
     return Pipeline.model_validate(
         {"name": name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(landing)}}
     )
+
+
+def zone(folder: Path) -> LandingZone:
+    return LandingZone.open(str(folder), {})
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def test_only_the_pipeline_of_the_demo_leaves_ledger_lake_landing_zone_and_wareh
             (folder / name / "below").mkdir(parents=True)
 
     for _ in range(2):
-        fresh.forget(pipeline("shop", landing), control.dsn(), warehouse)
+        fresh.forget(pipeline("shop", landing), control.dsn(), zone(landing), zone(warehouse))
 
     assert control.execute("select name from penstock.pipeline") == [("sales",)]
     assert control.execute("select pipeline from penstock.event") == [("sales",)]
@@ -61,6 +66,7 @@ def test_only_the_pipeline_of_the_demo_leaves_ledger_lake_landing_zone_and_wareh
 def test_there_may_be_nothing_to_forget(database16: Database, tmp_path: Path):
     create_tables(database16.dsn())
 
-    fresh.forget(pipeline("shop", tmp_path / "landing"), database16.dsn(), tmp_path / "warehouse")
+    landing, warehouse = tmp_path / "landing", tmp_path / "warehouse"
+    fresh.forget(pipeline("shop", landing), database16.dsn(), zone(landing), zone(warehouse))
 
     assert database16.execute("select to_regclass('penstock.pipeline')") == [(None,)]

@@ -54,9 +54,9 @@ def copy_without_spark(job: SparkJob) -> None:
 
     plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())
     source = Connection.from_prefix("SOURCE", job.environment)
-    tables = Tables(plan, job.environment)
+    tables = Tables(plan, plan.landing_options)
     for each in plan.ranges:
-        tables.landed(each, land(plan, each, source))
+        tables.landed(each, land(plan, each, source=source, options=plan.landing_options))
 
 
 def run(world: World, verb: str) -> None:

@@ -41,7 +41,7 @@ def test_the_projects_jars_are_here_byte_for_byte(java_home: Path):
 def test_a_jar_comes_from_the_mirror_that_the_environment_names(mirror: Path, tmp_path: Path, java_home: Path):
     folder = tmp_path / "jars"
 
-    jars.fetch(TINY, folder, java_home, tmp_path / "fetch.log")
+    jars.fetch([TINY], folder, java_home, tmp_path / "fetch.log")
 
     assert [path.name for path in folder.iterdir()] == ["tiny-1.0.jar"]
     assert TINY.is_whole(folder / "tiny-1.0.jar")
@@ -52,7 +52,7 @@ def test_other_bytes_than_the_pinned_ones_are_refused_and_not_kept(mirror: Path,
     folder = tmp_path / "jars"
 
     with pytest.raises(StackError, match="with the SHA-256") as caught:
-        jars.fetch(TINY, folder, java_home, tmp_path / "fetch.log")
+        jars.fetch([TINY], folder, java_home, tmp_path / "fetch.log")
 
     assert list(folder.iterdir()) == []
     assert caught.value.log.exists()
@@ -60,7 +60,7 @@ def test_other_bytes_than_the_pinned_ones_are_refused_and_not_kept(mirror: Path,
 
 def test_a_jar_that_is_nowhere_leaves_a_readable_reason(mirror: Path, tmp_path: Path, java_home: Path):
     with pytest.raises(StackError, match=f"set {jars.MIRROR}") as caught:
-        jars.fetch(replace(TINY, version="2.0"), tmp_path / "jars", java_home, tmp_path / "fetch.log")
+        jars.fetch([replace(TINY, version="2.0")], tmp_path / "jars", java_home, tmp_path / "fetch.log")
 
     assert "not found" in caught.value.log.read_text()
 

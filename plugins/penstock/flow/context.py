@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,4 +57,5 @@ class Context:
     @cached_property
     def landing(self) -> LandingZone:
         """Return the landing zone."""
-        return LandingZone.open(self.pipeline.landing.uri, self.pipeline.landing.options)
+        settings = self.pipeline.landing
+        return LandingZone.open(settings.uri, settings.options, {**os.environ, **self.environment})

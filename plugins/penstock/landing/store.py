@@ -35,6 +35,7 @@ _S3_OPTIONS: dict[str, Callable[[str], Any]] = {
     "connect_timeout": float,
     "request_timeout": float,
 }
+_FROM_ENVIRONMENT = "_env"
 _S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
 
 
@@ -56,18 +57,35 @@ def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
     return fs.LocalFileSystem(), root, f"file://{root}"
 
 
+def given(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the options with each `<option>_env` replaced by what it names, for processes without that variable.
+
+    Secrets may be among them: never write them down. Raises ConfigError("config-invalid").
+    """
+    found: dict[str, str] = {}
+    for option, text in options.items():
+        if option.endswith(_FROM_ENVIRONMENT):
+            if text not in environment:
+                raise ConfigError(
+                    "config-invalid", f"landing.options.{option}: the environment variable {text} is not set"
+                )
+            found[option.removesuffix(_FROM_ENVIRONMENT)] = environment[text]
+        else:
+            found[option] = text
+    return found
+
+
 def _options(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for given, text in options.items():
-        name = given.removesuffix("_env")
+    for option in options:
+        name = option.removesuffix(_FROM_ENVIRONMENT)
         if name not in _S3_OPTIONS:
             nearest = difflib.get_close_matches(name, _S3_OPTIONS, n=1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_S3_OPTIONS)}"
-            raise ConfigError("config-invalid", f"landing.options: unknown option {given!r}; {hint}")
-        if given != name and text not in environment:
-            raise ConfigError("config-invalid", f"landing.options.{given}: the environment variable {text} is not set")
+            raise ConfigError("config-invalid", f"landing.options: unknown option {option!r}; {hint}")
+    for name, text in given(options, environment).items():
         try:
-            found[name] = _S3_OPTIONS[name](text if given == name else environment[text])
+            found[name] = _S3_OPTIONS[name](text)
         except ValueError as error:
-            raise ConfigError("config-invalid", f"landing.options.{given}: {error}") from None
+            raise ConfigError("config-invalid", f"landing.options.{name}: {error}") from None
     return found

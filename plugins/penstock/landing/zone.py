@@ -95,7 +95,18 @@ class LandingZone:
         if not folder.strip("/"):
             raise ValueError("expected a folder inside the landing zone, got the whole zone")
         with unwritable(self.uri(folder)), suppress(FileNotFoundError):
+            if not isinstance(self._filesystem, fs.LocalFileSystem):
+                self._delete_one_by_one(self._full(folder))
             self._filesystem.delete_dir(self._full(folder))
+
+    def _delete_one_by_one(self, folder: str) -> None:
+        """Empty a folder of a store: some refuse to delete many at once without a checksum that clients don't send."""
+        found = self._filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+        for info in sorted(found, key=lambda info: info.path, reverse=True):  # what is inside comes before its folder
+            if info.type == fs.FileType.File:
+                self._filesystem.delete_file(info.path)
+            else:
+                self._filesystem.delete_dir(info.path)
 
     def _below(self, folder: str, kind: fs.FileType, *, recursive: bool) -> Sequence[str]:
         selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=recursive)

@@ -1,0 +1,140 @@
+"""The landing zone in a real S3 server: S3Proxy, started as `make cluster-test` and the containers start it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from penstock.errors import Directive, LakeError
+from penstock.landing.zone import LandingZone
+from stack import jars, object_store, ports
+from stack.object_store import ObjectStore
+from stack.paths import Project
+from tests.landing.samples import COLUMNS, inserts
+
+pytestmark = pytest.mark.slow  # its jars are fetched
+
+
+@pytest.fixture(scope="module")
+def server(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ObjectStore, int, Path]]:
+    """The store as its clients see it, its process, and its folder."""
+    project = Project.here()
+    if missing := jars.missing(project.jars, object_store.SERVER):
+        jars.fetch(missing, project.jars, java_home, project.logs / "fetch-jars.log")
+    folder = tmp_path_factory.mktemp("store")
+    store = ObjectStore(f"http://127.0.0.1:{ports.choose()}", "penstock", "only-for-tests")
+    where = ("--address", store.address, "--folder", str(folder), "--jars", str(project.jars))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stack.object_store", *where],
+        env=os.environ | store.environment() | {"JAVA_HOME": str(java_home), "PYTHONPATH": str(project.root)},
+    )
+    try:
+        while not answers(store.address):
+            assert process.poll() is None, "the store ended"
+            time.sleep(0.2)
+        yield store, process.pid, folder
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(address: str) -> bool:
+    try:
+        urlopen(address, timeout=5)
+    except HTTPError:
+        return True  # it refuses who does not log in
+    except OSError:
+        return False
+    return True
+
+
+def zone_of(store: ObjectStore, bucket: str = object_store.LANDING) -> LandingZone:
+    return LandingZone.open(f"s3://{bucket}/penstock", store.options(), store.environment())
+
+
+@pytest.fixture
+def zone(server: tuple[ObjectStore, int, Path]) -> LandingZone:
+    return zone_of(server[0])
+
+
+def test_text_is_written_replaced_listed_and_read(zone: LandingZone) -> None:
+    zone.write_text("texts/plan.json", "one")
+    zone.write_text("texts/plan.json", "zwei ü")
+    zone.write_text("texts/per cent %20+/result.json", "{}")
+
+    assert zone.read_text("texts/plan.json") == "zwei ü"
+    assert zone.size("texts/plan.json") == len("zwei ü".encode())
+    assert zone.list("texts") == ["texts/per cent %20+/result.json", "texts/plan.json"]
+    assert zone.folders("texts") == ["texts/per cent %20+"]
+
+
+def test_a_landing_file_larger_than_one_part_of_an_upload_goes_both_ways(zone: LandingZone) -> None:
+    writer = zone.writer("files/t.parquet", COLUMNS)
+    for _ in range(3):
+        writer.write(inserts(3))
+    entry = writer.close(oid=1, version=1, inserts=9)
+    zone.write_text("files/large.txt", "x" * (12 << 20))
+
+    assert zone.read("files/t.parquet").num_rows == 9
+    assert zone.size("files/t.parquet") == entry.bytes
+    assert len(zone.read_text("files/large.txt")) == 12 << 20
+
+
+def test_a_folder_goes_with_all_it_holds_though_the_store_refuses_to_delete_many_at_once(zone: LandingZone) -> None:
+    for path in ("gone/a/1", "gone/a/b/2", "gone/3", "gone-not/4"):
+        zone.write_text(path, path)
+
+    for _ in range(2):
+        zone.delete_folder("gone")
+
+    assert zone.list("gone") == []
+    assert not zone.exists("gone")
+    assert zone.list("gone-not") == ["gone-not/4"]
+
+
+def test_what_is_not_there_is_said_to_be_missing(zone: LandingZone) -> None:
+    assert not zone.exists("nothing.json")
+    assert zone.list("nowhere") == []
+    for read in (zone.read, zone.read_text, zone.size):
+        with pytest.raises(LakeError, match=r"nothing\.json") as caught:
+            read("nothing.json")
+        assert caught.value.slug == "landing-file-missing"
+
+
+def test_a_wrong_login_is_refused_with_what_to_check_and_without_the_secret(
+    server: tuple[ObjectStore, int, Path],
+) -> None:
+    stranger = zone_of(replace(server[0], secret_key="not-the-secret"))
+
+    for attempt in (lambda: stranger.read_text("plan.json"), lambda: stranger.list("texts")):
+        with pytest.raises(LakeError, match="check its address, credentials, rights and network") as caught:
+            attempt()
+        assert caught.value.slug == "landing-unreachable"
+        assert caught.value.directive is Directive.RETRY
+        assert "not-the-secret" not in str(caught.value)
+    with pytest.raises(LakeError, match=r"to write s3a://landing/penstock/plan\.json, got: .*signature") as caught:
+        stranger.write_text("plan.json", "{}")
+    assert caught.value.slug == "landing-unwritable"
+
+
+def test_a_bucket_that_is_not_there_is_named(server: tuple[ObjectStore, int, Path]) -> None:
+    with pytest.raises(LakeError, match=r"s3a://no-bucket/.*bucket does not exist") as caught:
+        zone_of(server[0], "no-bucket").write_text("plan.json", "{}")
+
+    assert caught.value.slug == "landing-unwritable"
+
+
+def test_the_servers_secret_is_on_no_command_line_and_in_no_file(server: tuple[ObjectStore, int, Path]) -> None:
+    store, pid, folder = server
+    told = Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    assert b"org.gaul.s3proxy.Main" in told
+    assert store.secret_key.encode() not in told
+    assert not [path for path in folder.rglob("*") if path.is_file() and store.secret_key.encode() in path.read_bytes()]
