@@ -7,6 +7,7 @@ file's own: commands, environments, scripts, health checks.
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from airflow.utils.net import get_hostname
 from rich.console import Console
 
 from stack import ports, steps
@@ -30,6 +32,7 @@ from stack.progress import Progress
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 HERE = Project.here()
+PATIENCE = 400.0
 IN_IMAGE = "/opt/penstock"
 LISTENS = {
     "source": [5432],
@@ -42,7 +45,7 @@ LISTENS = {
     "dag-processor": [],
     "triggerer": [],
 }
-BOUND = ("spark-master", "0.0.0.0")  # what listens there listens on loopback here
+BOUND = ("spark-master", "statsd", "0.0.0.0")  # what listens there listens on loopback here
 # Containers have a network of their own; here two services would meet on one port of every interface.
 NATIVELY = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
 TABLES = """
@@ -77,8 +80,10 @@ class Services:
             self.started[name] = subprocess.Popen(
                 command, cwd=HERE.root, env=self.environment(name), stdout=log, stderr=log, start_new_session=True
             )
+        deadline = time.monotonic() + PATIENCE
         while not self.is_healthy(name):
-            assert self.started[name].poll() is None, (self.home / f"{name}.log").read_text()[-3000:]
+            alive = self.started[name].poll() is None and time.monotonic() < deadline
+            assert alive, (self.home / f"{name}.log").read_text()[-3000:]
             time.sleep(1)
 
     def is_healthy(self, name: str) -> bool:
@@ -110,7 +115,7 @@ class Services:
         path = [str(Path(sys.executable).parent), str(HERE.root / "bin"), str(self.programs), os.environ["PATH"]]
         mine = {
             "HOME": str(self.home),
-            "HOSTNAME": socket.getfqdn(),
+            "HOSTNAME": get_hostname(),
             "JAVA_HOME": str(self.java_home),
             "PATH": os.pathsep.join(path),
             "PGHOST": "127.0.0.1",
@@ -141,7 +146,7 @@ class Services:
 
     def stop(self) -> None:
         for process in reversed(self.started.values()):
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
         for process in self.started.values():
             process.wait()
 
