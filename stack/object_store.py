@@ -68,9 +68,6 @@ def spark_settings(address: str, catalog: str) -> dict[str, str]:
         f"{prefix}.s3.endpoint": address,
         f"{prefix}.s3.path-style-access": "true",
         f"{prefix}.client.region": REGION,
-        "spark.hadoop.fs.s3a.endpoint": address,
-        "spark.hadoop.fs.s3a.endpoint.region": REGION,
-        "spark.hadoop.fs.s3a.path.style.access": "true",
     }
 
 

@@ -6,7 +6,9 @@ may not share a session while they are merged at the same time.
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -14,6 +16,8 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from penstock.landing.store import LANDING
 
 SETTINGS = {
     "spark.sql.caseSensitive": "true",  # two columns of a source may differ by case only
@@ -48,9 +52,16 @@ LARGE = {
 }
 
 
-def start(name: str) -> SparkSession:
-    """Start the application's session, with a scheduler that lets small tables pass large ones."""
-    return SparkSession.builder.appName(name).config("spark.scheduler.mode", "FAIR").getOrCreate()
+def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSession:
+    """Start the application's session, with a scheduler that lets small tables pass large ones.
+
+    The landing zone's store is made known to Hadoop's file systems, whose settings go to executors with every read.
+    """
+    spark = SparkSession.builder.appName(name).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for setting, value in json.loads(environment.get(LANDING, "{}")).items():
+        hadoop.set(setting, value)
+    return spark
 
 
 def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> SparkSession:

@@ -5,11 +5,15 @@ Secrets travel only in `environment`: never on the command line, in a plan file 
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.flow.context import Context
+from penstock.landing import store
+from penstock.landing.store import LANDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ Submit = Callable[[SparkJob], None]
 
 def describe(ctx: Context, application: str, arguments: tuple[str, ...], secrets: Mapping[str, str]) -> SparkJob:
     """Return the job that runs `spark_apps/<application>.py` for this pipeline."""
-    spark = ctx.pipeline.spark
+    spark, zone = ctx.pipeline.spark, ctx.pipeline.landing
+    reached = store.hadoop(zone.uri, zone.options, {**os.environ, **ctx.environment})
     return SparkJob(
         name=f"penstock:{ctx.name}:{application}",
         application=ctx.home / "spark_apps" / f"{application}.py",
@@ -39,7 +44,7 @@ def describe(ctx: Context, application: str, arguments: tuple[str, ...], secrets
         py_files=Path(ctx.environment.get("PENSTOCK_ZIP", str(ctx.home / ".local" / "penstock.zip"))),
         driver_memory=spark.driver_memory,
         conf=dict(spark.conf),
-        environment=dict(secrets),
+        environment={**secrets, LANDING: json.dumps(reached)},
     )
 
 

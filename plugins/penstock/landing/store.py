@@ -35,6 +35,8 @@ _S3_OPTIONS: dict[str, Callable[[str], Any]] = {
     "connect_timeout": float,
     "request_timeout": float,
 }
+LANDING = "PENSTOCK_LANDING"
+"""The variable by which a Spark driver gets what `hadoop` returned, as JSON."""
 _FROM_ENVIRONMENT = "_env"
 _S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
 
@@ -73,6 +75,29 @@ def given(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
         else:
             found[option] = text
     return found
+
+
+def hadoop(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings for this one bucket, so that Spark reaches it as we do; none for a folder.
+
+    Secrets may be among them: never write them down. Raises ConfigError("config-invalid").
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("s3", "s3a"):
+        return {}
+    known = _options(options, environment)
+    address = str(known.get("endpoint_override", ""))
+    if address and "://" not in address:
+        address = f"{known.get('scheme', 'https')}://{address}"
+    wanted = {
+        "endpoint": address,
+        "endpoint.region": known.get("region", ""),
+        "path.style.access": "true" if address and not known.get("force_virtual_addressing") else "",
+        "access.key": known.get("access_key", ""),
+        "secret.key": known.get("secret_key", ""),
+        "session.token": known.get("session_token", ""),
+    }
+    return {f"fs.s3a.bucket.{parts.netloc}.{name}": value for name, value in wanted.items() if value}
 
 
 def _options(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
