@@ -81,8 +81,8 @@ class Demo:
             step.result = f"first cut at {self.cut}"
 
     def let_schedules_run(self) -> None:
-        """Unpause capture and merge."""
-        for verb in ("capture", "merge"):
+        """Unpause what runs by schedule."""
+        for verb in ("capture", "merge", "slot_health"):
             self._unpause(verb)
 
     def live(self, captures: int, merges: int) -> None:
@@ -121,9 +121,8 @@ class Demo:
                 return ""
             if landed.pipeline.position is None or landed.pipeline.position < goal:
                 return f"landed through {landed.pipeline.position} of {goal}"
-            if not landed.unmerged_rows and not list(
-                fresh.active_runs(self.stack.airflow.api, self.watch.dag("merge"))
-            ):
+            merges = self.stack.airflow.api.runs(self.watch.dag("merge"))
+            if not landed.unmerged_rows and not fresh.unfinished(merges):
                 self.stack.airflow.api.trigger(self.watch.dag("merge"), {"force": True})
             return f"merged through {self.cut} of {goal}"
 
@@ -147,7 +146,7 @@ class Demo:
     def await_last_runs(self) -> None:
         """Wait for the runs that began before the pause; what they would leave unfinished would be shown as failed."""
         with self.progress.step("The last runs") as step:
-            self._wait(step, lambda: ", ".join(self._active()))
+            self._wait(step, lambda: ", ".join(self._running()))
 
     def has_begun(self) -> bool:
         """Tell whether there is a pipeline that could go on: one with a cut in the lake."""
@@ -212,9 +211,9 @@ class Demo:
         fresh.schedules_mark(self.stack.project).touch()
         self.stack.airflow.api.unpause(self.watch.dag(verb))
 
-    def _active(self) -> list[str]:
-        api = self.stack.airflow.api
-        return [dag for dag in fresh.dag_ids(self.pipeline) for _ in fresh.active_runs(api, dag)]
+    def _running(self) -> list[str]:
+        runs = self.stack.airflow.api.runs
+        return [dag for dag in fresh.dag_ids(self.pipeline) for _ in fresh.unfinished(runs(dag), paused=True)]
 
     def _watch_all(self) -> None:
         self._watch_load()

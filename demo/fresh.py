@@ -5,7 +5,7 @@ tables leave the lake, its files leave landing zone and warehouse. The source da
 """
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import psycopg
@@ -21,8 +21,7 @@ from stack.paths import Project
 from stack.progress import Progress
 
 NAME = "shop"
-VERBS = ("bootstrap", "capture", "merge", "teardown")
-ACTIVE = ("queued", "running")
+VERBS = ("bootstrap", "capture", "merge", "recover", "resume", "slot_health", "teardown")
 
 LEDGER = "delete from penstock.pipeline where name = %(pipeline)s"
 LAKE = (
@@ -79,13 +78,13 @@ def end_runs(api: AirflowApi, pipeline: Pipeline) -> None:
     known = {dag["dag_id"] for dag in api.dags()}
     for dag_id in filter(known.__contains__, dag_ids(pipeline)):
         api.pause(dag_id)
-        for run in active_runs(api, dag_id):
+        for run in unfinished(api.runs(dag_id)):
             api.call("PATCH", f"dags/{dag_id}/dagRuns/{run['dag_run_id']}", json={"state": "failed"})
 
 
-def active_runs(api: AirflowApi, dag_id: str) -> Iterator[Json]:
-    """Yield the runs that have not ended."""
-    return (run for run in api.runs(dag_id) if run["state"] in ACTIVE)
+def unfinished(runs: Iterable[Json], *, paused: bool = False) -> list[Json]:
+    """Return the runs that have not ended; while a DAG is paused, its queued runs never begin and don't count."""
+    return [run for run in runs if run["state"] in (("running",) if paused else ("queued", "running"))]
 
 
 def forget(pipeline: Pipeline, ledger_dsn: str, landing: LandingZone, warehouse: LandingZone) -> None:

@@ -70,3 +70,10 @@ def test_there_may_be_nothing_to_forget(database16: Database, tmp_path: Path):
     fresh.forget(pipeline("shop", landing), database16.dsn(), zone(landing), zone(warehouse))
 
     assert database16.execute("select to_regclass('penstock.pipeline')") == [(None,)]
+
+
+def test_a_run_that_waits_for_a_paused_dag_is_not_waited_for():
+    runs = [{"state": state} for state in ("queued", "running", "success", "failed")]
+
+    assert [run["state"] for run in fresh.unfinished(runs)] == ["queued", "running"]
+    assert [run["state"] for run in fresh.unfinished(runs, paused=True)] == ["running"]
