@@ -73,6 +73,7 @@ def _kinds() -> dict[str, Kind]:
         "ledger-unreachable": Kind(retry, "The control database did not accept the connection or closed it."),
         "ledger-not-migrated": Kind(fail, "The ledger's schema is not at the version this code needs."),
         "ledger-conflict": Kind(retry, "Another run holds a newer attempt; this one may change nothing."),
+        "work-under-way": Kind(retry, "Another process does work on this pipeline that must not run twice at once."),
         "pipeline-halted": Kind(halt, "The pipeline is halted; its reason says why."),
         "not-bootstrapped": Kind(fail, "The pipeline has no slot yet: run bootstrap first."),
         # the lake

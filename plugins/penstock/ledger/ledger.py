@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.ledger.health import Health
+from penstock.ledger.holding import Holding
 from penstock.ledger.journal import Journal
 from penstock.ledger.merges import Merges
 from penstock.ledger.panels import Panels
@@ -11,7 +12,7 @@ from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Merges, Health, Journal, Panels):
+class Ledger(Pipelines, Windows, Tables, Merges, Health, Journal, Panels, Holding):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and

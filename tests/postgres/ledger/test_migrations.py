@@ -25,6 +25,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "cut",
         "event",
         "gap",
+        "mark",
         "pipeline",
         "relation",
         "slot_sample",

@@ -1,0 +1,51 @@
+"""One at a time: work on a pipeline that must not run beside its like, such as merge and maintenance on the lake.
+
+A hold is an advisory lock of a session with the control database, so it ends with the process that has it, however
+that ends. It keeps work from being wasted; what keeps it from doing damage are attempts and compared pointers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.errors import LedgerError
+from penstock.ledger.session import Sessions, Transaction, connect
+
+_POLL_SECONDS = 1.0
+
+
+class Holding(Sessions):
+    """Let one process at a time do a kind of work on a pipeline."""
+
+    @contextmanager
+    def hold(self, name: str, work: str, *, wait: float = 0) -> Iterator[None]:
+        """Hold the right to `work` (one word, such as `lake`) on a pipeline, after waiting at most `wait` seconds.
+
+        Raises LedgerError("work-under-way") that says who has it and since when.
+        """
+        with self._named_failures(), connect(self.connection, f"penstock {name} {work}") as opened:
+            _take(Transaction(opened), name, work, time.monotonic() + wait)
+            yield
+
+
+def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
+    key = _key(name, work)
+    while not session.rows("take_hold", key=key)[0][0]:
+        if time.monotonic() >= deadline:
+            holders = [
+                f"{who}, connected since {since:%F %T} UTC" for who, since in session.rows("hold_holders", key=key)
+            ]
+            raise LedgerError(
+                "work-under-way",
+                f"expected nobody else to work on the {work} of {name}, but this is held by "
+                f"{'; '.join(holders) or 'a session that has just ended'}; wait for it to end, then run again",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _key(name: str, work: str) -> int:
+    digest = hashlib.sha256(f"penstock:{name}:{work}".encode()).digest()
+    return int.from_bytes(digest[:8], signed=True)
