@@ -333,6 +333,7 @@ PSQL_VARIABLES = {
     "role": "penstock_reader",
     "table": "sales.order_line",
     "pid": "0",
+    "file": "16384",
 }
 SOURCE_WORLD = """
 create role shop_owner;

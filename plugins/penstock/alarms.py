@@ -97,6 +97,25 @@ def _alarms() -> dict[str, Alarm]:
             "any vacuum can do it",
         ),
         "source-unreachable": Alarm("critical", "The source could not be asked.", "unknown: nobody sees the slot"),
+        # errors that only a person mends: told by the task that met them
+        "source-auth": Alarm(
+            "critical", "The source refused the login or the role lacks a privilege.", "as fast as the source writes"
+        ),
+        "source-disk-full": Alarm("critical", "The source's disk is full.", "at once: without room the server stops"),
+        "source-corrupt": Alarm(
+            "critical",
+            "The source found its own files damaged while it read or decoded.",
+            "unknown: more may be damaged",
+        ),
+        "decoding-limit": Alarm(
+            "critical", "The source's limits do not allow what a window or a row takes.", "as fast as the source writes"
+        ),
+        "target-clash": Alarm(
+            "critical", "Two source tables would share one target table.", "as fast as the source writes"
+        ),
+        "comparison-differs": Alarm(
+            "critical", "Source and lake differ at the compared position.", "with every reader who trusts the lake"
+        ),
     }
 
 

@@ -23,6 +23,7 @@ class Directive(Enum):
     RETRY = "retry"  # the same call may succeed later; nothing was lost
     HALT = "halt"  # the pipeline stops until a person has decided
     PAUSE = "pause"  # one table stops; capture and all other tables go on
+    PAGE = "page"  # every try would meet it again: a person is told at once; it goes on by itself once mended
     FAIL = "fail"  # this call was wrong; nothing changed
 
 
@@ -35,7 +36,8 @@ class Kind:
 
 
 def _kinds() -> dict[str, Kind]:
-    retry, halt, pause, fail = Directive.RETRY, Directive.HALT, Directive.PAUSE, Directive.FAIL
+    retry, halt, pause = Directive.RETRY, Directive.HALT, Directive.PAUSE
+    page, fail = Directive.PAGE, Directive.FAIL
     return {
         # the operator's input
         "config-invalid": Kind(fail, "The pipeline file does not say what Penstock expects."),
@@ -46,10 +48,12 @@ def _kinds() -> dict[str, Kind]:
         "no-usable-identity": Kind(fail, "A table would refuse updates or deletes once published."),
         # the source
         "source-unreachable": Kind(retry, "The source did not accept the connection or closed it."),
-        "source-auth": Kind(fail, "The source refused the login or the role lacks a privilege."),
+        "source-auth": Kind(page, "The source refused the login or the role lacks a privilege."),
         "source-timeout": Kind(retry, "The source did not answer within the time limit."),
         "source-out-of-memory": Kind(retry, "The source ran out of memory while it decoded or read."),
-        "source-disk-full": Kind(retry, "The source's disk is full."),
+        "source-disk-full": Kind(page, "The source's disk is full."),
+        "source-corrupt": Kind(page, "The source found its own files damaged while it read or decoded."),
+        "decoding-limit": Kind(page, "The source's limits do not allow what a window or a row takes."),
         "recovery-conflict": Kind(retry, "The standby cancelled the read to replay what its primary has done."),
         "source-error": Kind(retry, "The source answered with an error that has no kind of its own."),
         "source-changed": Kind(halt, "Another server, timeline or database answers behind the source's address."),
@@ -81,7 +85,7 @@ def _kinds() -> dict[str, Kind]:
         "landing-unwritable": Kind(retry, "The landing zone could not be written."),
         "landing-file-missing": Kind(halt, "A landing file that a manifest lists is not there or is damaged."),
         "landing-version": Kind(halt, "A landing file has a contract version this code does not read."),
-        "target-clash": Kind(fail, "Two source tables would share one target table."),
+        "target-clash": Kind(page, "Two source tables would share one target table."),
         "spark-failed": Kind(retry, "The Spark application ended without a result."),
         "catalog-unreachable": Kind(
             retry, "The lake's catalog did not accept the connection, closed it, or is not set up."
@@ -92,11 +96,13 @@ def _kinds() -> dict[str, Kind]:
         "divergence": Kind(pause, "A change refers to a row that neither the batch nor the lake has."),
         "merge-conflict": Kind(pause, "Changes met rows that should or should not have been there."),
         "misfit-refused": Kind(pause, "A value does not fit its column and the policy is to stop."),
-        "comparison-differs": Kind(fail, "Source and lake differ at the compared position."),
+        "comparison-differs": Kind(page, "Source and lake differ at the compared position."),
     }
 
 
 KINDS: dict[str, Kind] = _kinds()
+PAGED = frozenset(slug for slug, kind in KINDS.items() if kind.directive is Directive.PAGE)
+"""The kinds that open an alarm of their own name (`penstock.alarms`) on the task that met them."""
 
 
 class PenstockError(Exception):

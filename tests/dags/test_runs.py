@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,30 @@ def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
 
     slugs = {alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)}
     assert slugs >= {"pipeline-halted", "capture-failing"}
+
+
+def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
+    deployed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(deployed)
+    right = os.environ["AIRFLOW_CONN_PENSTOCK_SOURCE"]
+    wrong = json.dumps(json.loads(right) | {"password": "s3cret-but-wrong"})
+    with http_receiver() as hook:
+        channel = {"conn_type": "apprise", "extra": {"config": {"path": f"json://127.0.0.1:{hook.port}/"}}}
+        monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(channel))
+        watch(deployed, tmp_path, "{critical: {channels: [hook]}}")
+
+        monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SOURCE", wrong)
+        (failed, again) = (run("capture", deployed) for _ in range(2))
+        assert states(failed) == states(again) == {"windows": "failed"}
+        assert [task.try_number for task in failed.get_task_instances()] == [1], "no pointless retry"
+        assert len(hook.posts) == 1, "told at once, and not by every run"
+        monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SOURCE", right)
+        assert states(run("capture", deployed)) == {"windows": "success"}
+
+    opened, closed = hook.posts
+    assert opened["title"] == f"[penstock] CRITICAL: source-auth {deployed.name}.capture.windows ({deployed.name})"
+    assert "docs/runbooks/source-auth.md" in opened["message"]
+    assert closed["title"].startswith("[penstock] closed: source-auth")
+    assert "s3cret" not in json.dumps(hook.posts)
+    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "nothing is halted"

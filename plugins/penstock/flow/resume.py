@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ConfigError, LakeError
-from penstock.flow import capture, drift, judge
+from penstock.flow import capture, drift, judge, paging
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
 from penstock.flow.lake_reader import lake_reader, sql_catalog
@@ -22,13 +22,17 @@ _LANDING = ("landing-file-missing", "landing-version")
 
 
 def resume(ctx: Context) -> None:
-    """Let a halted pipeline go on from where it was.
+    """Let a halted pipeline go on from where it was, and close the alarms of errors that a person was to mend.
 
-    Raises the error that would halt it again, and LedgerError("ledger-conflict") when it is not halted.
+    Raises the error that would halt it again, and LedgerError("ledger-conflict") when there is nothing to end.
     """
     record = ctx.ledger.pipeline(ctx.name)
     if record.state == "halted":
         _require_repaired(ctx, record)
+    if paging.answer(ctx):
+        ctx.progress("closed the alarms that tasks have opened; what is still there opens them again")
+        if record.state != "halted":
+            return
     ctx.ledger.resume(ctx.name)
     ctx.progress(f"resumed {ctx.name}, halted by {record.halted_slug}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow import whose
+from penstock.flow import paging, whose
 from penstock.flow.context import Context
 from penstock.source import facts, lock, publication, session, slot
 
@@ -34,4 +34,5 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
         ctx.progress(("would run: " if dry_run else "ran: ") + statement)
     if not dry_run:
         ctx.ledger.tear_down(ctx.name)
+        paging.answer(ctx)
     return statements

@@ -15,7 +15,7 @@ from airflow.sdk.observability import stats
 
 from penstock.errors import KINDS, PenstockError
 from penstock.flow.health.alerts import Alert, Delivery
-from penstock.orchestration.parts import find_context
+from penstock.orchestration.pipelines import find_context
 
 PAGE = "plugin/cdc"
 _TYPES = {"warn": apprise.NotifyType.WARNING, "critical": apprise.NotifyType.FAILURE}

@@ -7,14 +7,16 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, BaseNotifier
+from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from penstock.config import Pipeline, load_pipeline
-from penstock.errors import ConfigError, Directive, LedgerError, PenstockError
+from penstock.config import Pipeline
+from penstock.errors import Directive, LedgerError, PenstockError
+from penstock.flow import paging
 from penstock.flow.context import Context
 from penstock.flow.outcome import remembered
-from penstock.orchestration import pipelines
+from penstock.orchestration.delivery import deliver
+from penstock.orchestration.pipelines import find_context
 
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
@@ -55,14 +57,19 @@ def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, A
 
 @contextmanager
 def outcome(ctx: Context) -> Iterator[None]:
-    """Let Airflow retry only the errors that a retry can mend; every error is remembered in the ledger."""
+    """Do what an error's kind says: retry, page a person, or fail; every error is remembered in the ledger."""
+    ti = get_current_context()["ti"]
+    task = f"{ti.dag_id}.{ti.task_id}"
     try:
         with remembered(ctx):
             yield
     except PenstockError as error:
         if error.directive is Directive.RETRY:
             raise
+        if error.directive is Directive.PAGE:
+            paging.page(ctx, error, task, deliver)
         raise AirflowFailException(f"{error} See {error.runbook}.") from None
+    paging.mended(ctx, task, deliver)
 
 
 class FailureNotice(BaseNotifier):
@@ -83,12 +90,3 @@ class FailureNotice(BaseNotifier):
         ctx = find_context(self.pipeline)
         with suppress(LedgerError):  # the ledger may be what failed, and the log has the notice
             ctx.ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)
-
-
-def find_context(name: str) -> Context:
-    """Return the context of a pipeline by its name; raises ConfigError when no file defines it."""
-    for path in sorted(pipelines.folder().glob("*.yaml")):
-        pipeline = load_pipeline(path, pipelines.environment())
-        if pipeline.name == name:
-            return pipelines.context(pipeline)
-    raise ConfigError("config-invalid", f"expected a file in {pipelines.folder()} that defines pipeline {name}")

@@ -55,6 +55,15 @@ def context(pipeline: Pipeline) -> Context:
     return Context(pipeline, connection, home(), ours, log.info)
 
 
+def find_context(name: str) -> Context:
+    """Return the context of a pipeline by its name; raises ConfigError when no file defines it."""
+    for path in sorted(folder().glob("*.yaml")):
+        pipeline = load_pipeline(path, environment())
+        if pipeline.name == name:
+            return context(pipeline)
+    raise ConfigError("config-invalid", f"expected a file in {folder()} that defines pipeline {name}")
+
+
 def connection(conn_id: str) -> Connection:
     """Return an Airflow connection as ours; raises ConfigError("connection-missing")."""
     try:

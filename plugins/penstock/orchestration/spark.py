@@ -18,7 +18,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from penstock.errors import LakeError
 from penstock.flow import bootstrap, merge
 from penstock.flow.spark_job import SparkJob
-from penstock.orchestration.parts import SPARK_POOL, find_context, outcome
+from penstock.orchestration.parts import SPARK_POOL, outcome
+from penstock.orchestration.pipelines import find_context
 
 
 class _PenstockSpark(SparkSubmitOperator):

@@ -138,7 +138,7 @@ RULES = (
         "drop a slot that nobody reads, or raise max_replication_slots and restart the server",
     ),
     Rule(
-        "source-error",
+        "decoding-limit",
         "53400",
         "temporary file size",
         "to have room for what it decodes",
@@ -159,11 +159,33 @@ RULES = (
         "connect to the server itself: a pooler between us keeps transactions open",
     ),
     Rule(
+        "decoding-limit",
+        "XX000|54000",
+        "invalid memory alloc|too much output for sql interface",
+        "to be able to hand over each row in one piece",
+        "one row is larger than a message may be: find its table, and exclude it or make the row smaller",
+    ),
+    Rule(
         "source-out-of-memory",
-        "53200|XX000|54000|54001",
-        "out of memory|invalid memory alloc|too much output for sql interface",
+        "53200|XX000|54001",
+        "out of memory|stack depth limit",
         "to have the memory that this takes",
         "lower capture.work_mem or capture.max_wal_bytes, or give the server more memory, then run again",
+    ),
+    Rule(
+        "source-corrupt",
+        "XX001|XX002|58030",
+        "",
+        "to find its own files whole",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
+    ),
+    Rule(
+        "source-corrupt",
+        "XX000|58P01",
+        r"invalid page in block|could not read block|(missing|unexpected) (toast )?chunk"
+        r'|could not open file "(base|global|pg_tblspc|pg_xact|pg_multixact)/|could not access status of transaction',
+        "to find its own files whole",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
     ),
     Rule(
         "source-disk-full",

@@ -70,7 +70,7 @@ def test_a_host_that_does_not_exist_is_named(anywhere, failure):
 def test_a_database_that_does_not_exist_is_the_operators_to_mend(anywhere, failure):
     error = failure(anywhere, database="nowhere")
 
-    assert (error.slug, error.directive.value) == ("source-auth", "fail")
+    assert (error.slug, error.directive.value) == ("source-auth", "page")
     assert 'database "nowhere" does not exist' in error.message
 
 
@@ -164,7 +164,7 @@ SAID = [
     ("55000", "cannot advance replication slot to 0/1, minimum is 0/2", "slot-ahead"),
     ("42710", 'replication slot "s" already exists', "slot-exists"),
     ("53400", "all replication slots are in use", "no-free-slot"),
-    ("53400", "temporary file size exceeds temp_file_limit (1024kB)", "source-error"),
+    ("53400", "temporary file size exceeds temp_file_limit (1024kB)", "decoding-limit"),
     ("55000", 'logical decoding requires "wal_level" >= "logical"', "preflight-failed"),  # 17
     ("55000", "logical decoding requires wal_level >= logical", "preflight-failed"),
     ("22023", 'invalid snapshot identifier: "00000003-0000001B-1"', "snapshot-gone"),
@@ -188,8 +188,15 @@ SAID = [
     ("25001", "cannot create logical replication slot in transaction that has performed writes", "source-error"),
     ("53300", 'number of requested standby connections exceeds "max_wal_senders" (currently 10)', "no-free-slot"),
     ("53200", "out of memory", "source-out-of-memory"),
-    ("XX000", "invalid memory alloc request size 1073741824", "source-out-of-memory"),
-    ("54000", "too much output for sql interface", "source-out-of-memory"),
+    ("XX000", "invalid memory alloc request size 1073741824", "decoding-limit"),
+    ("54000", "too much output for sql interface", "decoding-limit"),
+    ("XX001", "invalid page in block 7 of relation base/5/16384", "source-corrupt"),
+    ("XX002", 'index "i" contains unexpected zero page at block 1', "source-corrupt"),
+    ("XX001", "missing chunk number 0 for toast value 16390 in pg_toast_16384", "source-corrupt"),
+    ("XX000", "unexpected chunk number 4 (expected 3) for toast value 16390", "source-corrupt"),
+    ("58P01", 'could not open file "base/5/16384": No such file or directory', "source-corrupt"),
+    ("58P01", "could not access status of transaction 4711", "source-corrupt"),
+    ("58030", 'could not read file "base/5/16384": Input/output error', "source-corrupt"),
     ("53100", "could not extend file: No space left on device", "source-disk-full"),
     ("40001", "canceling statement due to conflict with recovery", "recovery-conflict"),
     ("57P04", "terminating connection due to conflict with recovery", "recovery-conflict"),

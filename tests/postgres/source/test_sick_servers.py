@@ -11,6 +11,7 @@ from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import facts, lock, preflight, publication, session, slot
+from penstock.source.failures import translating
 from stack import ports
 from stack.binaries import Binaries
 from stack.postgres import Server
@@ -183,3 +184,45 @@ def test_a_standby_decodes_what_it_has_replayed_once_the_primary_has_helped(sick
 def log_standby_snapshot(primary: Server) -> None:
     with primary.connect() as admin:
         admin.execute("select pg_log_standby_snapshot()")
+
+
+def test_a_damaged_page_wants_a_person_and_not_another_try(source, sick):
+    with sick.connect() as admin:
+        admin.execute("create table damaged as select generate_series(1, 100) as n; checkpoint")
+        (file,) = admin.execute("select pg_relation_filepath('damaged')").fetchone()
+    sick.stop()
+    with (sick.data / file).open("r+b") as page:
+        page.write(b"\xff" * 1000)
+    sick.start()
+
+    try:
+        with (
+            session.connect(source, what="test") as conn,
+            pytest.raises(SourceError, match="invalid page in block 0") as caught,
+            translating(conn.place),
+        ):
+            conn.execute("select * from public.damaged")
+    finally:
+        with sick.connect() as admin:
+            admin.execute("drop table damaged")
+
+    assert (caught.value.slug, caught.value.directive.value) == ("source-corrupt", "page")
+
+
+def test_a_window_beyond_the_limit_of_temporary_files_wants_a_person(source, sick):
+    sick.settings = {**sick.settings, "temp_file_limit": "1MB"}
+    sick.restart()
+    make_slot(source)
+    with sick.connect() as admin:
+        admin.execute("create table wide (n int primary key, v text); alter publication penstock_shop add table wide")
+        admin.execute("insert into wide select n, repeat(md5(n::text), 200) from generate_series(1, 500) n")
+    try:
+        with session.connect(source, what="test") as conn:
+            end = facts.position(conn).flushed
+        with pytest.raises(SourceError, match="temp_file_limit") as caught:
+            window(source, end, slot="penstock_shop", publication="penstock_shop", work_mem=64 << 10)
+    finally:
+        with sick.connect() as admin:
+            admin.execute("drop table wide")
+
+    assert (caught.value.slug, caught.value.directive.value) == ("decoding-limit", "page")

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from penstock.errors import PenstockError, SourceError
+from penstock.errors import PAGED, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.drops import Drop
@@ -34,11 +34,13 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
         drop(ctx, each)
     settle(ctx, verdict.findings, verdict)
     ctx.ledger.trim_health(ctx.name, before=at - timedelta(seconds=policy.keep))
-    return tell(ctx, alerts(ctx.name, ctx.ledger.alarms(ctx.name), policy, at), deliver)
+    due = alerts(ctx.name, ctx.ledger.alarms(ctx.name), policy, at)
+    # the task that meets an error again repeats its alarm; here only what no channel took
+    return tell(ctx, [each for each in due if each.happening != "lasts" or each.alarm.slug not in PAGED], deliver)
 
 
 def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> None:
-    """Open, keep and close alarms, so that the open ones are those of the findings."""
+    """Open, keep and close alarms, so that the open ones are those of the findings; paged ones are their task's."""
     for each in findings:
         numbers: dict[str, Any] = {**each.numbers, "next": each.next}
         if each.since is not None:
@@ -54,7 +56,7 @@ def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> Non
         )
     found = {(each.slug, each.subject) for each in findings}
     for alarm in verdict.seen.known.alarms:
-        if alarm.closed_at is None and (alarm.slug, alarm.subject) not in found:
+        if alarm.closed_at is None and alarm.slug not in PAGED and (alarm.slug, alarm.subject) not in found:
             ctx.ledger.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
 
 

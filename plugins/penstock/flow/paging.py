@@ -1,0 +1,110 @@
+"""Tell a person at once of an error that no retry mends and that halts nothing.
+
+The task that met it opens an alarm of the error's name and tells it at the critical level; it is told again by that
+task alone, at that level's interval, and ends when the task next succeeds or a person resumes the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from penstock.errors import PAGED, LedgerError, PenstockError, SourceError
+from penstock.flow.context import Context
+from penstock.flow.health.act import tell
+from penstock.flow.health.alerts import Alert, Deliver, alerts, link
+from penstock.ledger.health import AlarmRecord
+
+_NEXT = "no retry mends it: each run meets it again and fails at once, until it is mended; then the next run goes on"
+
+
+def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> None:
+    """Open the alarm of an error that `task` met, and tell it if that is due.
+
+    A ledger that cannot note it does not keep anybody from being told.
+    """
+    now = datetime.now(UTC)
+    try:
+        if _is_told(ctx, error):
+            return
+        ctx.ledger.see_alarm(
+            ctx.name,
+            slug=error.slug,
+            subject=task,
+            level="critical",
+            message=error.message,
+            numbers={"next": _NEXT},
+            at=now,
+        )
+        _tell(ctx, task, deliver, now)
+    except LedgerError as unknown:
+        ctx.progress(f"the ledger cannot note whom this is told: {unknown}")
+        _complain(ctx, deliver(_unnoted(ctx, error, task, now)).failures)
+
+
+def mended(ctx: Context, task: str, deliver: Deliver) -> None:
+    """Close the alarms that `task` has opened, and tell their end: it has succeeded."""
+    now = datetime.now(UTC)
+    try:
+        if _close(ctx, _paged(ctx, task), now):
+            _tell(ctx, task, deliver, now)
+    except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
+        ctx.progress(f"the ledger cannot note that {task} has succeeded: {unknown}")
+
+
+def answer(ctx: Context) -> bool:
+    """Close the alarms of all tasks, for a person says that they are mended; tell whether there were any.
+
+    Slot health tells their end. What is still there opens them again.
+    """
+    return _close(ctx, _paged(ctx), datetime.now(UTC))
+
+
+def _paged(ctx: Context, task: str | None = None) -> list[AlarmRecord]:
+    return [each for each in ctx.ledger.alarms(ctx.name) if each.slug in PAGED and task in (None, each.subject)]
+
+
+def _close(ctx: Context, alarms: list[AlarmRecord], now: datetime) -> bool:
+    for each in alarms:
+        ctx.ledger.close_alarm(ctx.name, slug=each.slug, subject=each.subject, at=now)
+    return bool(alarms)
+
+
+def _is_told(ctx: Context, error: PenstockError) -> bool:
+    """Tell whether slot health has told that the source cannot be asked for the same reason."""
+    known = ctx.ledger.alarms(ctx.name) if isinstance(error, SourceError) else []
+    return any(
+        each.slug == "source-unreachable"
+        and each.numbers.get("error") == error.slug
+        and each.closed_at is None
+        and each.last_notified_at is not None
+        for each in known
+    )
+
+
+def _tell(ctx: Context, task: str, deliver: Deliver, now: datetime) -> None:
+    _complain(ctx, tell(ctx, alerts(ctx.name, _paged(ctx, task), ctx.pipeline.health, now), deliver))
+
+
+def _complain(ctx: Context, failures: Iterable[str]) -> None:
+    for failure in failures:
+        ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")
+
+
+def _unnoted(ctx: Context, error: PenstockError, task: str, now: datetime) -> Alert:
+    policy = ctx.pipeline.health
+    alarm = AlarmRecord(
+        number=0,
+        pipeline=ctx.name,
+        slug=error.slug,
+        subject=task,
+        level="critical",
+        message=error.message,
+        numbers={"next": _NEXT},
+        opened_at=now,
+        seen_at=now,
+        last_notified_at=None,
+        last_notified_level=None,
+        closed_at=None,
+    )
+    return Alert(ctx.name, alarm, "opened", "critical", tuple(policy.critical.channels), link(policy, error.slug), now)
