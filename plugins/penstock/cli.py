@@ -26,6 +26,7 @@ from penstock.flow import capture as capture_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
 from penstock.flow import merge as merge_flow
+from penstock.flow import rebuild as rebuild_flow
 from penstock.flow import recover as recover_flow
 from penstock.flow import resume as resume_flow
 from penstock.flow import status as status_flow
@@ -209,6 +210,20 @@ def recover(
         recover_flow.new_era(ctx)
         bootstrap_flow.copy(ctx, submitter(ctx))
         _merge(ctx, force=False)
+
+
+@app.command()
+def resync(
+    name: Name,
+    tables: Annotated[list[str] | None, typer.Option("--table", help="Copy this table anew, as schema.table.")] = None,
+    new: Annotated[bool, typer.Option(help="Copy all tables that joined the pipeline and have no copy yet.")] = False,
+) -> None:
+    """Copy tables anew while everything else goes on, and switch to the new ones in one cut."""
+    with reported(name) as ctx:
+        if bool(tables) == new:
+            raise ConfigError("config-invalid", "expected either --table, once or more, or --new")
+        submit = submitter(ctx)
+        rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, None if new else tables, submit), submit)
 
 
 @app.command()

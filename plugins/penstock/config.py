@@ -98,6 +98,8 @@ class Merge(Section):
     """`fail` pauses a table on an update or delete of an absent row; `continue` counts it."""
     on_misfit: Literal["keep", "fail"] = "keep"
     """`keep` puts the exact text into `_misfits`; `fail` pauses the table."""
+    rebuild_bytes: Bytes = 256 << 20
+    """Landing bytes per table that one run of a rebuild brings into the fresh table, its copy aside."""
     skip_transactions: list[LsnText] = []
     """Leave out the transactions with these commit LSNs."""
 

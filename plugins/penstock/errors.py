@@ -46,6 +46,11 @@ def _kinds() -> dict[str, Kind]:
         "preflight-failed": Kind(fail, "The source is not ready for this pipeline; the report lists each finding."),
         "no-matching-tables": Kind(fail, "A table pattern of the pipeline matches no table."),
         "no-usable-identity": Kind(fail, "A table would refuse updates or deletes once published."),
+        "table-unknown": Kind(fail, "The pipeline has no table of this name."),
+        "range-invalid": Kind(fail, "The places given are not a range: the wrong way round, or in the future."),
+        "range-unavailable": Kind(fail, "The landing zone no longer holds, or never held, what this range needs."),
+        "shadow-exists": Kind(fail, "The lake has a table under the name that the shadow would get."),
+        "table-not-ready": Kind(fail, "The table is in a state in which this cannot be done to it."),
         # the source
         "source-unreachable": Kind(retry, "The source did not accept the connection or closed it."),
         "source-auth": Kind(page, "The source refused the login or the role lacks a privilege."),
@@ -58,6 +63,7 @@ def _kinds() -> dict[str, Kind]:
         "source-error": Kind(retry, "The source answered with an error that has no kind of its own."),
         "source-changed": Kind(halt, "Another server, timeline or database answers behind the source's address."),
         "publication-missing": Kind(halt, "The publication is gone, was made anew, or was made after the slot."),
+        "table-unpublished": Kind(fail, "The table is not in the publication any more."),
         "slot-missing": Kind(halt, "The replication slot does not exist."),
         "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
         "slot-dropped": Kind(halt, "Slot health has dropped the pipeline's slot, as its policy says."),
@@ -78,6 +84,8 @@ def _kinds() -> dict[str, Kind]:
         "ledger-not-migrated": Kind(fail, "The ledger's schema is not at the version this code needs."),
         "ledger-conflict": Kind(retry, "Another run holds a newer attempt; this one may change nothing."),
         "work-under-way": Kind(retry, "Another process does work on this pipeline that must not run twice at once."),
+        "rebuild-open": Kind(fail, "The table is being rebuilt already, in another way."),
+        "rebuild-given-up": Kind(fail, "A table could not be built anew; the one that readers see is as it was."),
         "pipeline-halted": Kind(halt, "The pipeline is halted; its reason says why."),
         "not-bootstrapped": Kind(fail, "The pipeline has no slot yet: run bootstrap first."),
         # the lake

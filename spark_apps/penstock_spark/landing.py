@@ -64,8 +64,12 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Colu
     return reduce(DataFrame.unionByName, parts)
 
 
-def leave_out(changes: DataFrame, skip_commit_lsns: Sequence[int], seen_by: SourceSnapshot | None) -> DataFrame:
-    """Leave out the transactions that the operator skips and those that the table's copy already shows."""
+def leave_out(
+    changes: DataFrame, skip_commit_lsns: Sequence[int], seen_by: SourceSnapshot | None, before: int | None = None
+) -> DataFrame:
+    """Leave out the transactions that the operator skips, that the table's copy already shows, and that come too late."""
+    if before is not None:
+        changes = changes.where(F.col("commit_lsn") < before)
     if skip_commit_lsns:
         changes = changes.where(~F.col("commit_lsn").isin(*skip_commit_lsns))
     return changes.where(~seen_by.sees(F.col("xid"))) if seen_by else changes

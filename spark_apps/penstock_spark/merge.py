@@ -34,10 +34,11 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
     session = sessions.worker(spark, plan.catalog, environment)
     _make_namespaces(session, plan)
     tables = _merge_tables(spark, plan, environment)
-    cuts, snapshot_id = record_cut(session, plan, tables)
+    cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
-    _log.info("cut %s: %d tables, %d paused, %.1f s", Lsn(plan.upto_lsn), len(tables), paused, seconds)
+    what = "cut" if plan.cut else "rebuilt through"
+    _log.info("%s %s: %d tables, %d paused, %.1f s", what, Lsn(plan.upto_lsn), len(tables), paused, seconds)
     return MergeResult(
         pipeline=plan.pipeline,
         attempt=plan.attempt,
@@ -52,7 +53,7 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
 def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
     targets = [order.fresh or order.target for order in plan.tables if order.expected_snapshot is None]
     targets += [order.target for order in plan.tables if order.fresh]
-    if plan.cuts_expected_snapshot is None:
+    if plan.cut and plan.cuts_expected_snapshot is None:
         targets.append(_cuts_target(plan))
     for statement in create_namespaces(plan.catalog, [target[:-1] for target in targets]):
         session.sql(statement)

@@ -14,7 +14,7 @@ from penstock.errors import Directive, LakeError
 from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
 from penstock.lake.plan import FileRef, MergePlan, TablePlan, TableResult
-from penstock.lake.pointers import Fresh, Pointer, aside, place_of
+from penstock.lake.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock_spark import keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
 from penstock_spark.lake_table import LakeTable
@@ -74,12 +74,14 @@ class TableMerge:
 
     def __post_init__(self) -> None:
         self.table = self._lake_table(self.order.fresh or self.order.target)
-        self.marks = properties.watermark(self.plan.pipeline, self.plan.upto_lsn, self.plan.attempt)
+        through = self.plan.upto_lsn if self.order.through is None else self.order.through
+        self.marks = properties.watermark(self.plan.pipeline, through, self.plan.attempt)
+        self.switches = self.order.fresh is not None and self.plan.cut
 
     def run(self) -> tuple[Pointer | None, int | None]:
         """Merge, and return the staged pointer with its snapshot; None where the lake needs no change."""
         order = self.order
-        if not order.files and order.copy_files is None:
+        if not order.files and order.copy_files is None and not self.switches:
             if order.evolve:
                 self._ensure_table()
             return None, order.expected_snapshot
@@ -87,7 +89,7 @@ class TableMerge:
         fit_to(self.session, sum(file.bytes for file in (*order.files, *(order.copy_files or ()))))
         self._ensure_table()
         changes = self._changes()
-        if changes is None and order.copy_files is None:
+        if changes is None and order.copy_files is None and not self.switches:
             return None, order.expected_snapshot
         start = self.table.main()
         self.table.cut_branch()
@@ -108,7 +110,8 @@ class TableMerge:
     def _ensure_table(self) -> None:
         """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
         wanted = mirror_columns(self.order.columns)
-        if self.order.fresh and self.table.exists() and not set(self.table.columns()) <= set(wanted):
+        begins = self.order.fresh and self.order.expected_snapshot is None
+        if begins and self.table.exists() and not set(self.table.columns()) <= set(wanted):
             self.table.drop()  # of a killed run, from before the source changed
         if not self.table.exists() and (self.order.expected_snapshot is None or self.order.copy_files is not None):
             known = properties.for_new_table(self.plan.pipeline, self.plan.table_properties, self.plan.era)
@@ -134,7 +137,7 @@ class TableMerge:
 
     def _pointer(self, staged: Pointer) -> Pointer:
         """Return what `publish` moves: with a fresh table the target's name, whose table goes aside."""
-        if self.order.fresh is None:
+        if not self.switches:
             return staged
         old = self._lake_table(self.order.target)
         there = old.exists()
@@ -144,8 +147,11 @@ class TableMerge:
                 f"expected {'.'.join(self.order.target)} to be a table of this pipeline's, it is somebody else's; "
                 "move it out of the way, then resume the table",
             )
-        era = int(old.property(properties.ERA) or 1) if there else 0
-        kept = place_of(aside(self.plan.namespace, self.order.target, era))
+        if self.order.rebuild is not None:
+            kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild))
+        else:
+            era = int(old.property(properties.ERA) or 1) if there else 0
+            kept = place_of(aside(self.plan.namespace, self.order.target, era))
         return Pointer(
             *place_of(self.order.target),
             old=old.location() if there else None,
@@ -163,10 +169,10 @@ class TableMerge:
             return None
         read = landing.read(self.session, files, self.order.columns)
         seen_by = landing.SourceSnapshot.parse(self.order.copy_snapshot) if self.order.copy_snapshot else None
-        if not self.plan.skip_commit_lsns and seen_by is None:
+        if not self.plan.skip_commit_lsns and seen_by is None and self.order.before is None:
             self.counts.update({name: sum(getattr(file, name) for file in files) for name in _OPS.values()})
             return read if sum(file.rows for file in files) else None
-        changes = landing.leave_out(read, self.plan.skip_commit_lsns, seen_by)
+        changes = landing.leave_out(read, self.plan.skip_commit_lsns, seen_by, self.order.before)
         found = {_OPS[row["op"]]: row["count"] for row in changes.groupBy("op").count().collect()}
         self.counts.update(found)
         self.counts["skipped"] = sum(file.rows for file in files) - sum(found.values())

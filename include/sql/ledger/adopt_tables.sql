@@ -7,7 +7,7 @@ set
     paused_from_state = case
         when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
     end
-from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text)
+from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text, rebuild text)
 where
-    t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'
+    t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped' and p.rebuild is null
     and (t.complete_through is null or t.complete_through <= %(lsn)s or p.copy_id = t.copy_id)

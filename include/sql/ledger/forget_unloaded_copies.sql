@@ -1,2 +1,8 @@
-delete from penstock.copy
-where pipeline = %(name)s and oid = any(%(oids)s::oid[]) and state <> 'loaded' and id <> %(copy_id)s
+-- A rebuild's copy is its own.
+delete from penstock.copy as c
+where
+    c.pipeline = %(name)s and c.oid = any(%(oids)s::oid[]) and c.state <> 'loaded' and c.id <> %(copy_id)s
+    and not exists (
+        select from penstock.rebuild as r
+        where r.pipeline = c.pipeline and r.copy_id = c.id and r.oid = c.oid and r.state in ('copying', 'building', 'ready')
+    )

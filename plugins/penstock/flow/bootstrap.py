@@ -7,22 +7,18 @@ and the merge drops exactly the staged changes which that snapshot had already s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.flow.copying import copied_files, copy_tables
 from penstock.flow.drift import table_facts
-from penstock.flow.spark_job import SparkJob, Submit, describe
-from penstock.lake.plan import CopyPlan
-from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
+from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, facts, publication, session, slot
-from penstock.source.copy import plan_ranges
 from penstock.source.slot import Exported
 
 UNCOPIED = ("new", "copying")
@@ -145,41 +141,21 @@ def _uncopied(ctx: Context) -> list[TableRecord]:
 
 def _copy(ctx: Context, exported: Exported, tables: Sequence[TableRecord], submit: Submit) -> None:
     copy_id = new_attempt()
-    folder = layout.copy_folder(ctx.name, copy_id)
     oids = {table.oid for table in tables}
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         sources = [t for t in catalog.published_tables(conn, ctx.pipeline.publication) if t.oid in oids]
     ctx.ledger.start_copy(
         ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[t.oid for t in sources]
     )
-    settings = ctx.pipeline.copy_
-    plan = CopyPlan(
-        pipeline=ctx.name,
-        attempt=copy_id,
-        landing_uri=ctx.pipeline.landing.uri,
-        landing_options=dict(ctx.pipeline.landing.options),
-        result_folder=folder,
-        snapshot_name=exported.snapshot_name,
-        lsn=exported.lsn,
-        parallel=settings.parallel,
-        batch_bytes=ctx.pipeline.capture.batch_bytes,
-        ranges=tuple(plan_ranges(sources, range_bytes=settings.range_bytes, folder=folder)),
-    )
-    ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
-    ctx.progress(f"copying {len(sources)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
-    submit(_job(ctx, f"{folder}/plan.json"))
-
-
-def _job(ctx: Context, plan: str) -> SparkJob:
-    return describe(ctx, "copy_tables", ("--plan", ctx.landing.uri(plan)), ctx.source.environment("SOURCE"))
+    copy_tables(ctx, exported, copy_id, sources, submit)
 
 
 def _collect(ctx: Context) -> None:
     """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
+    ours = {(table.oid, table.copy_id) for table in ctx.ledger.tables(ctx.name)}
     for copying in ctx.ledger.copies(ctx.name, state="copying"):
-        path = f"{layout.copy_folder(ctx.name, copying.id)}/{copying.oid}.json"
-        if not ctx.landing.exists(path):
+        if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
             continue
-        files = [FileEntry.from_json(entry) for entry in json.loads(ctx.landing.read_text(path))["files"]]
-        ctx.ledger.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
-        ctx.progress(f"copied table {copying.oid}: {sum(entry.rows for entry in files)} rows")
+        files = copied_files(ctx, copying.id, copying.oid)
+        if files is not None:
+            ctx.ledger.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)

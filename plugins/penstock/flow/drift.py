@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.flow.context import Context
 from penstock.lake.plan import ColumnPlan
-from penstock.ledger.records import TableFacts, TableRecord
+from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
 from penstock.source.catalog import SourceColumn, SourceTable
 from penstock.wire.messages import Relation
 
@@ -34,6 +34,9 @@ def follow(ctx: Context, found: Sequence[SourceTable]) -> None:
     for record in known:
         if record.state in WATCHED:
             _follow(ctx, record, now.get(record.oid))
+    for rebuild in ctx.ledger.rebuilds(ctx.name, states=["building", "ready"]):
+        if rebuild.kind != "shadow":
+            _follow_rebuild(ctx, rebuild, now.get(rebuild.oid))
     for oid in now.keys() - {record.oid for record in known}:
         _make_way(ctx, now[oid], [record for record in known if record.oid not in now])
         _strange(ctx, now[oid])
@@ -45,10 +48,24 @@ def _follow(ctx: Context, record: TableRecord, now: SourceTable | None) -> None:
         ctx.ledger.pause_table(ctx.name, record.oid, slug="schema-change", reason=decided.reason)
         ctx.progress(f"paused {record.schema}.{record.name}: {decided.reason}")
     elif now is not None and (decided.added or now.digest() != record.catalog_digest):
-        columns = (*record.columns, *decided.added)
-        ctx.ledger.save_tables(ctx.name, [replace(_facts(record), columns=columns, catalog_digest=now.digest())])
+        ctx.ledger.save_tables(ctx.name, [grown(record, decided, now)])
         for column in decided.added:
             ctx.progress(f"{record.schema}.{record.name}: column {column.name} was added")
+
+
+def _follow_rebuild(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> None:
+    """Let the table that is being made anew follow as well; what cannot be followed ends the rebuild."""
+    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
+    if decided.reason is not None:
+        ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=decided.reason)
+        ctx.progress(f"gave up the {rebuild.kind} of {rebuild.qualified}: {decided.reason}")
+    elif now is not None and (decided.added or now.digest() != rebuild.catalog_digest):
+        ctx.ledger.reshape_rebuild(ctx.name, rebuild.id, grown(rebuild, decided, now))
+
+
+def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
+    """Return the facts of a table with the columns that were added to it."""
+    return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=now.digest())
 
 
 def _make_way(ctx: Context, table: SourceTable, gone: Sequence[TableRecord]) -> None:
@@ -82,7 +99,8 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
     )
 
 
-def _facts(record: TableRecord) -> TableFacts:
+def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
+    """Return what the ledger knows of a table in the form in which it takes it."""
     return TableFacts(
         record.oid, record.schema, record.name, record.target, record.identity, record.columns, record.catalog_digest
     )
@@ -112,7 +130,7 @@ def verdict(
     return Verdict(added=tuple(map(column_plan, _added(columns, now))))
 
 
-def reshaped(table: TableRecord, relation: Relation) -> str | None:
+def reshaped(table: TableRecord | RebuildRecord, relation: Relation) -> str | None:
     """Say why landed rows of this shape do not belong into the table, or None when they do.
 
     Columns that the rows lack are fine: they were added later, or dropped since (which `verdict` notices).
@@ -146,15 +164,15 @@ def _column_reasons(columns: Sequence[ColumnPlan], now: SourceTable) -> Iterator
 
 def _rewrite_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name added columns whose old rows hold values that no catalog entry tells: the table was rewritten."""
-    if _storage(digest) == _storage(now.digest()):
+    if storage(digest) == storage(now.digest()):
         return
     for column in _added(columns, now):
         if (column.has_default or column.identity) and column.missing_text is None:
             yield f"column {column.name} was added with a default that was written into every row"
 
 
-def _storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the files that hold the rows: a rewrite gives new ones."""
+def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the files that hold the rows, from a digest: a rewrite gives new ones."""
     leaves = digest.get("leaves", {})
     return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
 

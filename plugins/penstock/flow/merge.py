@@ -6,19 +6,20 @@ overtaken can never publish, even if its Spark application outlived its task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LakeError
-from penstock.flow import drift
+from penstock.flow import drift, rebuild_orders
 from penstock.flow.capture import running
 from penstock.flow.context import Context
 from penstock.flow.orders import table_plan
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import MergePlan, MergeResult
+from penstock.lake.plan import MergePlan, MergeResult, TablePlan
 from penstock.lake.pointers import Pointer
 from penstock.landing import layout
+from penstock.landing.manifest import FileEntry
 from penstock.ledger import catalog
 from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
@@ -30,10 +31,10 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
         ctx.progress("no merge is possible now: nothing to do")
         return False
     queue = _queue(ctx)
-    changes, loads = _changes(queue), _loads(queue)
+    changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
     needed = force or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
     ctx.progress(
-        f"{changes} changes in {len(queue.windows)} windows and {loads} copied tables are due through {queue.upto}: "
+        f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
     )
     return needed
@@ -58,16 +59,19 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=tuple(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
+        tables=(
+            *(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
+            *_switches(ctx, queue),
+        ),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
-        cuts_expected_snapshot=_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+        cuts_expected_snapshot=read_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
         era=queue.pipeline.era,
     )
-    ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
+    ctx.landing.write_text(plan_path(ctx, attempt), orders.dumps())
     return attempt
 
 
@@ -75,17 +79,18 @@ def job(ctx: Context, attempt: str) -> SparkJob:
     """Describe the Spark application that carries out an attempt."""
     arguments = (
         "--plan",
-        ctx.landing.uri(_plan_path(ctx, attempt)),
+        ctx.landing.uri(plan_path(ctx, attempt)),
         "--result",
-        ctx.landing.uri(_result_path(ctx, attempt)),
+        ctx.landing.uri(result_path(ctx, attempt)),
     )
     return describe(ctx, "merge_changes", arguments, catalog_secrets(ctx))
 
 
 def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
     """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing."""
-    orders = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, attempt)))
-    result = _result(ctx, attempt)
+    orders = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt)))
+    result = read_result(ctx, attempt)
+    _require_rebuilt(ctx, orders, result)
     paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
     cut = ctx.ledger.publish(
         ctx.name,
@@ -108,9 +113,9 @@ def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
 def adopt_half_published(ctx: Context) -> None:
     """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
     attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
-    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(_result_path(ctx, attempt)):
+    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(result_path(ctx, attempt)):
         return
-    orders, result = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, attempt))), _result(ctx, attempt)
+    orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
     if catalog.moved(ctx.catalog, orders.catalog, _pointers(result)):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
         ctx.ledger.adopt_published(ctx.name, attempt=attempt, lsn=lsn, tables=tables, rows=_rows(result))
@@ -129,15 +134,16 @@ def _open(ctx: Context, *, last: bool) -> bool:
 
 
 def _pointers(result: MergeResult) -> list[Pointer]:
-    return [*(table.pointer for table in result.tables if table.pointer), result.cuts]
+    pointers = (*(table.pointer for table in result.tables), result.cuts)
+    return [pointer for pointer in pointers if pointer]
 
 
 def _rows(result: MergeResult) -> int:
     return sum(table.counts.get("rows_written", 0) for table in result.tables)
 
 
-def _result(ctx: Context, attempt: str) -> MergeResult:
-    path = _result_path(ctx, attempt)
+def read_result(ctx: Context, attempt: str) -> MergeResult:
+    path = result_path(ctx, attempt)
     if not ctx.landing.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
     result = MergeResult.loads(ctx.landing.read_text(path))
@@ -149,22 +155,66 @@ def _result(ctx: Context, attempt: str) -> MergeResult:
 def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
     """Name, per table, the copy that these orders load."""
     loading = {table.oid for table in orders.tables if table.copy_files is not None}
-    return {copied.oid: copied.id for copied in ctx.ledger.copies(ctx.name, state="copied") if copied.oid in loading}
+    return {
+        table.oid: table.copy_id
+        for table in ctx.ledger.tables(ctx.name)
+        if table.oid in loading and table.copy_id is not None
+    }
 
 
 def _queue(ctx: Context) -> MergeQueue:
-    """Read what is due; a table copied under a later snapshot waits until capture has come as far as that."""
+    """Read what is due; a table copied under a later snapshot waits until capture has come as far as that.
+
+    A table that has been made anew stands for the one whose place it takes.
+    """
     queue = ctx.ledger.windows_to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
-    tables = tuple(table for table in queue.tables if table.state != "copied" or table.oid not in early)
-    return replace(queue, tables=tables)
+    rebuilds = tuple(each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto)
+    rebuilt = {each.oid for each in rebuilds}
+    tables = tuple(
+        table
+        for table in queue.tables
+        if table.oid not in rebuilt and (table.state != "copied" or table.oid not in early)
+    )
+    return replace(queue, tables=tables, rebuilds=rebuilds)
+
+
+def _switches(ctx: Context, queue: MergeQueue) -> list[TablePlan]:
+    """Order the last windows of the tables that were made anew, and that they take their names."""
+    known = rebuild_orders.shapes(ctx) if queue.rebuilds else {}
+    return [
+        rebuild_orders.rebuild_plan(ctx, each, rebuild_orders.due(queue.windows, each.through_lsn), known)
+        for each in queue.rebuilds
+    ]
+
+
+def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
+    """Give up the rebuilds that could not take their last windows; their tables are not in this cut, so it cannot be.
+
+    Raises LakeError("publish-conflict"): the next merge goes on with the tables as they were.
+    """
+    by_id = {each.id: each for each in ctx.ledger.rebuilds(ctx.name)}
+    rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}
+    failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilt]
+    for table in failed:
+        found = rebuilt[table.oid]
+        if found is not None:
+            reason = f"[{table.paused_slug}] {table.paused_reason}"
+            ctx.ledger.give_up_rebuild(ctx.name, found, slug="rebuild-given-up", reason=reason)
+    if failed:
+        names = ", ".join(".".join(table.target) for table in failed)
+        raise LakeError(
+            "publish-conflict",
+            f"expected the rebuilt tables to take their last changes, but {names} could not, and were given up; nothing "
+            "was published, and the tables are as they were: merge again",
+        )
 
 
 def _evolved(ctx: Context, queue: MergeQueue) -> frozenset[int]:
     """Name the tables that have columns which the last published merge did not know."""
-    if queue.last_cut is None or not ctx.landing.exists(_plan_path(ctx, queue.last_cut.attempt)):
+    if queue.last_cut is None or not ctx.landing.exists(plan_path(ctx, queue.last_cut.attempt)):
         return frozenset()
-    last = MergePlan.loads(ctx.landing.read_text(_plan_path(ctx, queue.last_cut.attempt)))
+    last = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, queue.last_cut.attempt)))
     known = {table.oid: len(table.columns) for table in last.tables}
     return frozenset(table.oid for table in queue.tables if len(table.columns) > known.get(table.oid, 1 << 16))
 
@@ -175,7 +225,14 @@ def _stale(ctx: Context, queue: MergeQueue) -> bool:
 
 
 def _changes(queue: MergeQueue) -> int:
-    return sum(entry.rows for table in queue.tables for entry in queue.files(table))
+    entries = (entry for table in queue.tables for entry in queue.files(table))
+    return sum(entry.rows for entry in (*entries, *_rebuild_files(queue)))
+
+
+def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
+    for each in queue.rebuilds:
+        for window in rebuild_orders.due(queue.windows, each.through_lsn):
+            yield from (entry for entry in window.files if entry.oid == each.oid)
 
 
 def _loads(queue: MergeQueue) -> int:
@@ -201,15 +258,15 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
     done = {table.oid: table for table in result.tables if table.paused_slug is None}
     return [
-        PublishedTable(table.oid, done[table.oid].snapshot_id, copies.get(table.oid))
+        PublishedTable(table.oid, done[table.oid].snapshot_id, copies.get(table.oid), table.rebuild)
         for table in orders.tables
         if table.oid in done
     ]
 
 
-def _plan_path(ctx: Context, attempt: str) -> str:
+def plan_path(ctx: Context, attempt: str) -> str:
     return f"{layout.run_folder(ctx.name, attempt)}/plan.json"
 
 
-def _result_path(ctx: Context, attempt: str) -> str:
+def result_path(ctx: Context, attempt: str) -> str:
     return f"{layout.run_folder(ctx.name, attempt)}/result.json"

@@ -22,8 +22,8 @@ def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: b
         target=table.target,
         identity=table.identity,
         columns=table.columns,
-        files=_refs(ctx, queue.files(table)),
-        copy_files=None if copied is None else _refs(ctx, copied.files),
+        files=refs(ctx, queue.files(table)),
+        copy_files=None if copied is None else refs(ctx, copied.files),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
@@ -39,7 +39,8 @@ def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ..
     return aside(ctx.pipeline.namespace, table.target, era)
 
 
-def _refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
+def refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
+    """Name landing files for a plan; raises LakeError("landing-file-missing") for one that is not there."""
     return tuple(_ref(ctx, entry) for entry in entries)
 
 

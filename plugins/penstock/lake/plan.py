@@ -60,7 +60,9 @@ class TablePlan:
     `copy_snapshot` (text of pg_current_snapshot()) drops the staged changes that the copy already saw.
     `expected_snapshot` is main's snapshot as we last published it; None when we never did.
     `evolve` says that the source has columns which the last merge did not know: they are added even without changes.
-    `fresh` names the table that is made for the copy, to take the target's name when it is published.
+    `fresh` names the table that is made for the copy, to take the target's name when it is published. `rebuild` is the
+    rebuild that prepares or has prepared it. `through` is the position that this table reaches, where it is not the
+    plan's; what was committed at or after `before` is left out.
     """
 
     oid: int
@@ -75,11 +77,17 @@ class TablePlan:
     expected_snapshot: int | None = None
     evolve: bool = False
     fresh: tuple[str, ...] | None = None
+    rebuild: str | None = None
+    through: int | None = None
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """Order one run of the merge: every table from its last position through `upto`."""
+    """Order one run of the merge: every table from its last position through `upto`.
+
+    Without `cut` the run ends with its tables: it fills fresh tables that nobody reads yet, and records no cut.
+    """
 
     pipeline: str
     attempt: str
@@ -96,6 +104,7 @@ class MergePlan:
     table_properties: dict[str, str] = field(default_factory=dict)
     cuts_expected_snapshot: int | None = None
     era: int = 1
+    cut: bool = True
     version: int = 1
 
     def dumps(self) -> str:
@@ -132,14 +141,14 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """Report one run: nothing of it is visible before `publish` has moved every pointer."""
+    """Report one run: nothing of it is visible before every pointer is moved; `cuts` is None where it records no cut."""
 
     pipeline: str
     attempt: str
     upto_lsn: int
     tables: tuple[TableResult, ...]
-    cuts: Pointer
-    cuts_snapshot_id: int
+    cuts: Pointer | None
+    cuts_snapshot_id: int | None
     seconds: float
 
     def dumps(self) -> str:
@@ -160,7 +169,8 @@ class MergeResult:
             )
             for entry in data.pop("tables")
         )
-        return cls(tables=tables, cuts=Pointer.from_json(data.pop("cuts")), **data)
+        cuts = data.pop("cuts")
+        return cls(tables=tables, cuts=Pointer.from_json(cuts) if cuts else None, **data)
 
 
 @dataclass(frozen=True, slots=True)

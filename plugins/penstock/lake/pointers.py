@@ -8,7 +8,6 @@ from typing import Any, Self
 Place = tuple[str, str]
 """A table's namespace, with dots between its parts, and its name."""
 
-_ASIDE = "_penstock_era{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,23 @@ class Pointer:
 
 def aside(namespace: str, target: tuple[str, ...], era: int) -> tuple[str, ...]:
     """Return the name of an era's table before it has taken, and after it has left, its target's name."""
+    return _within(namespace, target, f"_penstock_era{era}")
+
+
+def rebuilt(namespace: str, target: tuple[str, ...], rebuild: str) -> tuple[str, ...]:
+    """Return the name of a rebuild's table before it takes its target's name."""
+    return _within(namespace, target, f"_penstock_new_{rebuild}")
+
+
+def replaced(namespace: str, target: tuple[str, ...], rebuild: str) -> tuple[str, ...]:
+    """Return the name of the table that has made way for a rebuild's."""
+    return _within(namespace, target, f"_penstock_old_{rebuild}")
+
+
+def _within(namespace: str, target: tuple[str, ...], folder: str) -> tuple[str, ...]:
     root = tuple(namespace.split("."))
     inner = target[len(root) :] if target[: len(root)] == root and len(target) > len(root) else target
-    return (*root, _ASIDE.format(era), *inner)
+    return (*root, folder, *inner)
 
 
 def place_of(target: tuple[str, ...]) -> Place:

@@ -6,6 +6,8 @@ answer is only worth another try. The two are told apart here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -15,8 +17,8 @@ from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
 from penstock.landing.trouble import missing, unreachable
 
 
-def read(filesystem: fs.FileSystem, path: str, uri: str) -> pa.Table:
-    """Return a landing file as a table; `uri` names it in messages.
+def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a landing file as a table, of all columns or these; `uri` names it in messages.
 
     Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (not contract version 1),
     "landing-unreachable".
@@ -25,7 +27,7 @@ def read(filesystem: fs.FileSystem, path: str, uri: str) -> pa.Table:
     try:
         with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
             _same_contract(file.schema_arrow.metadata, uri)
-            return file.read()
+            return file.read(columns)
     except (OSError, pa.ArrowException) as error:
         require(filesystem, path, uri)  # else the zone went away while we read
         raise missing(uri, f"it cannot be read to its end ({type(error).__name__})") from error

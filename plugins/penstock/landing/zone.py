@@ -52,6 +52,10 @@ class LandingZone:
         """Return one landing file; raises what `penstock.landing.reader.read` raises."""
         return reader.read(self._filesystem, self._full(path), self.uri(path))
 
+    def column(self, path: str, name: str) -> pa.ChunkedArray:
+        """Return one column of a landing file; raises what `read` raises."""
+        return reader.read(self._filesystem, self._full(path), self.uri(path), [name]).column(name)
+
     def check(self, path: str) -> None:
         """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
         reader.check(self._filesystem, self._full(path), self.uri(path))

@@ -21,13 +21,15 @@ class Holding(Sessions):
     """Let one process at a time do a kind of work on a pipeline."""
 
     @contextmanager
-    def hold(self, name: str, work: str, *, wait: float = 0) -> Iterator[None]:
-        """Hold the right to `work` (one word, such as `lake`) on a pipeline, after waiting at most `wait` seconds.
+    def hold(self, name: str, *works: str, wait: float = 0) -> Iterator[None]:
+        """Hold the right to `works` (each a word or two, such as `lake`) on a pipeline, after at most `wait` seconds.
 
         Raises LedgerError("work-under-way") that says who has it and since when.
         """
-        with self._named_failures(), connect(self.connection, f"penstock {name} {work}") as opened:
-            _take(Transaction(opened), name, work, time.monotonic() + wait)
+        with self._named_failures(), connect(self.connection, f"penstock {name} {works[0]}") as opened:
+            deadline = time.monotonic() + wait
+            for work in sorted(works):  # in one order, so that two who want the same never wait for each other
+                _take(Transaction(opened), name, work, deadline)
             yield
 
 

@@ -8,11 +8,12 @@ from penstock.ledger.journal import Journal
 from penstock.ledger.merges import Merges
 from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
+from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Merges, Health, Journal, Panels, Holding):
+class Ledger(Pipelines, Windows, Tables, Rebuilds, Merges, Health, Journal, Panels, Holding):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and

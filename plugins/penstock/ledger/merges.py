@@ -96,6 +96,7 @@ class Merges(Sessions):
             listed = _listed(tables)
             transaction.change("adopt_tables", name=name, lsn=lsn, tables=listed)
             transaction.change("load_copies", name=name, tables=listed)
+            transaction.change("switch_tables", name=name, lsn=lsn, tables=listed)
             return _record(transaction, name, attempt, lsn, rows)
 
     def last_cut(self, name: str) -> CutRecord | None:
@@ -121,14 +122,16 @@ def _record(transaction: Transaction, name: str, attempt: str, lsn: Lsn, rows: i
 
 
 def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
-    listed = _listed(tables)
+    moved, rebuilt = ([table for table in tables if (table.rebuild is not None) is new] for new in (False, True))
+    listed = _listed(moved)
     advanced = {oid for (oid,) in transaction.rows("publish_tables", name=name, lsn=lsn, tables=listed)}
     loaded = transaction.change("load_copies", name=name, tables=listed)
-    left = sorted({table.oid for table in tables} - advanced)
-    if left or loaded != sum(table.copy_id is not None for table in tables):
+    left = sorted({table.oid for table in moved} - advanced)
+    switched = transaction.change("switch_tables", name=name, lsn=lsn, tables=_listed(rebuilt))
+    if left or switched != len(rebuilt) or loaded != sum(table.copy_id is not None for table in moved):
         raise LedgerError(
             "ledger-conflict",
-            f"expected the tables of {name} as they were when this merge was planned, but {left or 'their copies'} "
+            f"expected the tables of {name} as they were when this merge was planned, but {left or 'their copies or rebuilds'} "
             "were paused, copied anew or published meanwhile; nothing was published: merge again",
         )
 

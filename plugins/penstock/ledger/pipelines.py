@@ -167,7 +167,7 @@ def _change(
 
 
 def _begin_era(transaction: Transaction, name: str) -> None:
-    for step in ("open_gap", "begin_era", "forget_tables", "forget_planned_windows"):
+    for step in ("give_up_rebuilds", "open_gap", "begin_era", "forget_tables", "forget_planned_windows"):
         transaction.change(step, name=name)
 
 

@@ -16,6 +16,8 @@ PipelineState = Literal["new", "bootstrapping", "running", "halted", "torn_down"
 WindowState = Literal["planned", "staged", "confirmed"]
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
 CopyState = Literal["copying", "copied", "loaded"]
+RebuildKind = Literal["resync", "replay", "shadow"]
+RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
 Level = Literal["info", "warning", "error"]
 
 
@@ -183,6 +185,57 @@ class CopyRecord(Row):
 
 
 @dataclass(frozen=True)
+class RebuildRecord(Row):
+    """Hold one table that is being made anew at `place`, from its copy and the windows since.
+
+    `through_lsn` is how far `snapshot_id` of the fresh table holds every change, None until its copy is loaded. In place
+    it takes the target's name when a cut is published; a shadow stays at its place as of `goal_lsn`. `run` is the
+    Spark run that may advance it; `after` is the position from which it needs windows; `former` is what the table that
+    it replaced looked like.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    era: int
+    kind: RebuildKind
+    state: RebuildState
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    place: tuple[str, ...]
+    identity: str
+    columns: tuple[ColumnPlan, ...]
+    catalog_digest: dict[str, Any]
+    copy_id: str | None
+    through_lsn: Lsn | None
+    goal_lsn: Lsn | None
+    snapshot_id: int | None
+    run: str | None
+    rows: int
+    former: dict[str, Any] | None
+    slug: str | None
+    reason: str | None
+    started_at: datetime
+    changed_at: datetime
+    finished_at: datetime | None
+    copy_snapshot: str | None
+    copy_lsn: Lsn | None
+    after: Lsn | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        columns = tuple(map(column_from_json, row["columns"]))
+        return cls(**{**row, "target": tuple(row["target"]), "place": tuple(row["place"]), "columns": columns})
+
+    @property
+    def qualified(self) -> str:
+        """Name the source table for a message."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
 class CutRecord(Row):
     """Hold one published cut; `tables` says per table its state, position and snapshot in the lake."""
 
@@ -229,12 +282,14 @@ class EventRecord(Row):
 class PublishedTable:
     """Say that a table is complete through the cut.
 
-    `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now.
+    `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now;
+    `rebuild` the one that took the table's place.
     """
 
     oid: int
     snapshot_id: int | None = None
     copy_id: str | None = None
+    rebuild: str | None = None
 
 
 @dataclass(frozen=True)
@@ -252,7 +307,7 @@ class MergeQueue:
 
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
-    loaded first, by oid; `upto` is the position of the next cut.
+    loaded first, by oid; `upto` is the position of the next cut; `rebuilds` are those that wait to take their place.
     """
 
     pipeline: PipelineRecord
@@ -261,6 +316,7 @@ class MergeQueue:
     tables: tuple[TableRecord, ...]
     copies: dict[int, CopyRecord]
     last_cut: CutRecord | None
+    rebuilds: tuple[RebuildRecord, ...] = ()
 
     def files(self, table: TableRecord) -> list[FileEntry]:
         """Return the landing files that a table does not have yet, in order.

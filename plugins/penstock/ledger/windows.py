@@ -18,6 +18,7 @@ from penstock.ledger.records import (
     CopyRecord,
     CutRecord,
     MergeQueue,
+    RebuildRecord,
     RelationRecord,
     TableRecord,
     WindowRecord,
@@ -124,7 +125,9 @@ class Windows(Sessions):
             if pipeline.position is None:
                 raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
             after: dict[int, Lsn] = dict(transaction.rows("merge_from", name=name))
-            least = min(after.values(), default=pipeline.position)
+            rebuilds = transaction.records(RebuildRecord, "rebuilds", name=name, states=["ready"])
+            starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
+            least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, states=["staged", "confirmed"])
             tables = transaction.records(TableRecord, "tables", name=name, oid=None, states=["ready", "copied"])
             tables = [table for table in tables if table.oid in after]
@@ -138,6 +141,7 @@ class Windows(Sessions):
             tables=tuple(tables),
             copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},
             last_cut=cuts[0] if cuts else None,
+            rebuilds=tuple(rebuilds),
         )
 
     def relations(self, name: str) -> list[RelationRecord]:

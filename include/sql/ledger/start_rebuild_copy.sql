@@ -1,0 +1,18 @@
+-- What an earlier try at the same copy had not finished is forgotten.
+with
+    began as (
+        update penstock.rebuild as r
+        set
+            copy_id = %(copy_id)s, state = 'copying', schema = f.schema, name = f.name, target = f.target,
+            place = f.place, identity = f.identity, columns = f.columns, catalog_digest = f.catalog_digest,
+            through_lsn = null, snapshot_id = null, run = null, rows = 0, changed_at = clock_timestamp()
+        from jsonb_to_recordset(%(rebuilds)s) as f (
+            id text, schema text, name text, target text[], place text[], identity text, columns jsonb,
+            catalog_digest jsonb
+        )
+        where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state in ('copying', 'building')
+        returning r.oid
+    )
+insert into penstock.copy (pipeline, id, oid, snapshot, lsn)
+select %(name)s, %(copy_id)s, oid, %(snapshot)s, %(lsn)s
+from began

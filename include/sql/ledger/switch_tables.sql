@@ -1,0 +1,29 @@
+-- The rebuilt table is the table from here on, with the columns that it was built with; what the table looked like that
+-- makes way is kept, for whoever wants to build it again as of an earlier time.
+with
+    switched as (
+        update penstock.rebuild as r
+        set
+            state = 'done', through_lsn = %(lsn)s, snapshot_id = p.snapshot_id,
+            former = jsonb_build_object('columns', t.columns, 'identity', t.identity),
+            finished_at = clock_timestamp(), changed_at = clock_timestamp()
+        from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, rebuild text)
+        join penstock.table as t on t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'
+        where
+            r.pipeline = %(name)s and r.id = p.rebuild and r.oid = p.oid and r.state = 'ready'
+            and r.through_lsn <= %(lsn)s
+        returning r.*
+    ),
+    loaded as (
+        update penstock.copy as c
+        set state = 'loaded'
+        from switched as s
+        where c.pipeline = %(name)s and c.id = s.copy_id and c.oid = s.oid and c.state = 'copied'
+    )
+update penstock.table as t
+set
+    state = 'ready', complete_through = s.through_lsn, snapshot_id = s.snapshot_id, copy_id = s.copy_id,
+    schema = s.schema, name = s.name, target = s.target, identity = s.identity, columns = s.columns,
+    catalog_digest = s.catalog_digest, paused_slug = null, paused_reason = null, paused_from_state = null
+from switched as s
+where t.pipeline = %(name)s and t.oid = s.oid

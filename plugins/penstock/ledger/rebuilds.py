@@ -1,0 +1,202 @@
+"""A rebuild's life: copying -> building -> ready -> done; given up from any of them.
+
+A replay begins with a copy that is there, so it begins as `building`. Only the newest run of a rebuild may advance it,
+and each step moves the fresh table's pointer and the ledger's row together; the switch itself is part of a cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from psycopg import errors as pg
+from psycopg.types.json import Jsonb
+
+from penstock.connections import Connection
+from penstock.errors import LedgerError
+from penstock.lake.pointers import Pointer
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.ledger.pipelines import lock, lock_active
+from penstock.ledger.records import RebuildKind, RebuildRecord, RebuildState, TableFacts, column_to_json
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+
+OPEN: tuple[RebuildState, ...] = ("copying", "building", "ready")
+
+
+@dataclass(frozen=True)
+class NewRebuild:
+    """Order a rebuild; one without a copy begins with copying."""
+
+    id: str
+    kind: RebuildKind
+    facts: TableFacts
+    place: tuple[str, ...]
+    copy_id: str | None = None
+    goal_lsn: Lsn | None = None
+
+
+@dataclass(frozen=True)
+class RebuildStep:
+    """Say how far a run has brought a rebuild, with how many rows more, and what it is from now on."""
+
+    id: str
+    through_lsn: Lsn
+    snapshot_id: int
+    rows: int
+    state: RebuildState
+
+
+class Rebuilds(Sessions):
+    """Record rebuilds."""
+
+    def rebuilds(self, name: str, *, states: Sequence[RebuildState] | None = OPEN) -> list[RebuildRecord]:
+        """Return the rebuilds in these states, None for all, oldest first."""
+        with self.transaction() as transaction:
+            return _rebuilds(transaction, name, states)
+
+    def start_rebuilds(self, name: str, orders: Sequence[NewRebuild]) -> list[RebuildRecord]:
+        """Begin rebuilds, all or none.
+
+        Raises LedgerError("rebuild-open") when a table is being rebuilt in place already, or a place is being filled;
+        "pipeline-halted", "not-bootstrapped".
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            already = _rebuilds(transaction, name, OPEN)
+            for order in orders:
+                try:
+                    transaction.change("start_rebuild", name=name, **_row(order))
+                except pg.UniqueViolation:
+                    raise LedgerError("rebuild-open", _clash(order, already)) from None
+            wanted = {order.id for order in orders}
+            return [each for each in _rebuilds(transaction, name, OPEN) if each.id in wanted]
+
+    def start_rebuild_copy(
+        self,
+        name: str,
+        *,
+        copy_id: str,
+        snapshot: str,
+        lsn: Lsn,
+        facts: Mapping[str, TableFacts],
+        places: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """Note that these rebuilds, by id, are being copied under one snapshot, as the tables look now.
+
+        The tables' own state stays as it is. Raises LedgerError("ledger-conflict") when one is no longer copying.
+        """
+        listed = [{"id": id_, **table.to_json(), "place": places[id_]} for id_, table in facts.items()]
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            transaction.change("forget_rebuild_copies", name=name, ids=list(facts))
+            chosen = {"copy_id": copy_id, "snapshot": snapshot, "lsn": lsn}
+            begun = transaction.change("start_rebuild_copy", name=name, rebuilds=Jsonb(listed), **chosen)
+            if begun != len(facts):
+                raise _conflict(name, "to be copying")
+
+    def finish_rebuild_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
+        """Note that a rebuild's table is copied; raises LedgerError("ledger-conflict") when another copy was begun."""
+        totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
+        chosen = {"name": name, "copy_id": rebuild.copy_id}
+        listed = Jsonb([file.to_json() for file in files])
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            copied = transaction.change("finish_copy", oid=rebuild.oid, files=listed, **totals, **chosen)
+            finished = transaction.change("finish_rebuild_copy", id=rebuild.id, **chosen)
+            if copied != 1 or finished != 1:
+                raise _conflict(name, "to wait for this copy")
+
+    def reshape_rebuild(self, name: str, rebuild_id: str, facts: TableFacts) -> None:
+        """Take over columns that were added at the source meanwhile."""
+        columns = Jsonb([column_to_json(column) for column in facts.columns])
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            digest = Jsonb(facts.catalog_digest)
+            transaction.change("reshape_rebuild", name=name, id=rebuild_id, columns=columns, catalog_digest=digest)
+
+    def run_rebuilds(self, name: str, *, ids: Sequence[str], run: str) -> None:
+        """Note the run that may advance these rebuilds from now on; raises LedgerError("ledger-conflict")."""
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            if transaction.change("run_rebuilds", name=name, ids=list(ids), run=run) != len(ids):
+                raise _conflict(name, "to be building")
+
+    def advance_rebuilds(
+        self,
+        name: str,
+        *,
+        run: str,
+        catalog: Connection,
+        catalog_name: str,
+        pointers: Sequence[Pointer],
+        steps: Sequence[RebuildStep],
+    ) -> None:
+        """Move the fresh tables of a run and note how far they are, in one transaction.
+
+        Where the catalog is another database, its transaction commits just before ours; asking again heals what a crash
+        between them leaves. Raises LedgerError("ledger-conflict") for a run that was overtaken,
+        LakeError("publish-conflict" | "catalog-unreachable").
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            listed = Jsonb([{**asdict(step), "through_lsn": str(step.through_lsn)} for step in steps])
+            if transaction.change("advance_rebuilds", name=name, run=run, steps=listed) != len(steps):
+                raise _conflict(name, "to be advanced by this run")
+            if same_database(self.connection, catalog):
+                move(transaction, catalog, catalog_name, pointers)
+            else:
+                move_elsewhere(catalog, catalog_name, pointers)
+
+    def give_up_rebuild(self, name: str, rebuild: RebuildRecord, *, slug: str, reason: str) -> None:
+        """End a rebuild that cannot be finished, with an event that says why; its table stays as it is."""
+        event = {"slug": slug, "level": "error", "table_oid": rebuild.oid, "message": reason, "details": "{}"}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            if transaction.change("give_up_rebuild", name=name, id=rebuild.id, slug=slug, reason=reason):
+                transaction.change("add_event", name=name, **event)
+
+
+def _rebuilds(transaction: Transaction, name: str, states: Sequence[RebuildState] | None) -> list[RebuildRecord]:
+    chosen = None if states is None else list(states)
+    return transaction.records(RebuildRecord, "rebuilds", name=name, states=chosen)
+
+
+def _row(order: NewRebuild) -> dict[str, object]:
+    facts = order.facts
+    return {
+        "id": order.id,
+        "kind": order.kind,
+        "state": "copying" if order.copy_id is None else "building",
+        "oid": facts.oid,
+        "schema": facts.schema,
+        "table": facts.name,
+        "target": list(facts.target),
+        "place": list(order.place),
+        "identity": facts.identity,
+        "columns": Jsonb([column_to_json(column) for column in facts.columns]),
+        "catalog_digest": Jsonb(facts.catalog_digest),
+        "copy_id": order.copy_id,
+        "goal_lsn": order.goal_lsn,
+    }
+
+
+def _clash(order: NewRebuild, already: Sequence[RebuildRecord]) -> str:
+    table = f"{order.facts.schema}.{order.facts.name}"
+    in_the_way = (each for each in already if each.oid == order.facts.oid or each.place == order.place)
+    which = next((f"{each.kind} {each.id} (since {each.started_at:%F %T} UTC)" for each in in_the_way), "another one")
+    return (
+        f"expected no open rebuild of {table}, but {which} is not done; let it end by running that verb again, "
+        "or give it up, then start over"
+    )
+
+
+def _conflict(name: str, need: str) -> LedgerError:
+    return LedgerError(
+        "ledger-conflict",
+        f"expected the rebuilds of {name} {need}, but another run has taken them over or they were given up; "
+        "this one changed nothing: leave it",
+    )
+
+
