@@ -14,9 +14,7 @@ from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(
-    Pipelines, Windows, Tables, Rebuilds, Merges, Health, Journal, Panels, Holding, Maintenance
-):
+class Ledger(Pipelines, Windows, Tables, Rebuilds, Merges, Health, Journal, Panels, Holding, Maintenance):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and
