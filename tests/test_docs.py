@@ -90,11 +90,12 @@ def config_keys(model: type[BaseModel] = Pipeline, prefix: str = "") -> Iterator
 
 def shown(default: object) -> set[str]:
     """Return the ways in which the reference may show a default."""
-    spans = {300: "5m", 1800: "30m", 120: "2m", 3600: "1h", 900: "15m", 86400: "1d", 30 * 86400: "30d"}
+    minutes = {minutes * 60: f"{minutes}m" for minutes in (2, 5, 10, 15, 30)}
+    spans = {**minutes, 3600: "1h", **{days * 86400: f"{days}d" for days in (1, 3, 7, 30, 90)}}
     if isinstance(default, bool):
         return {str(default).lower()}
     if isinstance(default, int):
-        return {str(default), spans.get(default, ""), f"{default >> 20}MiB"}
+        return {str(default), spans.get(default, ""), f"{default >> 20}MiB", f"{default >> 30}GiB"}
     return {"{}" if default == {} else str(default)}
 
 

@@ -7,7 +7,7 @@ under `spark-submit`; everything else is what a user runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ import psycopg
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.flow import bootstrap, capture, merge
+from penstock.flow import bootstrap, capture, lake_turn, maintain, merge
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob
+from penstock.lake.maintenance import MaintenancePlan
 from penstock.lake.plan import CopyPlan, MergePlan
 from stack.postgres import Database
 
@@ -83,15 +84,21 @@ class World:
 
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
-        attempt = merge.plan(self.ctx, force=force, last=last)
-        if attempt is not None:
-            self.submit(merge.job(self.ctx, attempt))
-            merge.publish(self.ctx, attempt, last=last)
-        return attempt
+        with lake_turn.to_merge(self.ctx):
+            attempt = merge.plan(self.ctx, force=force, last=last)
+            if attempt is not None:
+                self.submit(merge.job(self.ctx, attempt))
+                merge.publish(self.ctx, attempt, last=last)
+            return attempt
+
+    def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.Upkept | None:
+        """Maintain lake, landing zone and ledger, as the DAG does."""
+        return maintain.maintain(self.ctx, self.submit, tables=tables, dry_run=dry_run)
 
     def submit(self, job: SparkJob) -> None:
         """Run a Spark application inside this process, with the environment that the job names."""
         from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import maintain as maintaining  # noqa: PLC0415
         from penstock_spark import merge as merging  # noqa: PLC0415
 
         assert self.spark is not None
@@ -99,6 +106,9 @@ class World:
         text = Path(paths["--plan"].removeprefix("file://")).read_text()
         if job.application.stem == "copy_tables":
             copying.run(self.spark, CopyPlan.loads(text), job.environment)
+        elif job.application.stem == "maintain_tables":
+            report = maintaining.run(self.spark, MaintenancePlan.loads(text), job.environment)
+            Path(paths["--result"].removeprefix("file://")).write_text(report.dumps())
         else:
             result = merging.run(self.spark, MergePlan.loads(text), job.environment)
             Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())

@@ -25,6 +25,8 @@ from penstock.flow import bootstrap as bootstrap_flow
 from penstock.flow import capture as capture_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
+from penstock.flow import lake_turn
+from penstock.flow import maintain as maintain_flow
 from penstock.flow import merge as merge_flow
 from penstock.flow import rebuild as rebuild_flow
 from penstock.flow import recover as recover_flow
@@ -138,11 +140,23 @@ def merge(
 
 
 def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
-    attempt = merge_flow.plan(ctx, force=force, last=last)
-    if attempt is None:
-        return
-    submitter(ctx)(merge_flow.job(ctx, attempt))
-    merge_flow.publish(ctx, attempt, last=last)
+    with lake_turn.to_merge(ctx):
+        attempt = merge_flow.plan(ctx, force=force, last=last)
+        if attempt is None:
+            return
+        submitter(ctx)(merge_flow.job(ctx, attempt))
+        merge_flow.publish(ctx, attempt, last=last)
+
+
+@app.command()
+def maintain(
+    name: Name,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only measure, and say what would be done.")] = False,
+) -> None:
+    """Compact tables, expire snapshots, and delete old files and records, on lake, landing zone and ledger."""
+    with reported(name) as ctx:
+        maintain_flow.maintain(ctx, submitter(ctx), tables=table or (), dry_run=dry_run)
 
 
 @app.command()

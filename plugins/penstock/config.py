@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from penstock.errors import ConfigError
 from penstock.lsn import Lsn
 from penstock.policy import Health
-from penstock.quantities import Bytes, Seconds, Section
+from penstock.quantities import Bytes, Seconds, Section, Share
 
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
@@ -74,6 +74,8 @@ class Landing(Section):
 
     uri: str = "${PENSTOCK_HOME}/.local/landing"
     options: dict[str, str] = {}
+    retention: Seconds | None = 30 * 86400
+    """Keep merged windows and loaded copies for so long, for replays and changelogs; null keeps them for ever."""
 
 
 class Lake(Section):
@@ -85,6 +87,8 @@ class Lake(Section):
     target: str = "{namespace}.{schema}.{table}"
     properties: dict[str, str] = {}
     """Extra Iceberg table properties for new tables."""
+    wait: Seconds = 3600
+    """How long a merge waits for maintenance to leave the lake's tables, and the other way round."""
 
 
 class Merge(Section):
@@ -102,6 +106,34 @@ class Merge(Section):
     """Landing bytes per table that one run of a rebuild brings into the fresh table, its copy aside."""
     skip_transactions: list[LsnText] = []
     """Leave out the transactions with these commit LSNs."""
+
+
+class Maintain(Section):
+    """Say when and how far tables are compacted, and for how long what is old is kept."""
+
+    schedule: str | None = "30 2 * * *"
+    time_budget: Seconds = 3600
+    """Begin no further table after so long; the others come first next time."""
+    deleted_share: Share = 0.1
+    """Rewrite a data file when this part of its rows is deleted."""
+    small_files: int = Field(default=5, gt=1)
+    """Rewrite small files when so many can be put together."""
+    file_bytes: Bytes | None = None
+    """The size of a rewritten file; null is the table's own `write.target-file-size-bytes` (512 MiB)."""
+    scan_bytes: Bytes = 4 << 30
+    """Measure the time of a scan, before and after, of tables up to this size."""
+    cuts: Seconds = 86400
+    """Keep what every cut shows readable for so long."""
+    daily_cuts: Seconds = 30 * 86400
+    """Keep what the last cut of each day (UTC) shows readable for so long."""
+    orphans: Annotated[Seconds, Field(ge=86400)] = 3 * 86400
+    """Delete files that belong to nothing when they are older: longer than any merge may take, a day at least."""
+    old_tables: Seconds = 7 * 86400
+    """Drop tables that made way for fresh ones, and their files, so long after."""
+    history: Seconds = 90 * 86400
+    """Keep events, samples, closed alarms and reports in the ledger for so long."""
+    patience: Seconds = 600
+    """Wait so long for the publication of a merge that is prepared; after that it is merged anew."""
 
 
 class Spark(Section):
@@ -131,6 +163,7 @@ class Pipeline(Section):
     landing: Landing = Landing()
     lake: Lake = Lake()
     merge: Merge = Merge()
+    maintain: Maintain = Maintain()
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
     health: Health = Health()

@@ -79,7 +79,7 @@ class LakeTable:
 
         Source: Iceberg specification, "Default values" (initial-default, format version 3).
         """
-        update = self._load().updateSchema()
+        update = self.load().updateSchema()
         for column in added:
             type_ = self._iceberg_type(lake_column(column).type)
             default = self._default(column, type_)
@@ -94,30 +94,42 @@ class LakeTable:
 
     def property(self, name: str) -> str | None:
         """Return a table property."""
-        value = self._load().properties().get(name)
+        value = self.load().properties().get(name)
         return None if value is None else str(value)
 
     def location(self) -> str:
         """Return the metadata file that the catalog shows."""
-        return str(self._load().operations().current().metadataFileLocation())
+        return str(self.load().operations().current().metadataFileLocation())
+
+    def folder(self) -> str:
+        """Return the folder below which the table keeps its files."""
+        return str(self.load().location())
 
     def main(self) -> int | None:
         """Return main's snapshot, or None for a table that never had one."""
-        snapshot = self._load().currentSnapshot()
+        snapshot = self.load().currentSnapshot()
         return None if snapshot is None else int(snapshot.snapshotId())
 
     def is_ours(self, expected: int | None) -> bool:
         """Tell whether main is at the expected snapshot, compactions since then aside."""
-        table = self._load()
+        last = [None, *self.since(expected)][-1]
+        return last == expected
+
+    def since(self, expected: int | None) -> list[int]:
+        """Return main's snapshot and those below it, as far as they are compactions, down to the expected one."""
+        table, passed = self.load(), []
         snapshot = table.currentSnapshot()
-        while snapshot is not None and snapshot.snapshotId() != expected and snapshot.operation() == _COMPACTION:
+        while snapshot is not None:
+            passed.append(int(snapshot.snapshotId()))
+            if passed[-1] == expected or snapshot.operation() != _COMPACTION:
+                break
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
-        return (None if snapshot is None else snapshot.snapshotId()) == expected
+        return passed
 
     def cut_branch(self) -> None:
         """Make the branch at main; on a table without snapshots it begins with an empty one."""
-        table = self._load()
+        table = self.load()
         snapshot = table.currentSnapshot()
         manage = table.manageSnapshots()
         if snapshot is None:
@@ -127,20 +139,20 @@ class LakeTable:
 
     def drop_branch(self) -> None:
         """Drop the branch, if it is there."""
-        table = self._load()
+        table = self.load()
         if table.refs().containsKey(self.branch):
             table.manageSnapshots().removeBranch(self.branch).commit()
 
     def head(self) -> int:
         """Return the branch's newest snapshot."""
-        return int(self._load().snapshot(self.branch).snapshotId())
+        return int(self.load().snapshot(self.branch).snapshotId())
 
     def counted(self, *names: str) -> list[int]:
         """Return what Iceberg counted in the branch's newest commit; a count that it left out is 0.
 
         Each name is asked for by itself: to walk a Java map from Python takes a tenth of a small table's merge.
         """
-        summary = self._load().snapshot(self.branch).summary()
+        summary = self.load().snapshot(self.branch).summary()
         return [int(summary.get(name) or 0) for name in names]
 
     # --- staging ------------------------------------------------------------------------------------
@@ -150,7 +162,7 @@ class LakeTable:
 
         Raises LakeError("publish-conflict") when main has moved since the branch was cut.
         """
-        table = self._load()
+        table = self.load()
         operations = table.operations()
         base = operations.current()
         head = base.ref(self.branch).snapshotId()
@@ -177,7 +189,8 @@ class LakeTable:
 
     # --- details ------------------------------------------------------------------------------------
 
-    def _load(self) -> Any:
+    def load(self) -> Any:
+        """Return Iceberg's own table, as the catalog shows it now."""
         return java("org.apache.iceberg.spark.Spark3Util").loadIcebergTable(self.session._jsparkSession, self.sql_name)
 
     def _next_metadata_name(self, base: Any) -> str:

@@ -77,6 +77,11 @@ def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) ->
     return session
 
 
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread, where Iceberg's actions look for their settings."""
+    java("org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+
+
 def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Apply settings to one session."""
     for name, value in settings.items():

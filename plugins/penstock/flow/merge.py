@@ -112,8 +112,8 @@ def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
 
 def adopt_half_published(ctx: Context) -> None:
     """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
-    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
-    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(result_path(ctx, attempt)):
+    attempt = prepared(ctx)
+    if attempt is None:
         return
     orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
     if catalog.moved(ctx.catalog, orders.catalog, _pointers(result)):
@@ -124,11 +124,23 @@ def adopt_half_published(ctx: Context) -> None:
 
 def about_to_publish(ctx: Context, *, within: float) -> bool:
     """Tell whether a merge has ended its Spark run in the last seconds and has not published yet."""
-    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
-    if attempt is None or (cut and cut.attempt == attempt):
-        return False
-    written = ctx.landing.written_at(result_path(ctx, attempt))
+    attempt = prepared(ctx)
+    written = ctx.landing.written_at(result_path(ctx, attempt)) if attempt else None
     return written is not None and datetime.now(UTC) - written < timedelta(seconds=within)
+
+
+def prepared(ctx: Context) -> str | None:
+    """Return the newest attempt if Spark has prepared it and the ledger knows nothing of its publication."""
+    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
+    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(result_path(ctx, attempt)):
+        return None
+    return attempt
+
+
+def cuts_snapshot(ctx: Context) -> int | None:
+    """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
+    cut = ctx.ledger.last_cut(ctx.name)
+    return read_result(ctx, cut.attempt).cuts_snapshot_id if cut else None
 
 
 def _open(ctx: Context, *, last: bool) -> bool:

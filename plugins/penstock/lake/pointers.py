@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -70,6 +71,12 @@ def _within(namespace: str, target: tuple[str, ...], folder: str) -> tuple[str, 
     root = tuple(namespace.split("."))
     inner = target[len(root) :] if target[: len(root)] == root and len(target) > len(root) else target
     return (*root, folder, *inner)
+
+
+def era_of(name: str) -> int | None:
+    """Return the era whose tables a namespace of this last name holds, None for any other name."""
+    found = re.fullmatch(r"_penstock_era(\d+)", name)
+    return int(found[1]) if found else None
 
 
 def place_of(target: tuple[str, ...]) -> Place:

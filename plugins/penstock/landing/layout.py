@@ -1,7 +1,7 @@
 """Where things lie in the landing zone: paths relative to its root, joined by `/`.
 
 A window and a merge run get one folder per attempt, so that the files of a killed attempt are never in the
-way of its successor: nothing refers to them, and a sweeper may delete the folder.
+way of its successor: nothing refers to them, and maintenance deletes the folder.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ def windows_folder(pipeline: str) -> str:
     return f"{pipeline}/windows"
 
 
+def range_folder(pipeline: str, from_: Lsn, upto: Lsn) -> str:
+    """Name the folder of all attempts at the window `(from_, upto]`; windows sort by position."""
+    return f"{windows_folder(pipeline)}/{from_.hex16}-{upto.hex16}"
+
+
 def window_folder(pipeline: str, from_: Lsn, upto: Lsn, attempt: str) -> str:
-    """Name the folder of one attempt at the window `(from_, upto]`; windows sort by position."""
-    return f"{windows_folder(pipeline)}/{from_.hex16}-{upto.hex16}/{attempt}"
+    """Name the folder of one attempt at the window `(from_, upto]`."""
+    return f"{range_folder(pipeline, from_, upto)}/{attempt}"
 
 
 def window_file(folder: str, oid: int, version: int) -> str:
@@ -24,9 +29,14 @@ def window_file(folder: str, oid: int, version: int) -> str:
     return f"{folder}/{oid}.{version}.parquet"
 
 
+def copies_folder(pipeline: str) -> str:
+    """Name the folder of all copies of a pipeline."""
+    return f"{pipeline}/copies"
+
+
 def copy_folder(pipeline: str, copy_id: str) -> str:
     """Name the folder of one copy."""
-    return f"{pipeline}/copies/{copy_id}"
+    return f"{copies_folder(pipeline)}/{copy_id}"
 
 
 def copy_file(folder: str, part: str) -> str:
@@ -34,6 +44,11 @@ def copy_file(folder: str, part: str) -> str:
     return f"{folder}/{part}.parquet"
 
 
+def runs_folder(pipeline: str) -> str:
+    """Name the folder of all merge attempts of a pipeline."""
+    return f"{pipeline}/runs"
+
+
 def run_folder(pipeline: str, attempt: str) -> str:
     """Name the folder of the plan and the result of one merge attempt."""
-    return f"{pipeline}/runs/{attempt}"
+    return f"{runs_folder(pipeline)}/{attempt}"

@@ -100,6 +100,11 @@ class LandingZone:
         """List the folders directly in a folder, as sorted paths relative to the zone; none if it is absent."""
         return self._below(folder, fs.FileType.Directory, recursive=False)
 
+    def delete(self, path: str) -> None:
+        """Delete one file, one that is absent included; raises LakeError("landing-unwritable")."""
+        with unwritable(self.uri(path)), suppress(FileNotFoundError):
+            self._filesystem.delete_file(self._full(path))
+
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all it holds, one that is absent included; raises LakeError("landing-unwritable")."""
         if not folder.strip("/"):

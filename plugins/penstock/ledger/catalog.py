@@ -44,6 +44,15 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -
         raise _unreachable(catalog, error) from None
 
 
+def listed(catalog: Connection, catalog_name: str) -> list[tuple[str, str, str]]:
+    """Return namespace, name and metadata file of every table of the catalog; raises LakeError("catalog-unreachable")."""
+    try:
+        with connect(catalog, "penstock maintain") as opened, opened.transaction():
+            return [(n, t, m) for n, t, m in Transaction(opened).rows("catalog_tables", catalog=catalog_name)]
+    except (pg.OperationalError, *_NOT_SET_UP) as error:
+        raise _unreachable(catalog, error) from None
+
+
 def move(transaction: Transaction, catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> None:
     """Move the pointers inside a transaction; pointers that have all been moved by us before stay as they are.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.ledger.pipelines import find, gaps, lock
+from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.rebuilds import OPEN
 from penstock.ledger.records import (
     CutRecord,
@@ -73,23 +72,3 @@ class Journal(Sessions):
                 events=tuple(transaction.records(EventRecord, "events", name=name, limit=_RECENT)),
                 rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds", name=name, states=list(OPEN))),
             )
-
-    def trim(self, name: str, *, older_than: timedelta) -> list[WindowRecord]:
-        """Forget what is old and needed no more; return the windows, whose files may be deleted now.
-
-        A window stays as long as any table has not merged it, and while it is not confirmed; the last cut stays. Those
-        of past eras are needed no more.
-        """
-        before = datetime.now(UTC) - older_than
-        with self.transaction() as transaction:
-            lock(transaction, name)
-            ((through,),) = transaction.rows("trim_through", name=name)
-            merged = [] if through is None else windows(transaction, name, through=through, states=["confirmed"])
-            old = [window for window in merged if window.confirmed_at and window.confirmed_at < before]
-            past = windows(transaction, name, past=True)
-            old = [*(window for window in past if window.staged_at and window.staged_at < before), *old]
-            eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
-            transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
-            for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_cuts"):
-                transaction.change(statement, name=name, before=before)
-            return old

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import task
 
 from penstock.config import Pipeline
-from penstock.flow import merge
+from penstock.flow import lake_turn, merge
 from penstock.orchestration.parts import lake_asset, outcome
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator
@@ -38,8 +38,10 @@ def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = Fals
     def move(attempt: str | None) -> str:
         """Move every table to the new cut in one step."""
         ctx = context(pipeline)
-        with outcome(ctx):
-            return str(merge.publish(ctx, attempt, last=last)) if attempt else "nothing was due"
+        if attempt is None:
+            return "nothing was due"
+        with outcome(ctx), lake_turn.to_merge(ctx):
+            return str(merge.publish(ctx, attempt, last=last))
 
     spark = MergeOperator(
         task_id=prepare,

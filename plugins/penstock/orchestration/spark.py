@@ -16,7 +16,7 @@ from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from penstock.errors import LakeError
-from penstock.flow import bootstrap, merge, rebuild
+from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
 from penstock.flow.rebuild_requests import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.parts import SPARK_POOL, outcome
@@ -73,7 +73,7 @@ class MergeOperator(_PenstockSpark):
         ctx = find_context(self.pipeline)
         if self.last and not context["params"]["merge_first"]:
             return None
-        with outcome(ctx):
+        with outcome(ctx), lake_turn.to_merge(ctx):
             attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
             if attempt is not None:
                 self._submit(merge.job(ctx, attempt), context)
@@ -124,6 +124,22 @@ def replay_of(params: Mapping[str, Any]) -> Replay:
         upto=params["upto"] or None,
         shadow=params["shadow"] or None,
     )
+
+
+class MaintainOperator(_PenstockSpark):
+    """Maintain the tables that the DAG's param `tables` names, or all; with `dry_run` only look."""
+
+    def execute(self, context: Any) -> dict[str, Any] | None:
+        """Return what was done, as plain data."""
+        ctx, params = find_context(self.pipeline), context["params"]
+        with outcome(ctx):
+            report = maintain.maintain(
+                ctx,
+                lambda job: self._submit(job, context),
+                tables=params["tables"] or (),
+                dry_run=bool(params["dry_run"]),
+            )
+            return report.to_json() if report else None
 
 
 @contextmanager

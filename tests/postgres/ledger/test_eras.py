@@ -12,7 +12,6 @@ from tests.postgres.ledger.conftest import START, capture, copy, entry, facts, i
 
 NOON = datetime(2026, 11, 21, tzinfo=UTC)
 LATER = NOON + timedelta(hours=3)
-NOW = timedelta(seconds=-1)
 
 
 def leave(ledger: Ledger, name: str, slug: str = "slot-lost") -> None:
@@ -150,10 +149,12 @@ def test_windows_of_past_eras_are_trimmed_by_their_age(ledger: Ledger, ready: st
     enter(ledger, ready, START)
     capture(ledger, ready, START, START + 10, files=[entry(7, max_xid=6)])
 
-    assert ledger.trim(ready, older_than=timedelta(hours=1)) == []
-    assert [(window.era, window.from_lsn) for window in ledger.trim(ready, older_than=NOW)] == [
+    assert ledger.old_windows(ready, before=datetime.now(UTC) - timedelta(hours=1)) == []
+    assert [
+        (window.era, window.from_lsn) for window in ledger.forget_landed(ready, before=datetime.now(UTC)).windows
+    ] == [
         (1, START),
         (1, START + 10),
     ]
     assert [window.era for window in ledger.windows(ready)] == [2]
-    assert ledger.trim(ready, older_than=NOW) == []
+    assert ledger.old_windows(ready, before=datetime.now(UTC)) == []

@@ -1,14 +1,10 @@
-from datetime import timedelta
-
 import pytest
 
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.records import PublishedTable
 from penstock.lsn import Lsn
-from tests.postgres.ledger.conftest import START, capture, copy, entry, facts, plan, publish, stage
-
-NOW = timedelta(0)
+from tests.postgres.ledger.conftest import START, capture, entry, facts, plan, publish, stage
 
 
 def test_attempts_sort_by_time_and_suit_files_and_branches() -> None:
@@ -62,37 +58,3 @@ def test_the_status_tells_everything_at_once(ledger: Ledger, ready: str) -> None
     assert (status.newest_window.upto_lsn, status.newest_window.state) == (START + 30, "staged")
     assert status.last_cut is not None
     assert (status.last_cut.lsn, status.events[0].slug) == (START + 10, "divergence")
-
-
-def test_trimming_forgets_merged_windows_and_old_history(ledger: Ledger, ready: str) -> None:
-    for from_ in (START, START + 10, START + 20):
-        capture(ledger, ready, from_, from_ + 10)
-    publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
-    ledger.event(ready, slug="old", message="x")
-
-    assert ledger.trim(ready, older_than=timedelta(hours=1)) == []
-    trimmed = ledger.trim(ready, older_than=NOW)
-    assert [window.from_lsn for window in trimmed] == [START, START + 10]
-    assert [window.from_lsn for window in ledger.windows(ready)] == [START + 20]
-    assert (ledger.events(ready), [cut.lsn for cut in ledger.cuts(ready)]) == ([], [START + 20])
-
-
-def test_a_window_that_some_table_still_needs_is_not_trimmed(ledger: Ledger, ready: str) -> None:
-    for from_, max_xid in ((START, 699), (START + 10, 700)):
-        capture(ledger, ready, from_, from_ + 10, files=[entry(1, max_xid=max_xid)])
-    ledger.pause_table(ready, 2, slug="divergence", reason="x")
-    publish(ledger, ready, Lsn(START + 20), [PublishedTable(1)])
-    assert ledger.trim(ready, older_than=NOW) == []
-
-    ledger.resume_table(ready, 2)
-    publish(ledger, ready, Lsn(START + 20), [PublishedTable(2)])
-    ledger.save_tables(ready, [facts(3, "c")])
-    copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 20), snapshot="700:705:701")
-    assert [window.from_lsn for window in ledger.trim(ready, older_than=NOW)] == [START]
-
-
-def test_a_window_that_is_not_confirmed_is_not_trimmed(ledger: Ledger, ready: str) -> None:
-    stage(ledger, ready, START, plan(ledger, ready, START, START + 10))
-    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
-
-    assert ledger.trim(ready, older_than=NOW) == []

@@ -1,0 +1,57 @@
+"""### Compact the lake's tables, and let go of what is old: snapshots, files, landed windows, records
+
+**Does** per table: puts small files together and rewrites those with many deleted rows, drops the branches of dead
+merges, expires the snapshots that no kept cut shows, and deletes files that belong to nothing. Then it drops tables
+that made way for fresh ones long ago, forgets merged windows and loaded copies that are older than `landing.retention`
+and deletes their files, and trims the ledger. The report, before and after, is in the log, in the ledger and on the
+pipeline's page.
+
+**Runs** at the times of `maintain.schedule`. By hand for a few `tables` (`schema.table`), or with `dry_run` to see the
+figures without a change. It begins no further table once `maintain.time_budget` is spent; those come first next time.
+
+**Safe to repeat, to clear, to kill.** No row is changed, every step leaves each table whole, and files go only after
+nothing knows them any more. Merges and maintenance take turns; capture goes on meanwhile.
+
+**If it fails:** `work-under-way` means that a merge, or another maintenance, did not end in `lake.wait`: run it
+again. `spark-failed`: what was committed stays, and the next run goes on.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param
+
+from penstock.config import Pipeline
+from penstock.orchestration.parts import dag_arguments
+from penstock.orchestration.pipelines import pipelines
+from penstock.orchestration.spark import MaintainOperator
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    schedule = pipeline.maintain.schedule
+    with DAG(
+        **dag_arguments(pipeline, "maintain", __doc__),
+        schedule=CronTriggerTimetable(schedule, timezone="UTC") if schedule else None,
+        params={
+            "tables": Param(
+                None,
+                type=["null", "array"],
+                items={"type": "string", "pattern": r"^[^.]+\..+$"},
+                description="only these tables, as schema.table, one a line; none means all",
+            ),
+            "dry_run": Param(False, type="boolean", description="only measure, and change nothing"),
+        },
+    ) as dag:
+        MaintainOperator(
+            task_id="maintain",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            execution_timeout=timedelta(hours=12),
+        )
+    return dag
+
+
+for _pipeline in pipelines("maintain"):
+    globals()[f"{_pipeline.name}_maintain"] = build(_pipeline)

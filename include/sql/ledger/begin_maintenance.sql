@@ -1,0 +1,1 @@
+insert into penstock.maintenance (pipeline, attempt, dry_run) values (%(name)s, %(attempt)s, %(dry_run)s)

@@ -1,0 +1,5 @@
+select pipeline, attempt, started_at, ended_at, dry_run, report
+from penstock.maintenance
+where pipeline = %(name)s
+order by started_at desc
+limit %(limit)s

@@ -1,0 +1,208 @@
+"""Maintenance: tables are compacted, and what is old is forgotten and deleted, on the lake, in the landing zone and in
+the ledger.
+
+It changes how things are stored, never what a table shows. It takes turns with merges, and begins an attempt as a merge
+does: whatever was prepared before can no longer be published onto tables that have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from penstock.errors import ConfigError, LakeError
+from penstock.flow import lake_turn, merge, retention
+from penstock.flow.context import Context
+from penstock.flow.retention import Released
+from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.lake.ddl import CUTS_TABLE
+from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableUpkeep
+from penstock.lake.pointers import era_of
+from penstock.landing import layout
+from penstock.ledger import catalog, new_attempt
+from penstock.ledger.records import CutRecord, TableRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Upkept:
+    """Report one run."""
+
+    attempt: str
+    dry_run: bool
+    lake: MaintenanceResult
+    landing: Released
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for the ledger."""
+        return {"lake": asdict(self.lake), "landing": asdict(self.landing)}
+
+
+def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False) -> Upkept | None:
+    """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
+
+    A dry run measures and lists, and changes nothing. Raises ConfigError("config-invalid") for an unknown table.
+    """
+    if ctx.ledger.pipeline(ctx.name).state in ("new", "bootstrapping"):
+        ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
+        return None
+    chosen = _chosen(ctx, tables)
+    if not dry_run:
+        _trim_history(ctx)
+    with lake_turn.to_maintain(ctx):
+        merge.adopt_half_published(ctx)
+        attempt = new_attempt() if dry_run else ctx.ledger.begin_merge(ctx.name, halted=True)
+        ctx.ledger.begin_maintenance(ctx.name, attempt, dry_run=dry_run)
+        orders = _plan(ctx, attempt, chosen, whole=not tables, dry_run=dry_run)
+        ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
+        submit(_job(ctx, attempt))
+        lake = _settle(ctx, orders)
+    landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
+    report = Upkept(attempt, dry_run, lake, landing)
+    ctx.ledger.end_maintenance(ctx.name, attempt, report.to_json(), summary(report))
+    ctx.progress(summary(report))
+    return report
+
+
+def summary(report: Upkept) -> str:
+    """Return a run in one line."""
+    done, landing = [table for table in report.lake.tables if table.before and table.after], report.landing
+    before, after = [table.before for table in done if table.before], [table.after for table in done if table.after]
+    return (
+        f"{'looked at' if report.dry_run else 'maintained'} {len(done)} tables: "
+        f"files {sum(f.files for f in before)} -> {sum(f.files for f in after)}, "
+        f"delete files {sum(f.delete_files for f in before)} -> {sum(f.delete_files for f in after)}, "
+        f"bytes {sum(f.bytes for f in before)} -> {sum(f.bytes for f in after)}; "
+        f"landing zone: {landing.windows} windows and {landing.copies} copies {'are old' if report.dry_run else 'went'}, "
+        f"{landing.bytes} bytes, and {landing.folders} folders and {landing.files} files of nobody's"
+    )
+
+
+def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
+    known = {f"{t.schema}.{t.name}": t for t in ctx.ledger.tables(ctx.name) if t.state != "dropped"}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            "config-invalid",
+            f"expected tables of {ctx.name} as schema.table, got {', '.join(unknown)}; it has {', '.join(sorted(known))}",
+        )
+    return [known[name] for name in names or sorted(known)]
+
+
+def _trim_history(ctx: Context) -> None:
+    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    ctx.ledger.trim_history(
+        ctx.name,
+        before=now - timedelta(seconds=settings.history),
+        cuts_before=now - timedelta(seconds=settings.cuts),
+        daily_before=now - timedelta(seconds=max(settings.cuts, settings.daily_cuts)),
+    )
+
+
+def _plan(ctx: Context, attempt: str, tables: Sequence[TableRecord], *, whole: bool, dry_run: bool) -> MaintenancePlan:
+    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    there = catalog.listed(ctx.catalog, ctx.pipeline.lake.catalog)
+    kept = _named_by_cuts(ctx.ledger.cuts(ctx.name, limit=1 << 31))
+    upkeep = [
+        TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
+        for table in tables
+        if table.snapshot_id is not None
+    ]
+    cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), merge.cuts_snapshot(ctx), ())
+    return MaintenancePlan(
+        pipeline=ctx.name,
+        attempt=attempt,
+        catalog=ctx.pipeline.lake.catalog,
+        planned_at=_milliseconds(now),
+        orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
+        tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
+        old_tables=tuple(_due(ctx, _old_tables(ctx, there), now)) if whole else (),
+        folders=tuple(location.rpartition("/")[0] for _, _, location in there),
+        deleted_share=settings.deleted_share,
+        small_files=settings.small_files,
+        file_bytes=settings.file_bytes,
+        scan_bytes=settings.scan_bytes,
+        time_budget=settings.time_budget,
+        parallel_tables=ctx.pipeline.spark.parallel_tables,
+        dry_run=dry_run,
+    )
+
+
+def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[tuple[str, ...], set[int]]:
+    """Return, per table of the lake, the snapshots that cuts show."""
+    kept: dict[tuple[str, ...], set[int]] = {}
+    for cut in cuts:
+        for table in cut.tables:
+            if table["snapshot_id"] is not None:
+                kept.setdefault(tuple(table["target"]), set()).add(table["snapshot_id"])
+    return kept
+
+
+def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[TableUpkeep]:
+    """Put those first that the last run had no time for."""
+    runs = ctx.ledger.maintenances(ctx.name, limit=2)
+    last = next((run.report for run in runs if run.report and not run.dry_run), None)
+    done = {tuple(table["target"]) for table in last["lake"]["tables"] if table["after"]} if last else set()
+    return sorted(tables, key=lambda table: table.target in done)
+
+
+def _old_tables(ctx: Context, there: Iterable[tuple[str, str, str]]) -> list[OldTable]:
+    """Name the tables of the catalog that made way for fresh ones, and the folder of each."""
+    era = ctx.ledger.pipeline(ctx.name).era
+    return [
+        OldTable(namespace, name, location.rpartition("/metadata/")[0] or None)
+        for namespace, name, location in there
+        if is_old(ctx.pipeline.namespace, namespace, era)
+    ]
+
+
+def is_old(root: str, namespace: str, era: int) -> bool:
+    """Tell whether tables of this namespace of the lake made way for fresh ones; those of the present era did not."""
+    if not namespace.startswith(f"{root}."):
+        return False
+    first = namespace[len(root) + 1 :].split(".", maxsplit=1)[0]
+    aside = era_of(first)
+    return first.startswith("_penstock_old_") or (aside is not None and aside < era)
+
+
+def _due(ctx: Context, found: Sequence[OldTable], now: datetime) -> list[OldTable]:
+    known = ctx.ledger.see_old_tables(ctx.name, found)
+    before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
+    return [OldTable(old.namespace, old.name, old.location) for old in known if old.seen_at < before]
+
+
+def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
+    """Take over what Spark did."""
+    path = _result_path(ctx, orders.attempt)
+    if not ctx.landing.exists(path):
+        raise LakeError("spark-failed", f"expected Spark's result of maintenance {orders.attempt}, found none")
+    result = MaintenanceResult.loads(ctx.landing.read_text(path))
+    if not orders.dry_run:
+        expected = {order.target: order.expected_snapshot for order in orders.tables}
+        moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
+        ctx.ledger.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        ctx.ledger.forget_old_tables(ctx.name, result.dropped)
+    return result
+
+
+def _job(ctx: Context, attempt: str) -> SparkJob:
+    arguments = (
+        "--plan",
+        ctx.landing.uri(_plan_path(ctx, attempt)),
+        "--result",
+        ctx.landing.uri(_result_path(ctx, attempt)),
+    )
+    return describe(ctx, "maintain_tables", arguments, catalog_secrets(ctx))
+
+
+def _plan_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/maintenance.plan.json"
+
+
+def _result_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/maintenance.json"
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

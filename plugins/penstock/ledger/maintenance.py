@@ -1,0 +1,159 @@
+"""What maintenance did, which tables it found set aside, and what it forgets because it is old.
+
+Files go only after the ledger has forgotten them: killed between the two, the next run finds files that nobody
+knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from penstock.lake.maintenance import OldTable, TableReport
+from penstock.ledger.pipelines import lock
+from penstock.ledger.records import CopyRecord, Row
+from penstock.ledger.session import Sessions
+from penstock.lsn import Lsn
+
+
+@dataclass(frozen=True)
+class MaintenanceRecord(Row):
+    """Hold one run of maintenance; `report` is None while it is at work, and for ever if it was killed."""
+
+    pipeline: str
+    attempt: str
+    started_at: datetime
+    ended_at: datetime | None
+    dry_run: bool
+    report: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class OldTableRecord(Row):
+    """Hold one table of the lake that was set aside, and since when maintenance knows of it."""
+
+    namespace: str
+    name: str
+    location: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True)
+class ForgottenWindow(Row):
+    """Hold one window that the ledger has just forgotten; `present` tells whether it is of the present era."""
+
+    era: int
+    from_lsn: Lsn
+    upto_lsn: Lsn
+    attempt: str
+    bytes: int
+    max_xid: int | None
+    present: bool
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """Say what the ledger has forgotten: windows, and copies as (copy id, table's oid, bytes)."""
+
+    windows: tuple[ForgottenWindow, ...] = ()
+    copies: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Name what the landing zone must hold, all read at one moment; what is nowhere here belongs to nothing.
+
+    `windows` are ranges and attempts; `copies` are all copies; `runs` are attempts whose plan and result are read.
+    """
+
+    windows: tuple[tuple[Lsn, Lsn, str], ...]
+    copies: tuple[CopyRecord, ...]
+    runs: frozenset[str]
+
+
+class Maintenance(Sessions):
+    """Record runs of maintenance, and forget."""
+
+    def begin_maintenance(self, name: str, attempt: str, *, dry_run: bool) -> None:
+        """Note that a run has begun."""
+        with self.transaction() as transaction:
+            transaction.change("begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
+
+    def move_compacted(self, name: str, attempt: str, tables: Sequence[tuple[TableReport, int | None]]) -> int:
+        """Take over main's snapshots after compaction, each with the one that was expected before; return how many.
+
+        None is taken over once a merge has begun after `attempt`: that merge knows the old ones, which are kept.
+        """
+        listed = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            return transaction.change("move_compacted", name=name, attempt=attempt, tables=Jsonb(listed))
+
+    def end_maintenance(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
+        """Note what a run did, as an event too."""
+        event = {"slug": "maintained", "level": "info", "table_oid": None, "message": message, "details": Jsonb({})}
+        with self.transaction() as transaction:
+            if transaction.change("end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
+                transaction.change("add_event", name=name, **event)
+
+    def maintenances(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
+        """Return the newest runs, newest first."""
+        with self.transaction() as transaction:
+            return transaction.records(MaintenanceRecord, "maintenances", name=name, limit=limit)
+
+    def see_old_tables(self, name: str, tables: Sequence[OldTable]) -> list[OldTableRecord]:
+        """Note tables that are set aside, and return all that are known, since when."""
+        with self.transaction() as transaction:
+            listed = [{"namespace": t.namespace, "name": t.table, "location": t.location} for t in tables]
+            transaction.change("see_old_tables", name=name, tables=Jsonb(listed))
+            return transaction.records(OldTableRecord, "old_tables", name=name)
+
+    def forget_old_tables(self, name: str, tables: Sequence[OldTable]) -> None:
+        """Forget tables that are gone with all their files."""
+        with self.transaction() as transaction:
+            listed = [{"namespace": t.namespace, "name": t.table} for t in tables]
+            transaction.change("forget_old_tables", name=name, tables=Jsonb(listed))
+
+    def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
+        """Forget events, samples, closed alarms and runs from `before` a time, and cuts that nobody reads any more.
+
+        The last cut stays; of each UTC day the last one stays until `daily_before`.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_maintenances"):
+                transaction.change(statement, name=name, before=before)
+            transaction.change("trim_cuts", name=name, before=cuts_before, daily_before=daily_before)
+
+    def old_windows(self, name: str, *, before: datetime) -> list[ForgottenWindow]:
+        """Return the windows that `forget_landed` would forget now."""
+        with self.transaction() as transaction:
+            return transaction.records(ForgottenWindow, "old_windows", name=name, before=before)
+
+    def forget_landed(self, name: str, *, before: datetime) -> Forgotten:
+        """Forget the windows and copies that are older than a time and that nothing needs.
+
+        A merge that is due, a copy that is not loaded yet, and a paused table keep what they need, however old. A
+        copy is forgotten with the first window that a replay of it would need.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            old = transaction.records(ForgottenWindow, "old_windows", name=name, before=before)
+            eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
+            transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
+            last = max((window.max_xid for window in old if window.present and window.max_xid is not None), default=0)
+            copies = transaction.rows("forget_useless_copies", name=name, max_xid=last, before=before)
+            return Forgotten(tuple(old), tuple((copy_id, oid, size) for copy_id, oid, size in copies))
+
+    def needed_landed(self, name: str) -> Needed:
+        """Return what the landing zone must hold."""
+        with self.transaction(frozen=True) as transaction:
+            return Needed(
+                windows=tuple((a, b, attempt) for a, b, attempt in transaction.rows("window_places", name=name)),
+                copies=tuple(transaction.records(CopyRecord, "copies", name=name, id=None, oid=None, state=None)),
+                runs=frozenset(attempt for (attempt,) in transaction.rows("needed_runs", name=name)),
+            )

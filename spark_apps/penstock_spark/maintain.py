@@ -1,0 +1,81 @@
+"""A whole maintenance run: every table in turn, some at once, until the time budget is spent; then old tables go."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableReport, TableUpkeep
+from penstock_spark import session as sessions
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.old_table import drop_old
+from penstock_spark.upkeep import Upkeep
+
+_log = logging.getLogger("penstock.maintain")
+_OUT_OF_TIME = "the time budget was spent; it comes first next time"
+
+
+def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, str]) -> MaintenanceResult:
+    """Carry out the plan; killed anywhere, the next run finds tables that are whole and goes on."""
+    started = time.monotonic()
+    own = threading.local()
+
+    def prepare() -> None:
+        own.session = sessions.worker(spark, plan.catalog, environment)
+        sessions.activate(own.session)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+
+    def keep_up(order: TableUpkeep) -> TableReport:
+        if time.monotonic() - started > plan.time_budget:
+            return TableReport(order.target, order.oid, order.expected_snapshot, None, None, 0.0, left=_OUT_OF_TIME)
+        report = Upkeep(_table(own.session, plan, order.target), plan, order).run()
+        _log.info("%s", line(report))
+        return report
+
+    with ThreadPoolExecutor(plan.parallel_tables, thread_name_prefix="penstock", initializer=prepare) as workers:
+        reports = tuple(workers.map(keep_up, plan.tables))
+        dropped = tuple(workers.map(lambda old: _drop(own.session, plan, old), plan.old_tables))
+    return MaintenanceResult(
+        pipeline=plan.pipeline,
+        attempt=plan.attempt,
+        tables=reports,
+        dropped=tuple(old for old in dropped if old is not None),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def line(report: TableReport) -> str:
+    """Return a table's report as one line of a log."""
+    name = ".".join(report.target)
+    before, after = report.before, report.after
+    if before is None or after is None:
+        return f"{name}: left as it is: {report.left}"
+    return (
+        f"{name}: files {before.files} -> {after.files}, bytes {before.bytes} -> {after.bytes}, "
+        f"delete files {before.delete_files} -> {after.delete_files}, snapshots {before.snapshots} -> {after.snapshots}, "
+        f"scan {_seconds(before.scan_seconds)} -> {_seconds(after.scan_seconds)}, {report.orphans} orphans, "
+        f"{report.branches} branches, {report.seconds:.1f} s{f' ({report.left})' if report.left else ''}"
+    )
+
+
+def _table(session: SparkSession, plan: MaintenancePlan, target: tuple[str, ...]) -> LakeTable:
+    return LakeTable(session, plan.catalog, target, branch="main")
+
+
+def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTable | None:
+    if plan.dry_run:
+        return None
+    known = (_table(session, plan, order.target) for order in plan.tables)
+    io = next((table.load().io() for table in known if table.exists()), None)
+    if io is None:
+        return None
+    return drop_old(_table(session, plan, (*old.namespace.split("."), old.table)), old, plan.folders, io)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "not measured" if seconds is None else f"{seconds:.2f} s"
