@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -35,12 +35,15 @@ from penstock.flow.context import Context
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.outcome import remembered
+from penstock.flow.rebuild_requests import resync_lines
+from penstock.flow.rebuild_requests import sources as replay_sources
 from penstock.flow.spark_job import Submit
 from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, highlight=False)
 
+TableNames = Annotated[list[str] | None, typer.Option("--table", help="A table, as schema.table; may be repeated.")]
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
 
 
@@ -215,15 +218,54 @@ def recover(
 @app.command()
 def resync(
     name: Name,
-    tables: Annotated[list[str] | None, typer.Option("--table", help="Copy this table anew, as schema.table.")] = None,
+    tables: TableNames = None,
     new: Annotated[bool, typer.Option(help="Copy all tables that joined the pipeline and have no copy yet.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = False,
 ) -> None:
     """Copy tables anew while everything else goes on, and switch to the new ones in one cut."""
     with reported(name) as ctx:
         if bool(tables) == new:
             raise ConfigError("config-invalid", "expected either --table, once or more, or --new")
-        submit = submitter(ctx)
-        rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, None if new else tables, submit), submit)
+        chosen = None if new else tables
+        for line in resync_lines(ctx, chosen):
+            ctx.progress(line)
+        if not dry_run:
+            submit = submitter(ctx)
+            _switch(ctx, rebuild_flow.resync(ctx, chosen, submit), submit)
+
+
+@app.command()
+def replay(
+    name: Name,
+    tables: TableNames = None,
+    *,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Begin with the newest copy at or before this LSN or time.")
+    ] = None,
+    upto: Annotated[str | None, typer.Option(help="A shadow's LSN or time; without it, all that is landed.")] = None,
+    shadow: Annotated[str | None, typer.Option(help="Make <table>__<suffix> and leave the table as it is.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = True,
+) -> None:
+    """Build tables anew from the landing zone: in place, in one cut, or as of any position beside the table."""
+    with reported(name) as ctx:
+        request = rebuild_flow.Replay(tuple(tables or ()), from_, upto, shadow)
+        for source in replay_sources(ctx, request):
+            ctx.progress(source.line())
+        if not dry_run:
+            submit = submitter(ctx)
+            _switch(ctx, rebuild_flow.replay(ctx, request, submit), submit)
+
+
+@app.command()
+def give_up(name: Name, tables: TableNames = None) -> None:
+    """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
+    with reported(name) as ctx:
+        rebuild_flow.give_up(ctx, tables or ())
+
+
+def _switch(ctx: Context, rebuilds: Sequence[str], submit: Submit) -> None:
+    if not rebuild_flow.switch(ctx, rebuilds, submit):
+        raise LakeError("rebuild-given-up", "expected the rebuilt tables to be switched to, but one was given up")
 
 
 @app.command()

@@ -18,9 +18,7 @@ from penstock.source.slot import Exported
 from penstock.source.tables import SourceTable
 
 
-def copy_tables(
-    ctx: Context, exported: Exported, copy_id: str, sources: Sequence[SourceTable], submit: Submit
-) -> None:
+def copy_tables(ctx: Context, exported: Exported, copy_id: str, sources: Sequence[SourceTable], submit: Submit) -> None:
     """Have Spark land these tables, with their sizes known, while the snapshot is held; raises SourceError, LakeError."""
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,14 @@ class LakeReader:
             return LakeTable(self.catalog.load_table(target), snapshot_id)
         except NoSuchTableError:
             return None
+        except SQLAlchemyError as error:
+            raise _unreachable(error) from None
+
+    def drop(self, target: Target) -> None:
+        """Take a table's name away, if it is there; its files stay. Raises LakeError."""
+        try:
+            with suppress(NoSuchTableError):
+                self.catalog.drop_table(target)
         except SQLAlchemyError as error:
             raise _unreachable(error) from None
 

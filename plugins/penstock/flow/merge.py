@@ -122,6 +122,15 @@ def adopt_half_published(ctx: Context) -> None:
         ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
 
 
+def about_to_publish(ctx: Context, *, within: float) -> bool:
+    """Tell whether a merge has ended its Spark run in the last seconds and has not published yet."""
+    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
+    if attempt is None or (cut and cut.attempt == attempt):
+        return False
+    written = ctx.landing.written_at(result_path(ctx, attempt))
+    return written is not None and datetime.now(UTC) - written < timedelta(seconds=within)
+
+
 def _open(ctx: Context, *, last: bool) -> bool:
     """Tell whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
     record = ctx.ledger.pipeline(ctx.name)
@@ -143,6 +152,7 @@ def _rows(result: MergeResult) -> int:
 
 
 def read_result(ctx: Context, attempt: str) -> MergeResult:
+    """Return what Spark answered to an attempt; raises LakeError("spark-failed") where it gave no answer."""
     path = result_path(ctx, attempt)
     if not ctx.landing.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
@@ -265,8 +275,10 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
 
 
 def plan_path(ctx: Context, attempt: str) -> str:
+    """Name the file of an attempt's orders in the landing zone."""
     return f"{layout.run_folder(ctx.name, attempt)}/plan.json"
 
 
 def result_path(ctx: Context, attempt: str) -> str:
+    """Name the file of Spark's answer to an attempt."""
     return f"{layout.run_folder(ctx.name, attempt)}/result.json"

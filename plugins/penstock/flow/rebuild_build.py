@@ -60,8 +60,16 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     known = rebuild_orders.shapes(ctx)
     tables = []
     for each in rebuilds:
+        end = position if each.goal_lsn is None else each.goal_lsn
         copied = copies[each.copy_id or "", each.oid] if each.through_lsn is None else None
-        tables.append(_next(ctx, each, windows, known, copied, position))
+        due = rebuild_orders.due(windows, each.after, each.goal_lsn)
+        chosen = rebuild_orders.chunk(due, each.oid, room=settings.merge.rebuild_bytes)
+        through = end if len(chosen) == len(due) else chosen[-1].upto_lsn
+        ctx.progress(
+            f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {len(due)} windows are next, "
+            f"through {through}; {each.rows} rows so far"
+        )
+        tables.append(_next(ctx, each, chosen, known, copied=copied, through=through))
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=run,
@@ -89,18 +97,17 @@ def _next(
     rebuild: RebuildRecord,
     windows: Sequence[WindowRecord],
     known: rebuild_orders.Shapes,
+    *,
     copied: CopyRecord | None,
-    position: Lsn,
+    through: Lsn,
 ) -> TablePlan:
-    end = position if rebuild.goal_lsn is None else rebuild.goal_lsn
-    due = rebuild_orders.due(windows, rebuild.after, rebuild.goal_lsn)
-    chosen = rebuild_orders.chunk(due, rebuild.oid, room=ctx.pipeline.merge.rebuild_bytes)
-    through = end if len(chosen) == len(due) else chosen[-1].upto_lsn
-    ctx.progress(
-        f"{rebuild.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {len(due)} windows, "
-        f"{rebuild.rows} rows so far, on to {through}"
-    )
-    return rebuild_orders.rebuild_plan(ctx, rebuild, chosen, known, copied=copied, through=through)
+    try:
+        return rebuild_orders.rebuild_plan(ctx, rebuild, windows, known, copied=copied, through=through)
+    except LakeError as error:
+        if error.slug != "landing-file-missing":
+            raise
+        # what is merged already is missed by this rebuild alone: no reason to halt the pipeline
+        raise LakeError("range-unavailable", f"{error.message}: resync {rebuild.qualified}") from None
 
 
 def _orders(ctx: Context, run: str) -> MergePlan:
@@ -148,7 +155,9 @@ def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult)
 
 
 def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
-    rebuilds = {each.oid: each for each in ctx.ledger.rebuilds(ctx.name, states=["building"]) if each.run == orders.attempt}
+    rebuilds = {
+        each.oid: each for each in ctx.ledger.rebuilds(ctx.name, states=["building"]) if each.run == orders.attempt
+    }
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilds]
     for table in failed:
         reason = f"[{table.paused_slug}] {table.paused_reason}"

@@ -125,5 +125,5 @@ def _fitting(
 
 
 def _all_seen(ctx: Context, entry: FileEntry, snapshot: Snapshot) -> bool:
-    xids = ctx.landing.column(entry.path, "xid").unique()
+    xids = ctx.landing.columns(entry.path, ["xid"]).column("xid").unique()
     return all(snapshot.sees(xid) for xid in xids.to_pylist())

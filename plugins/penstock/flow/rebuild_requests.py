@@ -1,26 +1,47 @@
 """What a resync or a replay is asked for, held against what is there, before any work: bad input ends here.
 
-A dry run is this look, told line by line.
+A dry run is this look, told line by line. A replay needs a copy and every window that the copy had not seen.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.errors import ConfigError, SourceError
+from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
+from penstock.flow import rebuild_orders
+from penstock.flow.capture import running
 from penstock.flow.context import Context
-from penstock.flow.drift import table_facts
+from penstock.flow.drift import facts_of, table_facts
+from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.flow.places import place
 from penstock.flow.rebuild_copy import published
+from penstock.lake.pointers import rebuilt
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import TableFacts, TableRecord
+from penstock.ledger.records import (
+    CopyRecord,
+    RebuildKind,
+    RebuildRecord,
+    TableFacts,
+    TableRecord,
+    WindowRecord,
+    column_from_json,
+)
 from penstock.lsn import Lsn
+
+_SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
+_TAKEN_SUFFIX = "changelog"
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Ask for a replay: of which tables, from and up to where, and into what; None is everything, or now, or in place."""
+    """Ask for a replay: of which tables, from which copy, and up to where.
+
+    `from_` and `upto` are LSNs or times; without `from_` the newest copy is used, without `upto` all that is landed.
+    `shadow` is the suffix of the tables to make; without it the tables are replaced in place.
+    """
 
     tables: tuple[str, ...]
     from_: str | None = None
@@ -30,42 +51,83 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Say what one table would be built from."""
+    """Say what one table is built from, and where; `goal` is None for one that follows in place."""
 
     facts: TableFacts
+    copied: CopyRecord
+    windows: tuple[WindowRecord, ...]
     place: tuple[str, ...]
-    copy_id: str
     goal: Lsn | None
 
-    def order(self, rebuild_id: str) -> NewRebuild:
+    def order(self, rebuild_id: str, namespace: str) -> NewRebuild:
         """Return the order to build it."""
-        kind = "replay" if self.goal is None else "shadow"
-        return NewRebuild(rebuild_id, kind, self.facts, self.place, self.copy_id, self.goal)
+        if self.goal is None:
+            there = rebuilt(namespace, self.facts.target, rebuild_id)
+            return NewRebuild(rebuild_id, "replay", self.facts, there, self.copied.id)
+        return NewRebuild(rebuild_id, "shadow", self.facts, self.place, self.copied.id, self.goal)
+
+    def line(self) -> str:
+        """Say what would be read, and what would come of it."""
+        files = [entry for window in self.windows for entry in window.files if entry.oid == self.facts.oid]
+        rows, size = sum(entry.rows for entry in files), sum(entry.bytes for entry in files)
+        into = f"as of {self.goal} into {'.'.join(self.place)}" if self.goal else f"in place of {'.'.join(self.place)}"
+        return (
+            f"{self.facts.schema}.{self.facts.name}: copy {self.copied.id} at {self.copied.lsn} "
+            f"({self.copied.rows} rows, {self.copied.bytes} bytes) and {len(self.windows)} windows since "
+            f"({rows} changes, {size} bytes), {into}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """Say what a replay would do, for a person to read."""
+class _Asked:
+    """Hold a request whose places have been found."""
 
-    sources: tuple[Source, ...]
-    lines: tuple[str, ...]
+    windows: Sequence[WindowRecord]
+    since: Lsn | None
+    goal: Lsn | None
+    suffix: str | None
 
 
-def look(ctx: Context, request: Replay) -> Outlook:
-    raise NotImplementedError
+def resync_lines(ctx: Context, tables: Sequence[str] | None) -> list[str]:
+    """Say what a resync would do; changes nothing, and raises what the resync would raise before its work."""
+    records = to_copy(ctx, tables)
+    if not records:
+        return ["no table is new: nothing to copy"]
+    open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
+    now = published(ctx, sizes=True)
+    _require_published(ctx, records, now)
+    return [
+        f"{record.schema}.{record.name} ({record.state}): "
+        + (
+            f"the resync {open_[record.oid].id} goes on, it is {open_[record.oid].state}"
+            if record.oid in open_
+            else f"{now[record.oid].bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
+        )
+        for record in records
+    ]
 
 
 def to_copy(ctx: Context, tables: Sequence[str] | None) -> list[TableRecord]:
-    """Return the tables to copy: those named, or all that are new; raises ConfigError("table-unknown")."""
+    """Return the tables to copy: those named, or all that are new.
+
+    Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "pipeline-halted" | "not-bootstrapped").
+    """
+    _require_running(ctx)
     known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
     if tables is None:
         return [record for record in known if record.state == "new"]
-    return named(known, tables)
+    records = named(known, tables)
+    for record in records:
+        if record.state in ("copying", "copied"):
+            raise _not_ready(record, "to be new, ready or paused", "let its first copy be merged, then resync it")
+    return records
 
 
 def named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
     """Return the tables of these names, each once; raises ConfigError("table-unknown") with the nearest name."""
     by_name = {f"{record.schema}.{record.name}": record for record in known}
+    if not tables:
+        raise ConfigError("table-unknown", f"expected at least one table of {', '.join(sorted(by_name))}, got none")
     for table in tables:
         if table not in by_name:
             nearest = difflib.get_close_matches(table, by_name, n=1, cutoff=0.5)
@@ -74,15 +136,183 @@ def named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableReco
     return [by_name[table] for table in dict.fromkeys(tables)]
 
 
-def present_facts(ctx: Context, oids: Sequence[int]) -> dict[int, TableFacts]:
+def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, TableFacts]:
     """Return what the source says of these tables now; raises SourceError("table-unpublished")."""
     now = published(ctx)
-    for oid in oids:
-        if oid not in now:
-            name = next(f"{each.schema}.{each.name}" for each in ctx.ledger.tables(ctx.name) if each.oid == oid)
+    _require_published(ctx, records, now)
+    return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
+
+
+def sources(ctx: Context, request: Replay) -> list[Source]:
+    """Return what each table would be built from; changes nothing.
+
+    Raises ConfigError("table-unknown" | "range-invalid" | "config-invalid"), LakeError("range-unavailable" |
+    "shadow-exists"), LedgerError("table-not-ready" | "rebuild-open" | "pipeline-halted" | "not-bootstrapped").
+    """
+    position = _require_running(ctx)
+    known = ctx.ledger.tables(ctx.name)
+    records = named([record for record in known if record.state != "dropped"], request.tables)
+    _require_suffix(request)
+    for record in records:
+        if record.state != "ready":
+            why = f" ([{record.paused_slug}] {record.paused_reason})" if record.paused_slug else ""
+            raise _not_ready(record, "to be ready", f"its landed changes may not fit{why}: resync it instead")
+    if request.shadow is None:
+        open_rebuilds(ctx, [record.oid for record in records], "replay")
+    windows = ctx.ledger.windows(ctx.name)
+    windows = [window for window in windows if window.state != "planned" and window.upto_lsn <= position]
+    since = None if request.from_ is None else place(ctx, "from", request.from_, windows, position)
+    goal = _goal(ctx, request, windows, position)
+    if since is not None and since > (goal or position):
+        raise ConfigError("range-invalid", f"expected `from` before `upto`, got {since} and {goal or position}")
+    asked = _Asked(windows, since, goal, request.shadow)
+    found = [_source(ctx, record, asked) for record in records]
+    if request.shadow is not None:
+        _require_free(ctx, found, known)
+    return found
+
+
+def _goal(ctx: Context, request: Replay, windows: Sequence[WindowRecord], position: Lsn) -> Lsn | None:
+    if request.shadow is None:
+        return None
+    return position if request.upto is None else place(ctx, "upto", request.upto, windows, position)
+
+
+def _require_suffix(request: Replay) -> None:
+    if request.shadow is None:
+        if request.upto is not None:
+            raise ConfigError(
+                "range-invalid",
+                f"expected no `upto` in place, where a table follows its source, got {request.upto}; "
+                "name a shadow suffix for the table as of a place",
+            )
+    elif not _SUFFIX.fullmatch(request.shadow) or request.shadow == _TAKEN_SUFFIX:
+        raise ConfigError(
+            "config-invalid",
+            f"expected a shadow suffix of letters, digits and underscores, other than {_TAKEN_SUFFIX}, "
+            f"got {request.shadow!r}",
+        )
+
+
+def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
+    """Choose the newest copy that is early enough, and see that all it needs is there."""
+    windows, since, goal = asked.windows, asked.since, asked.goal
+    copies = [each for each in ctx.ledger.copies(ctx.name, state="loaded") if each.oid == record.oid]
+    usable = [each for each in copies if _complete(ctx, each, windows)]
+    limit = min((each for each in (since, goal) if each is not None), default=None)
+    early = [each for each in usable if limit is None or each.lsn <= limit]
+    if not early:
+        position = ctx.ledger.pipeline(ctx.name).position
+        least = min((each.lsn for each in usable), default=None)
+        there = (
+            f"available is {least} to {position}" if least is not None else "no copy has all of its windows: resync it"
+        )
+        raise LakeError(
+            "range-unavailable",
+            f"expected a copy of {record.schema}.{record.name} at or before {limit or position} with every window since, "
+            f"found none; {there}",
+        )
+    copied = max(early, key=lambda each: each.lsn)
+    after = ctx.ledger.copy_due(ctx.name, copied)
+    needed = tuple(rebuild_orders.due(windows, after, goal))
+    *parents, name = record.target
+    target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
+    found = Source(_facts(ctx, record, copied), copied, needed, target, goal)
+    _require_files(ctx, found)
+    return found
+
+
+def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
+    """Tell whether no window has been deleted that may hold a change which this copy had not seen.
+
+    A commit is in the WAL a moment before snapshots see it, so one whole window before the copy must still be there,
+    unless none has ever been deleted.
+    """
+    record = ctx.ledger.pipeline(ctx.name)
+    if not windows:
+        return record.position == record.consistent_point or copied.lsn >= (record.position or 0)
+    return windows[0].from_lsn <= (record.consistent_point or 0) or windows[0].upto_lsn <= copied.lsn
+
+
+def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
+    """Return what the table looked like from this copy on: as it is now, or as it was when the next copy replaced it."""
+    facts = facts_of(record)
+    if copied.id == record.copy_id:
+        return facts
+    later = [
+        each
+        for each in ctx.ledger.rebuilds(ctx.name, states=["done"])
+        if each.oid == record.oid and each.kind == "resync" and (each.copy_lsn or 0) > copied.lsn and each.former
+    ]
+    former = min(later, key=lambda each: each.copy_lsn or 0).former if later else None
+    if former is None:
+        return facts
+    columns = tuple(map(column_from_json, former["columns"]))
+    return TableFacts(
+        facts.oid, facts.schema, facts.name, facts.target, former["identity"], columns, facts.catalog_digest
+    )
+
+
+def _require_files(ctx: Context, found: Source) -> None:
+    landed = [entry for window in found.windows for entry in window.files if entry.oid == found.facts.oid]
+    for entry in (*found.copied.files, *landed):
+        if not ctx.landing.exists(entry.path):
+            raise LakeError(
+                "range-unavailable",
+                f"expected the landing zone to have {entry.path}, which {found.facts.schema}.{found.facts.name} is built "
+                "from, found none; restore the file, or resync the table",
+            )
+
+
+def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRecord]) -> None:
+    """See that nothing is where the shadows go; raises LakeError("shadow-exists")."""
+    going_on = {each.place for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "shadow"}
+    targets = {record.target for record in known}
+    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+        for source in found:
+            taken = source.place in targets or lake.table(source.place) is not None
+            if taken and source.place not in going_on:
+                raise LakeError(
+                    "shadow-exists",
+                    f"expected no table {'.'.join(source.place)} in the lake, found one; "
+                    "drop it, or choose another suffix",
+                )
+
+
+def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:
+    """Return the open rebuilds in place of these tables; raises LedgerError("rebuild-open") for one of another kind."""
+    found = {each.oid: each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids and each.kind != "shadow"}
+    for each in found.values():
+        if each.kind != kind:
+            raise LedgerError(
+                "rebuild-open",
+                f"expected no open rebuild of {each.qualified}, but its {each.kind} {each.id} is {each.state} since "
+                f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or give it up, then start over",
+            )
+    return found
+
+
+def _require_running(ctx: Context) -> Lsn:
+    running(ctx)
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state != "running" or record.position is None:
+        raise LedgerError(
+            "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"
+        )
+    return record.position
+
+
+def _require_published(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, object]) -> None:
+    for record in records:
+        if record.oid not in now:
             raise SourceError(
                 "table-unpublished",
-                f"expected {name} in publication {ctx.pipeline.publication}, but it was dropped or left it; "
-                "add it to the publication again, then resync it",
+                f"expected {record.schema}.{record.name} in publication {ctx.pipeline.publication}, but it was dropped "
+                "or left it; add it to the publication again, then resync it",
             )
-    return {oid: table_facts(ctx, now[oid]) for oid in oids}
+
+
+def _not_ready(record: TableRecord, need: str, step: str) -> LedgerError:
+    return LedgerError(
+        "table-not-ready", f"expected {record.schema}.{record.name} {need}, but it is {record.state}; {step}"
+    )

@@ -9,7 +9,6 @@ Place = tuple[str, str]
 """A table's namespace, with dots between its parts, and its name."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Fresh:
     """Say where a new table was prepared, what the catalog must show there, and where the old table goes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,9 +53,9 @@ class LandingZone:
         """Return one landing file; raises what `penstock.landing.reader.read` raises."""
         return reader.read(self._filesystem, self._full(path), self.uri(path))
 
-    def column(self, path: str, name: str) -> pa.ChunkedArray:
-        """Return one column of a landing file; raises what `read` raises."""
-        return reader.read(self._filesystem, self._full(path), self.uri(path), [name]).column(name)
+    def columns(self, path: str, names: Sequence[str]) -> pa.Table:
+        """Return some columns of a landing file; raises what `read` raises."""
+        return reader.read(self._filesystem, self._full(path), self.uri(path), names)
 
     def check(self, path: str) -> None:
         """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
@@ -81,6 +82,11 @@ class LandingZone:
         """Tell whether a file or folder is there; raises LakeError("landing-unreachable")."""
         found = reader.look(self._filesystem, self._full(path), self.uri(path))
         return bool(found.type != fs.FileType.NotFound)
+
+    def written_at(self, path: str) -> datetime | None:
+        """Return when a file was written, by the zone's clock; None where there is none."""
+        found = reader.look(self._filesystem, self._full(path), self.uri(path))
+        return found.mtime if found.type == fs.FileType.File else None
 
     def size(self, path: str) -> int:
         """Return a file's size in bytes; raises LakeError("landing-file-missing" or "landing-unreachable")."""

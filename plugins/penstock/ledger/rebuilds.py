@@ -18,7 +18,7 @@ from penstock.lake.pointers import Pointer
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.catalog import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.records import RebuildKind, RebuildRecord, RebuildState, TableFacts, column_to_json
+from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts, column_to_json
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 
@@ -55,6 +55,12 @@ class Rebuilds(Sessions):
         """Return the rebuilds in these states, None for all, oldest first."""
         with self.transaction() as transaction:
             return _rebuilds(transaction, name, states)
+
+    def copy_due(self, name: str, copied: CopyRecord) -> Lsn:
+        """Return after which position a copy needs windows: the first may hold a change that it had not seen."""
+        with self.transaction() as transaction:
+            ((after,),) = transaction.rows("copy_due", name=name, id=copied.id, oid=copied.oid)
+            return Lsn(after)
 
     def start_rebuilds(self, name: str, orders: Sequence[NewRebuild]) -> list[RebuildRecord]:
         """Begin rebuilds, all or none.
@@ -198,5 +204,3 @@ def _conflict(name: str, need: str) -> LedgerError:
         f"expected the rebuilds of {name} {need}, but another run has taken them over or they were given up; "
         "this one changed nothing: leave it",
     )
-
-

@@ -8,7 +8,7 @@ the command line for YARN and Kubernetes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,8 @@ from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from penstock.errors import LakeError
-from penstock.flow import bootstrap, merge
+from penstock.flow import bootstrap, merge, rebuild
+from penstock.flow.rebuild_requests import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.parts import SPARK_POOL, outcome
 from penstock.orchestration.pipelines import find_context
@@ -25,7 +26,7 @@ from penstock.orchestration.pipelines import find_context
 class _PenstockSpark(SparkSubmitOperator):
     """Submit a job that is described only when the task runs."""
 
-    template_fields = ()
+    template_fields: Sequence[str] = ()
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(pool=SPARK_POOL, durable=False, **arguments)
@@ -77,6 +78,52 @@ class MergeOperator(_PenstockSpark):
             if attempt is not None:
                 self._submit(merge.job(ctx, attempt), context)
             return attempt
+
+
+class ResyncOperator(_PenstockSpark):
+    """Copy the tables of the DAG's param `tables` anew, none meaning all new ones, and build them beside the old ones."""
+
+    def execute(self, context: Any) -> list[str]:
+        """Return the rebuilds; another try goes on with what this one leaves."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            return rebuild.resync(ctx, context["params"]["tables"] or None, lambda job: self._submit(job, context))
+
+
+class ReplayOperator(_PenstockSpark):
+    """Build the tables that the DAG's params ask for from a copy and the windows since."""
+
+    def execute(self, context: Any) -> list[str]:
+        """Return the rebuilds; another try goes on with what this one leaves."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self._submit(job, context))
+
+
+class SwitchOperator(_PenstockSpark):
+    """Merge until the tables that were built anew have taken their names; shadows have none to take."""
+
+    template_fields = ("rebuilds",)
+
+    def __init__(self, *, rebuilds: Any, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.rebuilds = rebuilds
+
+    def execute(self, context: Any) -> bool:
+        """Return whether all of them are done."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            return rebuild.switch(ctx, self.rebuilds, lambda job: self._submit(job, context))
+
+
+def replay_of(params: Mapping[str, Any]) -> Replay:
+    """Return the replay that a DAG's params ask for; an empty text means nothing."""
+    return Replay(
+        tables=tuple(params["tables"]),
+        from_=params["from"] or None,
+        upto=params["upto"] or None,
+        shadow=params["shadow"] or None,
+    )
 
 
 @contextmanager

@@ -1,0 +1,91 @@
+"""### Build tables anew from the landing zone, in place or as of any position: by hand
+
+**Does** nothing but say what it would do (which copy, how many windows, rows and bytes), until it is triggered with
+`dry_run` set to false. Then: a fresh table from the copy and the windows since, chunk by chunk -> in place (`shadow` empty) one
+cut in which it takes the table's name; with a `shadow` suffix the table `<table>__<suffix>`, which nothing changes any more.
+
+**For** a bad edit by hand on the lake, a changed mapping, a changed policy (`skip_transactions`, `on_misfit`), and for a
+look at a table as it was: `upto` is an LSN such as `16/B374D848`, or a time such as `2026-11-21T09:30:00Z`, by which everything
+up to the last commit at or before it is meant. The source is not asked for anything.
+
+**Meanwhile** capture and merge go on, for these tables as well.
+
+**Safe to repeat, to clear, to kill.** Trigger it again with the same params: it goes on with the chunk that it was at.
+Progress is in the log, on the pipeline's page and in `penstock status`. `<pipeline>.resync` with `give_up` ends one half-way.
+
+**If it fails:** `range-unavailable` names what the landing zone still holds. A paused table is refused with
+`table-not-ready`: what is landed may not fit it, so resync it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow.rebuild_requests import sources
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, outcome
+from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.spark import ReplayOperator, SwitchOperator, replay_of
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "replay", __doc__),
+        schedule=None,
+        params={
+            "tables": Param(
+                [],
+                type="array",
+                items={"type": "string", "pattern": r"^.+\..+$"},
+                uniqueItems=True,
+                description="tables to build anew, as schema.table",
+            ),
+            "from": Param(
+                None, type=["null", "string"], description="begin with the newest copy at or before this LSN or time"
+            ),
+            "upto": Param(
+                None, type=["null", "string"], description="a shadow's LSN or time; empty means all that is landed"
+            ),
+            "shadow": Param(
+                None,
+                type=["null", "string"],
+                pattern=r"^[A-Za-z0-9_]{0,60}$",
+                description="make <table>__<suffix>; empty replaces the table itself",
+            ),
+            "dry_run": Param(True, type="boolean", description="only say what would be done"),
+        },
+    ) as dag:
+
+        @task.short_circuit(pool=SOURCE_POOL)
+        def look(**context_: Any) -> bool:
+            """Say what would be done; bad input and a dry run end here."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                for source in sources(ctx, replay_of(context_["params"])):
+                    ctx.progress(source.line())
+            return not context_["params"]["dry_run"]
+
+        build_ = ReplayOperator(
+            task_id="build",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            execution_timeout=timedelta(days=2),
+        )
+        switch = SwitchOperator(
+            task_id="switch",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            rebuilds=build_.output,
+            outlets=[lake_asset(pipeline)],
+            execution_timeout=timedelta(hours=6),
+        )
+        look() >> build_ >> switch
+    return dag
+
+
+for _pipeline in pipelines("replay"):
+    globals()[f"{_pipeline.name}_replay"] = build(_pipeline)

@@ -1,0 +1,85 @@
+"""### Copy tables anew while everything else goes on: by hand
+
+**Does** a fresh copy of the `tables` named, each as `schema.table`, or of all tables that are new in the pipeline when
+none is named: a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
+the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
+
+**For** a table that is paused by `schema-change`, `foreign-commit` or `divergence`, one that `verify` finds different, and
+one that joined the publication. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
+without a key as well.
+
+**Meanwhile** the table goes on as it is: a healthy one is merged, a paused one stays readable. Capture goes on, so no WAL is
+kept for the copy; but its snapshot holds back vacuum on the source while it lasts. The table that made way stays in
+the namespace `_penstock_old_<rebuild>` until maintenance drops it.
+
+**Safe to repeat, to clear, to kill.** Trigger it again with the same tables: finished copies stay finished, and so do the chunks
+that were built. To end one half-way, trigger it with `give_up`.
+
+**If it fails:** `rebuild-open` means that a replay of the table is under way, `work-under-way` that another run is at work on it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import rebuild
+from penstock.flow.rebuild_requests import resync_lines
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, outcome
+from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.spark import ResyncOperator, SwitchOperator
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "resync", __doc__),
+        schedule=None,
+        params={
+            "tables": Param(
+                [],
+                type="array",
+                items={"type": "string", "pattern": r"^.+\..+$"},
+                uniqueItems=True,
+                description="tables to copy anew, as schema.table; none means all that are new",
+            ),
+            "dry_run": Param(False, type="boolean", description="only say what would be done"),
+            "give_up": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
+        },
+    ) as dag:
+
+        @task.short_circuit(pool=SOURCE_POOL)
+        def look(**context_: Any) -> bool:
+            """Say what would be done; bad input, a dry run and giving up end here."""
+            ctx, params = context(pipeline), context_["params"]
+            with outcome(ctx):
+                if params["give_up"]:
+                    rebuild.give_up(ctx, params["tables"])
+                    return False
+                for line in resync_lines(ctx, params["tables"] or None):
+                    ctx.progress(line)
+            return not params["dry_run"]
+
+        build_ = ResyncOperator(
+            task_id="build",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            execution_timeout=timedelta(days=2),
+        )
+        switch = SwitchOperator(
+            task_id="switch",
+            pipeline=pipeline.name,
+            conn_id=pipeline.spark.connection,
+            rebuilds=build_.output,
+            outlets=[lake_asset(pipeline)],
+            execution_timeout=timedelta(hours=6),
+        )
+        look() >> build_ >> switch
+    return dag
+
+
+for _pipeline in pipelines("resync"):
+    globals()[f"{_pipeline.name}_resync"] = build(_pipeline)

@@ -1,0 +1,1 @@
+select after from penstock.copy_due where pipeline = %(name)s and id = %(id)s and oid = %(oid)s
