@@ -11,7 +11,7 @@ up to the last commit at or before it is meant. The source is not asked for anyt
 **Meanwhile** capture and merge go on, for these tables as well.
 
 **Safe to repeat, to clear, to kill.** Trigger it again with the same params: it goes on with the chunk that it was at.
-Progress is in the log, on the pipeline's page and in `penstock status`. `<pipeline>.resync` with `give_up` ends one half-way.
+Progress is in the log, on the pipeline's page and in `penstock status`. `<pipeline>.resync` with `abandon` ends one half-way.
 
 **If it fails:** `range-unavailable` names what the landing zone still holds. A paused table is refused with
 `table-not-ready`: what is landed may not fit it, so resync it.

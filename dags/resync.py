@@ -13,7 +13,7 @@ kept for the copy; but its snapshot holds back vacuum on the source while it las
 the namespace `_penstock_old_<rebuild>` until maintenance drops it.
 
 **Safe to repeat, to clear, to kill.** Trigger it again with the same tables: finished copies stay finished, and so do the chunks
-that were built. To end one half-way, trigger it with `give_up`.
+that were built. To end one half-way, trigger it with `abandon`.
 
 **If it fails:** `rebuild-open` means that a replay of the table is under way, `work-under-way` that another run is at work on it.
 """
@@ -47,17 +47,17 @@ def build(pipeline: Pipeline) -> DAG:
                 description="tables to copy anew, as schema.table; none means all that are new",
             ),
             "dry_run": Param(False, type="boolean", description="only say what would be done"),
-            "give_up": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
+            "abandon": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
         },
     ) as dag:
 
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
-            """Say what would be done; bad input, a dry run and giving up end here."""
+            """Say what would be done; bad input, a dry run and abandoning end here."""
             ctx, params = context(pipeline), context_["params"]
             with outcome(ctx):
-                if params["give_up"]:
-                    rebuild.give_up(ctx, params["tables"])
+                if params["abandon"]:
+                    rebuild.abandon(ctx, params["tables"])
                     return False
                 for line in resync_lines(ctx, params["tables"] or None):
                     ctx.progress(line)

@@ -257,10 +257,10 @@ def replay(
 
 
 @app.command()
-def give_up(name: Name, tables: TableNames = None) -> None:
+def abandon(name: Name, tables: TableNames = None) -> None:
     """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
     with reported(name) as ctx:
-        rebuild_flow.give_up(ctx, tables or ())
+        rebuild_flow.abandon(ctx, tables or ())
 
 
 def _switch(ctx: Context, rebuilds: Sequence[str], submit: Submit) -> None:

@@ -176,7 +176,7 @@ def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:
     assert refused
     with pytest.raises(LedgerError, match=r"rebuild-open.*its resync"):
         rebuild.replay(world16.ctx, Replay(("public.item",)), world16.submit)
-    rebuild.give_up(world16.ctx, ["public.item"])
+    rebuild.abandon(world16.ctx, ["public.item"])
     assert world16.ctx.ledger.rebuilds(world16.name) == []
     ids = rebuild.resync(world16.ctx, ["public.item"], world16.submit)
     assert rebuild.switch(world16.ctx, ids, world16.submit)

@@ -86,7 +86,7 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     return set(ids) <= {each.id for each in ctx.ledger.rebuilds(ctx.name, states=["done"])}
 
 
-def give_up(ctx: Context, tables: Sequence[str]) -> None:
+def abandon(ctx: Context, tables: Sequence[str]) -> None:
     """End the open rebuilds of these tables and drop what they have built; the tables stay as they are.
 
     Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
@@ -158,4 +158,4 @@ def _held(ctx: Context, records: Sequence[TableRecord]) -> Iterator[None]:
         yield
 
 
-__all__ = ["Replay", "give_up", "replay", "resync", "switch"]
+__all__ = ["Replay", "abandon", "replay", "resync", "switch"]
