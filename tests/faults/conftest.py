@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.lake.plan import MergePlan
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
@@ -61,3 +63,31 @@ def run(world: World, *arguments: str, **environment: str) -> subprocess.Complet
     with start(world, *arguments, **environment) as process:
         said, complained = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def run_with_spark(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `tests.faults.killed` on a world, and carry out in this process what it wants of Spark."""
+    with start(world, *arguments) as process:
+        while process.poll() is None:
+            for wanted in world.landing.glob(f"{world.name}/runs/*/wanted"):
+                wanted.unlink()
+                _merge(world, wanted.parent)
+            time.sleep(0.05)
+        said, complained = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def _merge(world: World, folder: Path) -> None:
+    from penstock_spark import merge  # noqa: PLC0415  # tests without Spark do not pay for it
+
+    assert world.spark is not None
+    catalog = world.ctx.catalog
+    environment = {
+        "PENSTOCK_CATALOG_URI": catalog.jdbc_url(),
+        "PENSTOCK_CATALOG_USER": catalog.user,
+        "PENSTOCK_CATALOG_PASSWORD": catalog.password,
+    }
+    result = merge.run(world.spark, MergePlan.loads((folder / "plan.json").read_text()), environment)
+    draft = folder / "result.json.draft"
+    draft.write_text(result.dumps())
+    draft.rename(folder / "result.json")

@@ -14,11 +14,12 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.flow import bootstrap, capture, merge, recover
+from penstock.flow import bootstrap, capture, merge, rebuild, recover
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
@@ -59,6 +60,17 @@ def copy_without_spark(job: SparkJob) -> None:
         tables.landed(each, land(plan, each, source=source, options=plan.landing_options))
 
 
+def spark_elsewhere(job: SparkJob) -> None:
+    """Copy in this process; have a merge carried out by the process that started this one, which watches for orders."""
+    if job.application.stem == "copy_tables":
+        copy_without_spark(job)
+        return
+    plan, _, result = (argument.removeprefix("file://") for argument in job.arguments[1:])
+    Path(plan).with_name("wanted").write_text("")
+    while not Path(result).exists():
+        time.sleep(0.05)
+
+
 def run(world: World, verb: str) -> None:
     """Run one use case, as its DAG task would."""
     if verb == "capture":
@@ -71,6 +83,12 @@ def run(world: World, verb: str) -> None:
         recover.begin(world.ctx, recover.look(world.ctx))
         recover.new_era(world.ctx)
         bootstrap.copy(world.ctx, copy_without_spark)
+    elif verb.startswith("resync:"):
+        tables = verb.removeprefix("resync:").split(",")
+        rebuild.switch(world.ctx, rebuild.resync(world.ctx, tables, spark_elsewhere), spark_elsewhere)
+    elif verb.startswith("replay:"):
+        request = rebuild.Replay(tuple(verb.removeprefix("replay:").split(",")))
+        rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)
     elif verb == "plan":
         merge.plan(world.ctx)
     elif verb.startswith("publish-last:"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError
-from penstock.flow import rebuild
+from penstock.flow import rebuild, status
 from penstock.flow.rebuild import Replay
 from penstock.flow.spark_job import SparkJob
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
@@ -174,6 +174,8 @@ def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:
         rebuild.resync(world16.ctx, ["public.item"], submit)
 
     assert refused
+    told = dict(status.lines(status.status(world16.ctx)))
+    assert told["resync public.item"].startswith("copying since ")
     with pytest.raises(LedgerError, match=r"rebuild-open.*its resync"):
         rebuild.replay(world16.ctx, Replay(("public.item",)), world16.submit)
     rebuild.abandon(world16.ctx, ["public.item"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.ledger.records import GapRecord, StatusRecord
+from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord
 from penstock.source import facts, session, slot
 
 
@@ -66,6 +66,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("windows", _counts(known.windows)),
         ("not merged yet", f"{known.unmerged_rows} changes in {known.unmerged_windows} windows"),
         ("tables", _counts(known.tables)),
+        *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
@@ -76,6 +77,15 @@ def _source_line(source: SourceStatus | None) -> str:
     if source is None:
         return "unknown"
     return f"{source.unread} bytes unread, {source.retained} bytes of WAL retained, slot {source.wal_status}"
+
+
+def _rebuild_line(rebuild: RebuildRecord) -> str:
+    """Say how far a table is that is being made anew."""
+    through = (
+        f"built through {rebuild.through_lsn}, {rebuild.rows} rows" if rebuild.through_lsn else "nothing built yet"
+    )
+    goal = f" of {rebuild.goal_lsn}" if rebuild.goal_lsn else ""
+    return f"{rebuild.state} since {rebuild.started_at:%F %T} UTC, {through}{goal}; last step {rebuild.changed_at:%F %T} UTC"
 
 
 def _gap_line(gap: GapRecord) -> str:

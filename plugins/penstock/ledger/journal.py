@@ -8,10 +8,12 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from penstock.ledger.pipelines import find, gaps, lock
+from penstock.ledger.rebuilds import OPEN
 from penstock.ledger.records import (
     CutRecord,
     EventRecord,
     Level,
+    RebuildRecord,
     StatusRecord,
     TableRecord,
     WindowRecord,
@@ -69,6 +71,7 @@ class Journal(Sessions):
                 last_cut=cuts[0] if cuts else None,
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events", name=name, limit=_RECENT)),
+                rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds", name=name, states=list(OPEN))),
             )
 
     def trim(self, name: str, *, older_than: timedelta) -> list[WindowRecord]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from penstock.alarms import Level as AlarmLevel
-from penstock.ledger.records import Level, PipelineState, Row, TableState, WindowState
+from penstock.ledger.records import Level, PipelineState, RebuildKind, RebuildState, Row, TableState, WindowState
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 
@@ -109,6 +109,24 @@ class TablePanel(Row):
 
 
 @dataclass(frozen=True)
+class RebuildPanel(Row):
+    """Hold one open rebuild: built through `through_lsn` on its way to `end_lsn`; `rows` are those brought so far."""
+
+    id: str
+    kind: RebuildKind
+    state: RebuildState
+    schema: str
+    name: str
+    place: list[str]
+    through_lsn: Lsn | None
+    end_lsn: Lsn | None
+    rows: int
+    copied_rows: int | None
+    started_at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
 class EventPanel(Row):
     """Hold one event."""
 
@@ -195,6 +213,10 @@ class Panel:
         """Return the tables: the paused ones, those not ready yet, the others."""
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
         return self._transaction.records(TablePanel, "panel_tables", name=name, **bounds)
+
+    def rebuilds(self, name: str) -> list[RebuildPanel]:
+        """Return the open rebuilds, oldest first."""
+        return self._transaction.records(RebuildPanel, "panel_rebuilds", name=name, limit=TABLES)
 
     def events(self, name: str) -> list[EventPanel]:
         """Return the newest events, newest first."""

@@ -344,6 +344,7 @@ class StatusRecord:
     last_cut: CutRecord | None
     gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]
+    rebuilds: tuple[RebuildRecord, ...] = ()
 
 
 def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:

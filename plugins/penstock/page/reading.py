@@ -51,6 +51,7 @@ class PipelinePage:
     pipeline: views.Pipeline
     advice: list[Advice]
     tables: list[views.Table]
+    rebuilds: list[views.Rebuild]
     windows: list[views.Window]
     cuts: list[views.Cut]
     events: list[views.Event]
@@ -107,7 +108,7 @@ class Deployment:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
-                return PipelinePage(now, shown, advice(shown, [], now), [], [], [], [])
+                return PipelinePage(now, shown, advice(shown, [], now), [], [], [], [], [])
             (shown,) = _shown(panel, rows, now, files, name)
             tables = [views.table(row) for row in panel.tables(name)]
             return PipelinePage(
@@ -115,6 +116,7 @@ class Deployment:
                 pipeline=shown,
                 advice=advice(shown, tables, now),
                 tables=tables,
+                rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
                 windows=[views.window(row) for row in panel.windows(name)],
                 cuts=[views.cut(row) for row in panel.cuts(name)],
                 events=[views.event(row) for row in panel.events(name)],

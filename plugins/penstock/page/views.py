@@ -16,6 +16,7 @@ from penstock.ledger.panels import (
     CutPanel,
     EventPanel,
     PipelinePanel,
+    RebuildPanel,
     SlotPanel,
     TablePanel,
     WindowPanel,
@@ -143,6 +144,23 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Rebuild:
+    """Show a table that is being made anew: built through `through_lsn` on its way to `end_lsn`, with so many rows so far."""
+
+    id: str
+    table: str
+    kind: str
+    state: str
+    place: str
+    through_lsn: str | None
+    end_lsn: str | None
+    rows: int
+    copied_rows: int | None
+    started_at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
 class Event:
     """Show one event."""
 
@@ -266,6 +284,23 @@ def table(row: TablePanel) -> Table:
         changes=row.changes,
         paused_slug=row.paused_slug,
         paused_reason=row.paused_reason,
+    )
+
+
+def rebuild(row: RebuildPanel) -> Rebuild:
+    """Show an open rebuild."""
+    return Rebuild(
+        id=row.id,
+        table=f"{row.schema}.{row.name}",
+        kind=row.kind,
+        state=row.state,
+        place=".".join(row.place),
+        through_lsn=_text(row.through_lsn),
+        end_lsn=_text(row.end_lsn),
+        rows=row.rows,
+        copied_rows=row.copied_rows,
+        started_at=row.started_at,
+        changed_at=row.changed_at,
     )
 
 

@@ -1,0 +1,252 @@
+"""A resync or a replay killed between any two of its steps, again and again: asked for once more, source = lake.
+
+One world serves all tests. The process that is killed has no Spark: it asks this one to carry its orders out, so that it
+can be killed before, between and after them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.flow import merge, rebuild
+from penstock.flow.rebuild import Replay
+from stack.binaries import Binaries
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog, NewServer
+from tests.faults.conftest import run_with_spark
+from tests.scenarios.recovery import SHOP, equal, flush, follows
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+LEDGER = "penstock.ledger:Ledger"
+WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
+TABLES = ["public.item", "public.visit"]
+CHANGES = """
+update item set name = name || '+' where id % 4 = {0} % 4;
+delete from item where id = (select max(id) from item);
+insert into item select coalesce(max(id), 0) + 100, 'new', {0} from item;
+delete from visit where ctid = (select ctid from visit limit 1);
+insert into visit values ('page', {0}), ('page', {0});
+"""
+Step = tuple[str, str, int]
+BUILDING: list[Step] = [
+    (f"{LEDGER}.start_rebuilds", "before", 1),
+    (f"{LEDGER}.start_rebuilds", "after", 1),
+    (f"{LEDGER}.run_rebuilds", "before", 1),
+    (f"{LEDGER}.run_rebuilds", "after", 1),
+    (f"{LEDGER}.advance_rebuilds", "before", 1),
+    ("penstock.ledger.rebuilds:move", "after", 1),
+    (f"{LEDGER}.advance_rebuilds", "after", 1),
+    (f"{LEDGER}.advance_rebuilds", "before", 2),
+    (f"{LEDGER}.begin_merge", "after", 1),
+    (f"{LEDGER}.publish", "before", 1),
+    ("penstock.ledger.merges:_advance", "after", 1),
+    ("penstock.ledger.merges:move", "after", 1),
+    (f"{LEDGER}.publish", "after", 1),
+]
+COPYING: list[Step] = [
+    (f"{LEDGER}.start_rebuild_copy", "before", 1),
+    (f"{LEDGER}.start_rebuild_copy", "after", 1),
+    ("penstock_spark.copy:land", "after", 1),
+    (WRITE_TEXT, "after", 2),  # the result of the first table
+    (f"{LEDGER}.finish_rebuild_copy", "before", 1),
+    (f"{LEDGER}.finish_rebuild_copy", "after", 1),
+]
+QUICK = {
+    ("resync", f"{LEDGER}.finish_rebuild_copy", "after", 1),
+    ("resync", f"{LEDGER}.advance_rebuilds", "before", 1),
+    ("replay", f"{LEDGER}.advance_rebuilds", "after", 1),
+}
+CASES = [("resync", *step) for step in (*COPYING, *BUILDING)] + [("replay", *step) for step in BUILDING]
+
+
+@pytest.fixture(scope="module")
+def world(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """A pipeline whose ledger and catalog are one database, as by default; a chunk holds one window."""
+    with postgres16.temporary_database("faults_rebuild") as source:
+        yield begun(source, lake.database, lake, spark, tmp_path_factory)
+
+
+def begun(
+    source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, folders: pytest.TempPathFactory
+) -> World:
+    folder = folders.mktemp(source.name)
+    made = World(source, ledger, folder / "landing", f"{source.name}{source.server.port}", lake=lake, spark=spark)
+    made.settings = {
+        "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
+        "merge": {"rebuild_bytes": 1},
+    }
+    made.sql(SHOP)
+    made.bootstrap()
+    return made
+
+
+def change(world: World, number: int) -> None:
+    """Land a window, and merge it."""
+    world.sql(CHANGES.format(number))
+    flush(world)
+    world.capture()
+    world.merge()
+
+
+def name(case: tuple[str, str, str, int]) -> str:
+    return f"{case[0]} {case[2]} {case[1].rpartition(':')[2]} {case[3]}"
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.mark.parametrize(
+    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES], ids=name
+)
+def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: tuple[str, str, str, int]) -> None:
+    verb, step, when, occurrence = case
+    number = next(_numbers)
+    start_young(world)
+    change(world, number)
+    change(world, number + 300)
+    before = readable(world)
+    switched = step.rpartition(":")[2] == "Ledger.publish" and when == "after"
+    asked = f"{verb}:{','.join(TABLES)}"
+
+    killed = run_with_spark(world, asked, step, when, str(occurrence))
+
+    assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
+    if not switched:
+        assert readable(world) == before, "readers have seen nothing"
+        world.sql(CHANGES.format(number + 100))
+        flush(world)
+        world.capture()
+        run_with_spark(world, asked, step, when, str(occurrence))  # this one finds what the first one left
+    again(world, verb)
+    follows(world)
+    assert world.ctx.ledger.rebuilds(world.name) == []
+
+
+def start_young(world: World) -> None:
+    """Let windows be few: a replay begins with the newest copy."""
+    if len(world.ctx.ledger.windows(world.name)) > 40:
+        ids = rebuild.resync(world.ctx, TABLES, world.submit)
+        assert rebuild.switch(world.ctx, ids, world.submit)
+
+
+def again(world: World, verb: str) -> None:
+    """Ask for the same once more, and see that it is done."""
+    ids = (
+        rebuild.resync(world.ctx, TABLES, world.submit)
+        if verb == "resync"
+        else rebuild.replay(world.ctx, Replay(tuple(TABLES)), world.submit)
+    )
+    assert rebuild.switch(world.ctx, ids, world.submit)
+    equal(world)
+
+
+def readable(world: World) -> list[tuple[object, ...]]:
+    """Return what each name of the lake shows, tables on their way and those that made way left out."""
+    return world.ledger.execute(
+        "select table_namespace, table_name, metadata_location from iceberg_tables "
+        "where table_namespace in (%s, %s) order by 1, 2",
+        world.name,
+        f"{world.name}.public",
+    )
+
+
+def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: World) -> None:
+    change(world, 50)
+    ids = rebuild.resync(world.ctx, TABLES, world.submit)
+    overtaken = merge.plan(world.ctx)
+    assert overtaken is not None
+    world.submit(merge.job(world.ctx, overtaken))
+    newer = merge.plan(world.ctx)
+    assert newer is not None
+    world.submit(merge.job(world.ctx, newer))
+    before = readable(world)
+
+    late = run_with_spark(world, f"publish:{overtaken}")
+
+    assert "ledger-conflict" in late.stderr
+    assert readable(world) == before
+    merge.publish(world.ctx, newer)
+    assert {each.id for each in world.ctx.ledger.rebuilds(world.name, states=["done"])} >= set(ids)
+    equal(world)
+    follows(world)
+
+
+@pytest.mark.slow
+def test_a_switch_that_was_published_by_half_is_taken_over(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with (
+        postgres16.temporary_database("faults_rebuild_apart") as source,
+        postgres16.temporary_database("faults_rebuild_apart_ledger") as ledger,
+    ):
+        world = begun(source, ledger, lake, spark, tmp_path_factory)
+        change(world, 1)
+        asked = f"resync:{','.join(TABLES)}"
+        for step in ("penstock.ledger.rebuilds:move_elsewhere", "penstock.ledger.merges:move_elsewhere"):
+            killed = run_with_spark(world, asked, step, "after", "1")
+            assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+
+        world.merge(force=True)  # finds that the lake has moved
+
+        assert {each.state for each in world.ctx.ledger.rebuilds(world.name, states=None)} == {"done"}
+        equal(world)
+        follows(world)
+
+
+@pytest.mark.slow
+def test_the_source_may_be_crashed_while_a_table_is_copied(
+    new_server: NewServer,
+    binaries16: Binaries,
+    postgres16: Server,
+    lake: LakeCatalog,
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    server = new_server(binaries16, {"checkpoint_timeout": "1h"})
+    with postgres16.temporary_database("faults_rebuild_crash") as ledger:
+        world = begun(Database(server, "postgres"), ledger, lake, spark, tmp_path_factory)
+        crashed = []
+
+        def submit(job: object) -> None:
+            if not crashed:
+                crashed.append(job)
+                server.stop(mode="immediate")
+                server.start()
+            world.submit(job)  # type: ignore[arg-type]
+
+        with pytest.raises(Exception, match="snapshot"):
+            rebuild.resync(world.ctx, TABLES, submit)
+        world.sql(CHANGES.format(3))
+        flush(world)
+
+        again(world, "resync")
+        follows(world)
+    server.remove()
+
+
+def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(world: World) -> None:
+    change(world, 70)
+
+    def submit(job: object) -> None:
+        world.sql(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where application_name like '%:resync' and state = 'idle in transaction' and datname = current_database()"
+        )
+        world.submit(job)  # type: ignore[arg-type]
+
+    with pytest.raises(Exception, match=r"snapshot|SparkException|Py4J"):
+        rebuild.resync(world.ctx, TABLES, submit)
+    world.sql(CHANGES.format(71))
+    flush(world)
+
+    again(world, "resync")
+    follows(world)
