@@ -49,7 +49,8 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     if not due(ctx, force=force, last=last):
         return None
     attempt = ctx.ledger.begin_merge(ctx.name, halted=last)
-    queue = _pause_reshaped(ctx, _queue(ctx))
+    queue, switches = _with_switches(ctx)
+    queue = _pause_reshaped(ctx, queue)
     settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
     orders = MergePlan(
         pipeline=ctx.name,
@@ -61,7 +62,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         upto_lsn=queue.upto,
         tables=(
             *(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
-            *_switches(ctx, queue),
+            *switches,
         ),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
@@ -189,13 +190,24 @@ def _queue(ctx: Context) -> MergeQueue:
     return replace(queue, tables=tables, rebuilds=rebuilds)
 
 
-def _switches(ctx: Context, queue: MergeQueue) -> list[TablePlan]:
-    """Order the last windows of the tables that were made anew, and that they take their names."""
+def _with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
+    """Return what is due, with orders for the tables that were made anew: their last windows, and their names.
+
+    A rebuild whose last windows do not fit is given up, and its table is due as before.
+    """
+    queue, orders = _queue(ctx), []
     known = rebuild_orders.shapes(ctx) if queue.rebuilds else {}
-    return [
-        rebuild_orders.rebuild_plan(ctx, each, rebuild_orders.due(queue.windows, each.through_lsn), known)
-        for each in queue.rebuilds
-    ]
+    for each in queue.rebuilds:
+        try:
+            last = rebuild_orders.due(queue.windows, each.through_lsn)
+            orders.append(rebuild_orders.rebuild_plan(ctx, each, last, known))
+        except LakeError as error:
+            if error.slug != "schema-change":
+                raise
+            ctx.ledger.give_up_rebuild(ctx.name, each, slug="rebuild-given-up", reason=error.message)
+            ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
+            return _with_switches(ctx)
+    return queue, orders
 
 
 def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:

@@ -104,6 +104,9 @@ def _next(
     try:
         return rebuild_orders.rebuild_plan(ctx, rebuild, windows, known, copied=copied, through=through)
     except LakeError as error:
+        if error.slug == "schema-change":
+            ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=error.message)
+            raise LakeError("rebuild-given-up", error.message) from None
         if error.slug != "landing-file-missing":
             raise
         # what is merged already is missed by this rebuild alone: no reason to halt the pipeline

@@ -1,0 +1,123 @@
+"""Rebuilds: a resync of a table of 5 million rows with four writers on it, and a replay of a million changes.
+
+A resync is timed as a whole: copy, build, and the merge that switches, while writers write, and captures and merges go on as
+they would by schedule. A replay's time is that of building a table from a copy of the same rows and the changes, and of the
+switch. Afterwards source and lake are compared, row by row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from bench import load
+from bench.figures import Figure
+from bench.lake import bench_world
+from penstock.flow import rebuild
+from penstock.flow.compare import compare
+from penstock.flow.rebuild import Replay
+from tests.world import World
+
+ROWS = 5_000_000
+CHANGES = 1_000_000
+WRITERS = 4
+PAUSE_SECONDS = 0.02
+TABLE = "public.bench"
+WRITE = """
+update bench set amount = amount + 1 where id = %(id)s;
+delete from bench where id = %(id)s + 1;
+insert into bench select n, 1, 'new', 'new', 1, now(), '{1}', '{}'
+from generate_series(10000000 + %(id)s, 10000000 + %(id)s + 2) n;
+"""
+CHANGES_PER_WRITE = 5
+RETAINED = "select pg_current_wal_flush_lsn() - restart_lsn from pg_replication_slots where slot_name = 'bench'"
+
+
+def measure() -> list[Figure]:
+    """Return `resync_rows_per_s`, what was written meanwhile, the WAL its slot kept at most, and `replay_changes_per_s`."""
+    with bench_world() as world:
+        with world.source.connect() as conn:
+            load.create(conn, ROWS)
+        world.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
+        world.bootstrap()
+        writes: list[int] = []
+        retained: list[int] = []
+        with _repeated(*(_writer(world, number, writes) for number in range(WRITERS)), _captures(world, retained)):
+            resynced = _seconds(world, lambda: rebuild.resync(world.ctx, [TABLE], world.submit))
+        _require_equal(world)
+        for first in range(0, CHANGES, CHANGES // 10):
+            world.sql(f"update bench set amount = amount + 1 where id between {first} and {first + CHANGES // 10 - 1}")
+            world.capture()
+        world.merge()
+        replayed = _seconds(world, lambda: rebuild.replay(world.ctx, Replay((TABLE,)), world.submit))
+        changes = sum(window.rows for window in world.ctx.ledger.windows(world.name))
+        _require_equal(world)
+    return [
+        Figure("resync_rows_per_s", ROWS / resynced, "rows/s"),
+        Figure("resync_written_meanwhile_per_s", len(writes) * CHANGES_PER_WRITE / resynced, "changes/s"),
+        Figure("resync_retained_mib", max(retained) / (1 << 20), "MiB"),
+        Figure("replay_changes_per_s", changes / replayed, "changes/s"),
+    ]
+
+
+def _seconds(world: World, build: Callable[[], list[str]]) -> float:
+    started = time.perf_counter()
+    assert rebuild.switch(world.ctx, build(), world.submit)
+    return time.perf_counter() - started
+
+
+def _writer(world: World, number: int, writes: list[int]) -> Callable[[], None]:
+    conn = world.source.connect()
+
+    def write() -> None:
+        """Change five rows that no other writer changes, in one transaction."""
+        writes.append(1)
+        with conn.transaction():
+            for statement in WRITE.split(";")[:3]:
+                conn.execute(statement, {"id": (len(writes) * WRITERS + number) * 4 % ROWS})
+        time.sleep(PAUSE_SECONDS)
+
+    return write
+
+
+def _captures(world: World, retained: list[int]) -> Callable[[], None]:
+    def capture() -> None:
+        world.capture()
+        retained.append(int(world.sql(RETAINED)[0][0]))
+        time.sleep(5)
+
+    return capture
+
+
+@contextmanager
+def _repeated(*actions: Callable[[], None]) -> Iterator[None]:
+    """Repeat each action in a thread of its own while the block runs; the first failure of one is raised at its end."""
+    over, failures = Event(), list[BaseException]()
+
+    def repeat(action: Callable[[], None]) -> None:
+        try:
+            while not over.is_set():
+                action()
+        except BaseException as error:  # raised below, in the thread that measures
+            failures.append(error)
+
+    threads = [Thread(target=repeat, args=(action,)) for action in actions]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _require_equal(world: World) -> None:
+    world.capture()
+    world.merge()
+    compared = compare(world.ctx)
+    assert compared.equal, [line for table in compared.tables for line in table.lines()]
