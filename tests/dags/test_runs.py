@@ -110,18 +110,7 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed:
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
     deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = tmp_path / "penstock.zip"
-    package.build(ROOT, library)
-    environment = {
-        "JAVA_HOME": java_home,
-        "SPARK_CONF_DIR": spark_conf_dir,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PENSTOCK_ZIP": library,
-        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
-    }
-    for name, value in environment.items():
-        monkeypatch.setenv(name, str(value))
+    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
 
     assert set(states(run("bootstrap", deployed)).values()) == {"success"}
@@ -145,6 +134,62 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)
     assert states(run("recover", deployed, dry_run=False))["look"] == "failed", "nothing is to be recovered now"
+
+
+def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Airflow submit to a Spark of its own."""
+    library = folder / "penstock.zip"
+    package.build(ROOT, library)
+    environment = {
+        "JAVA_HOME": java_home,
+        "SPARK_CONF_DIR": spark_conf_dir,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PENSTOCK_ZIP": library,
+        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(value))
+
+
+@pytest.mark.slow
+def test_resync_and_replay_run_by_airflow_make_tables_anew(
+    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
+    deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
+    run("bootstrap", deployed)
+    deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
+    run("capture", deployed)
+    assert [table.state for table in deployed.ctx.ledger.tables(deployed.name)] == ["paused"]
+    assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
+
+    done = dict.fromkeys(("look", "build", "switch"), "success")
+    assert states(run("resync", deployed, tables=["public.t"], dry_run=True))["build"] == "skipped"
+    assert states(run("resync", deployed, tables=["public.t"])) == done
+
+    compared = compare(deployed.ctx)
+    assert (compared.equal, compared.rows) == (True, 2)
+    deployed.sql("insert into t values (4, 'four')")
+    run("capture", deployed)
+    assert states(run("replay", deployed, tables=["public.t"])) == done | {"build": "skipped", "switch": "skipped"}
+    assert states(run("replay", deployed, tables=["public.t"], dry_run=False)) == done
+    assert states(run("replay", deployed, tables=["public.t"], dry_run=False, shadow="then")) == done
+    compared = compare(deployed.ctx)
+    assert (compared.equal, compared.rows) == (True, 3)
+    kinds = [each.kind for each in deployed.ctx.ledger.rebuilds(deployed.name, states=["done"])]
+    assert kinds == ["resync", "replay", "shadow"]
+
+
+def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(deployed: World) -> None:
+    begin(deployed)
+
+    assert states(run("resync", deployed, tables=["public.tt"]))["look"] == "failed"
+    assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed", "its copy is not loaded yet"
+
+    slugs = [event.slug for event in deployed.ctx.ledger.events(deployed.name)]
+    assert slugs[:2] == ["table-not-ready", "table-unknown"]
+    assert deployed.ctx.ledger.rebuilds(deployed.name, states=None) == []
 
 
 def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:

@@ -190,7 +190,12 @@ def _row(order: NewRebuild) -> dict[str, object]:
 
 def _clash(order: NewRebuild, already: Sequence[RebuildRecord]) -> str:
     table = f"{order.facts.schema}.{order.facts.name}"
-    in_the_way = (each for each in already if each.oid == order.facts.oid or each.place == order.place)
+    shadow = order.kind == "shadow"
+    in_the_way = (
+        each
+        for each in already
+        if each.place == order.place or (each.oid == order.facts.oid and not shadow and each.kind != "shadow")
+    )
     which = next((f"{each.kind} {each.id} (since {each.started_at:%F %T} UTC)" for each in in_the_way), "another one")
     return (
         f"expected no open rebuild of {table}, but {which} is not done; let it end by running that verb again, "
