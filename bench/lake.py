@@ -56,7 +56,7 @@ def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSe
     world = World(source, ledger, landing, "bench", lake, spark=spark)
     world.settings = {
         "capture": {"work_mem": "512MiB"},
-        "copy": {"parallel": 2, "range_bytes": "32MiB"},
+        "copy": {"parallel": 2},
         "tables": {"include": ["public.bench"]},
     }
     return world

@@ -66,7 +66,7 @@ class Copy(Section):
     parallel: int = Field(default=4, gt=0)
     """Connections that read the source at once."""
     range_bytes: Bytes = 256 << 20
-    """Heap bytes that one task reads."""
+    """Heap bytes that one task reads at most."""
 
 
 class Landing(Section):

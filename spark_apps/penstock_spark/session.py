@@ -25,6 +25,9 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
     # What is kept is read two or three times and dropped: finding the best coding costs a fifth of a merge.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # HotSpot interprets methods of more bytecode: fused with the scan, the casts of twenty columns are more. Spark then
+    # runs them by themselves, in small methods.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 SECRETS = {  # setting of the catalog -> where its value is found
     "uri": "PENSTOCK_CATALOG_URI",

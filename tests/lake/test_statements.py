@@ -76,9 +76,11 @@ def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:
     sql = misfits_sql([column("day", "date"), column("note", "text"), column("at", "timestamp")])
 
     assert clean(sql) == (
-        "case when (t.day is not null and c.day is null) or (t.at is not null and c.at is null) then map_filter(map( "
-        "'day', case when (t.day is not null and c.day is null) then t.day end, "
-        "'at', case when (t.at is not null and c.at is null) then t.at end), (name, text) -> text is not null) end"
+        "case when (t.day is not null and c.day is null) or (t.at is not null and c.at is null) then map_concat( "
+        "case when (t.day is not null and c.day is null) then map('day', t.day) "
+        "else cast(map() as map<string,string>) end, "
+        "case when (t.at is not null and c.at is null) then map('at', t.at) "
+        "else cast(map() as map<string,string>) end) end"
     )
     assert misfits_sql([column("note", "text")]) == "cast(null as map<string,string>)"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock_spark import session
 from tests.spark.histories import UNCHANGED, D, I, U, tx
 from tests.spark.workbench import Workbench, column
 
@@ -132,3 +133,23 @@ def test_a_change_without_its_key_pauses_the_table(workbench: Workbench) -> None
 
     assert result.paused_slug == "schema-change"
     assert "the replica identity has changed" in result.paused_reason
+
+
+def test_a_wide_table_is_cast_as_a_narrow_one_in_a_large_batch(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The casts of so many columns are too much code for one method: Spark takes them out of the compiled stage."""
+    monkeypatch.setattr(session, "SMALL_BYTES", 0)
+    days = [f"day{number}" for number in range(60)]
+    table = workbench.table(KEY, *(column(day, "date") for day in days))
+    fits = dict.fromkeys(days, "2024-02-29")
+    some = {**fits, "day7": "infinity", "day59": None}
+    none_ = {day: f"{4713 - at:04} 01-01 BC" for at, day in enumerate(days)}
+    table.land_copy([{"k": 1, **fits}, {"k": 2, **some}, {"k": 3, **fits}])
+    workbench.land(table, tx(U(k=3, **none_), I(k=4, **some)))
+
+    workbench.merge()
+
+    expected = [("1", fits), ("2", some), ("3", none_), ("4", some)]
+    assert workbench.rows(table) == Counter((key, *(row[day] for day in days)) for key, row in expected)
+    assert sorted(map(len, workbench.misfits(table))) == [1, 1, 60]

@@ -9,6 +9,9 @@ from penstock.lake.quoting import listing, literal
 from penstock.values.misfits import misfit_sql
 from penstock.values.pgtype import PgType
 
+_TYPE = "map<string,string>"
+_NOTHING = f"cast(map() as {_TYPE})"
+
 
 @dataclass(frozen=True, slots=True)
 class CastColumn:
@@ -23,12 +26,16 @@ class CastColumn:
 def misfits_sql(columns: Sequence[CastColumn]) -> str:
     """Return the SQL of a row's misfits: a map<string,string>, NULL where everything fits.
 
-    The map is built only for a row that needs one, so rows without misfits pay for a few NULL checks.
+    The map is built only for a row that needs one, so rows without misfits pay for a few NULL checks. Functions with a
+    lambda are left out: Spark would not compile them together with the casts, and copy every row once more.
     """
     found = [(column, misfit_sql(column.text, column.type, column.typed)) for column in columns]
     checks = [(column, check) for column, check in found if check is not None]
     if not checks:
-        return "cast(null as map<string,string>)"
+        return f"cast(null as {_TYPE})"
     some = " or ".join(check for _, check in checks)
-    entries = listing(f"{literal(column.name)}, case when {check} then {column.text} end" for column, check in checks)
-    return f"case when {some} then map_filter(map(\n  {entries}), (name, text) -> text is not null) end"
+    entries = listing(
+        f"case when {check} then map({literal(column.name)}, {column.text}) else {_NOTHING} end"
+        for column, check in checks
+    )
+    return f"case when {some} then map_concat(\n  {entries}) end"

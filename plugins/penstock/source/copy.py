@@ -27,7 +27,7 @@ _SETTINGS = {
 
 
 def plan_ranges(tables: Iterable[SourceTable], *, range_bytes: int, folder: str) -> list[CopyRange]:
-    """Cut the tables' heaps into ranges of about `range_bytes`, each landed as one file below `folder`.
+    """Cut each heap into equal ranges of at most `range_bytes`, each landed as one file below `folder`.
 
     Every heap has at least one range, an empty one too, and its last range is open: rows written between the look at
     its size and the snapshot are in it. Partitions whose rows are not in the WAL (foreign, unlogged) are left out.
@@ -115,8 +115,9 @@ def _cuts(table: SourceTable, range_bytes: int) -> Iterator[tuple[Leaf, int, int
 def _block_ranges(leaf: Leaf, range_bytes: int) -> list[tuple[int, int | None]]:
     if not leaf.ranged or not leaf.blocks:
         return [(0, None)]
-    step = max(1, range_bytes * leaf.blocks // leaf.bytes)
-    firsts = list(range(0, leaf.blocks, step))
+    # of equal size: a short last range would leave connections idle while the others end
+    ranges = min(leaf.blocks, -(-leaf.bytes // range_bytes))
+    firsts = [leaf.blocks * each // ranges for each in range(ranges)]
     return list(zip(firsts, [*firsts[1:], None], strict=True))
 
 

@@ -31,7 +31,7 @@ def test_ranges_cover_the_heap_once_and_the_last_one_is_open(conn, writer):
 
     ranges = planned(conn, range_bytes=65536)
 
-    assert [(each.first_block, each.last_block) for each in ranges] == [(0, 8), (8, 16), (16, 24), (24, None)]
+    assert [(each.first_block, each.last_block) for each in ranges] == [(0, 7), (7, 14), (14, 21), (21, None)]
     assert len({each.path for each in ranges}) == 4
     assert all(each.path.startswith("shop/copies/1/") for each in ranges)
 
