@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VERBS = ("bootstrap", "capture", "maintain", "merge", "recover", "replay", "resume", "resync", "slot_health", "teardown")
+VERBS = (
+    "bootstrap",
+    "capture",
+    "maintain",
+    "merge",
+    "recover",
+    "replay",
+    "resume",
+    "resync",
+    "slot_health",
+    "teardown",
+)
 PIPELINE = """
 name: {name}
 tables: {{include: ["public.*"]}}
