@@ -7,6 +7,9 @@ plan, peek, stage Parquet files and their manifest, and only then advance the sl
 same time finds the pipeline's lock taken and retries. Backfilling this DAG is pointless: state is keyed by
 LSN, not by date.
 
+**Tables**: a publication that Penstock made follows the patterns at the start of each run. A table that joined, by
+whatever way, wakes `resync`, which copies it; its changes are landed from the start.
+
 **Keep it unpaused**: while it rests, the slot keeps WAL on the source's disk.
 
 **If it fails:** `slot-ahead`, `slot-lost`, `source-changed` and `publication-missing` halt the pipeline, because
@@ -22,7 +25,16 @@ from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow import capture as flow
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
+from penstock.flow import joined
+from penstock.orchestration.parts import (
+    SOURCE_POOL,
+    dag_arguments,
+    landing_asset,
+    landing_doorbell,
+    new_tables_asset,
+    new_tables_doorbell,
+    outcome,
+)
 from penstock.orchestration.pipelines import context, pipelines
 
 
@@ -34,12 +46,15 @@ def build(pipeline: Pipeline) -> DAG:
         dagrun_timeout=timedelta(seconds=2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout),
     ) as dag:
 
-        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline)])
+        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline), new_tables_doorbell(pipeline)])
         def windows(*, outlet_events: Any) -> dict[str, Any]:
-            """Capture windows until caught up; rings the merge's doorbell when something was landed."""
+            """Capture windows until caught up; rings for the merge when something was landed, for resync when tables joined."""
             ctx = context(pipeline)
             with outcome(ctx):
                 report = flow.capture(ctx)
+                waiting = joined.ring(ctx)
+            if waiting:
+                outlet_events[new_tables_doorbell(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
             if report.changes:
                 extra = {"upto": str(report.upto), "changes": report.changes}
                 outlet_events[landing_doorbell(pipeline)].add(landing_asset(pipeline), extra=extra)

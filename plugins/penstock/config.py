@@ -45,6 +45,10 @@ class Tables(Section):
 
     include: list[str] = Field(min_length=1)
     exclude: list[str] = []
+    on_added: Literal["copy", "wait"] = "copy"
+    """`copy` wakes `resync` for a table that joined after bootstrap; `wait` leaves that to a person."""
+    on_removed: Literal["keep", "drop"] = "keep"
+    """`keep` leaves the lake table of a table that left as it is then; `drop` lets maintenance drop it."""
 
 
 class Capture(Section):

@@ -25,6 +25,7 @@ class Directive(Enum):
     PAUSE = "pause"  # one table stops; capture and all other tables go on
     PAGE = "page"  # every try would meet it again: a person is told at once; it goes on by itself once mended
     FAIL = "fail"  # this call was wrong; nothing changed
+    NOTE = "note"  # told as an event, never raised; everything goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Kind:
 
 def _kinds() -> dict[str, Kind]:
     retry, halt, pause = Directive.RETRY, Directive.HALT, Directive.PAUSE
-    page, fail = Directive.PAGE, Directive.FAIL
+    page, fail, note = Directive.PAGE, Directive.FAIL, Directive.NOTE
     return {
         # the operator's input
         "config-invalid": Kind(fail, "The pipeline file does not say what Penstock expects."),
@@ -75,6 +76,10 @@ def _kinds() -> dict[str, Kind]:
         "no-free-slot": Kind(fail, "The server has no free replication slot."),
         "slot-creation-blocked": Kind(retry, "Open transactions kept the slot from being created in time."),
         "snapshot-gone": Kind(retry, "The exported snapshot disappeared while tables were copied."),
+        "table-joining": Kind(retry, "Transactions that were open when a table joined keep it from being copied."),
+        "table-added": Kind(note, "A table joined the publication and waits for its copy."),
+        "table-removed": Kind(note, "A table left the publication, or was dropped at the source."),
+        "publication-differs": Kind(note, "The publication is not what the patterns choose, and not ours to alter."),
         # bytes
         "protocol-truncated": Kind(halt, "A message ended before its last field, or went on after it."),
         "protocol-unknown": Kind(halt, "A message, flag or column kind is not part of the protocol."),

@@ -33,6 +33,12 @@ def world16(
 
 
 @pytest.fixture
+def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
+    yield from _world(database, postgres16, lake, None, tmp_path)
+
+
+@pytest.fixture
 def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
     """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
     yield from _world(database16, postgres16, lake, None, tmp_path)

@@ -1,9 +1,13 @@
 -- The lake is the truth about merge: whatever state a table is in here, it holds what the lake says it holds.
 update penstock.table as t
 set
-    complete_through = %(lsn)s,
+    complete_through = least(%(lsn)s, t.left_lsn),
     snapshot_id = coalesce(p.snapshot_id, t.snapshot_id),
-    state = case when t.state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.state end,
+    state = case
+        when t.state = 'copied' and p.copy_id = t.copy_id then 'ready'
+        when t.left_lsn <= %(lsn)s then 'dropped'
+        else t.state
+    end,
     paused_from_state = case
         when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
     end

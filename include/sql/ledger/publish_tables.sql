@@ -1,5 +1,7 @@
 update penstock.table as t
-set state = 'ready', complete_through = %(lsn)s, snapshot_id = coalesce(p.snapshot_id, t.snapshot_id)
+set
+    state = case when t.left_lsn <= %(lsn)s then 'dropped' else 'ready' end,
+    complete_through = least(%(lsn)s, t.left_lsn), snapshot_id = coalesce(p.snapshot_id, t.snapshot_id)
 from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text)
 where
     t.pipeline = %(name)s and t.oid = p.oid

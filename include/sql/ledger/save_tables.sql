@@ -7,4 +7,6 @@ on conflict (pipeline, oid) do update
 set
     schema = excluded.schema, name = excluded.name, target = excluded.target, identity = excluded.identity,
     columns = excluded.columns, catalog_digest = excluded.catalog_digest,
-    state = case penstock.table.state when 'dropped' then 'new' else penstock.table.state end
+    state = case penstock.table.state when 'dropped' then 'new' else penstock.table.state end,
+    left_lsn = case penstock.table.state when 'dropped' then null else penstock.table.left_lsn end,
+    discard = penstock.table.discard and penstock.table.state <> 'dropped'

@@ -5,6 +5,7 @@ select
   p.oid::text || ':' || p.xmin::text as stamp,
   age(p.xmin) as age,
   obj_description(p.oid, 'pg_publication') as comment,
+  pg_has_role(p.pubowner, 'usage') as owned,
   p.puballtables as all_tables,
   p.pubinsert as insert,
   p.pubupdate as update,

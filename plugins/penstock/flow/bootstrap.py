@@ -136,7 +136,8 @@ def _record(ctx: Context, position: Lsn) -> None:
 
 
 def _uncopied(ctx: Context) -> list[TableRecord]:
-    return [table for table in ctx.ledger.tables(ctx.name) if table.state in UNCOPIED]
+    """List what bootstrap copies: not tables that joined since the slot was made, whose copies have a rule of their own."""
+    return [table for table in ctx.ledger.tables(ctx.name) if table.state in UNCOPIED and table.joined_lsn is None]
 
 
 def _copy(ctx: Context, exported: Exported, tables: Sequence[TableRecord], submit: Submit) -> None:

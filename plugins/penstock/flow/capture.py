@@ -13,7 +13,9 @@ from typing import Any
 from penstock.errors import LedgerError
 from penstock.flow import drift, judge
 from penstock.flow.context import Context
+from penstock.flow.following import follow_patterns
 from penstock.flow.judge import Found, Known
+from penstock.flow.membership import follow_publication
 from penstock.flow.stream import Landed, land
 from penstock.landing import layout
 from penstock.ledger import new_attempt
@@ -82,14 +84,14 @@ class CaptureReport:
 def capture(ctx: Context) -> CaptureReport:
     """Capture windows until the slot is caught up or the time budget ends."""
     deadline = monotonic() + ctx.pipeline.capture.time_budget
-    windows = [capture_window(ctx)]
+    windows = [capture_window(ctx, patterns=True)]
     while windows[-1].behind and monotonic() < deadline:
         windows.append(capture_window(ctx))
     return CaptureReport(tuple(windows))
 
 
-def capture_window(ctx: Context) -> WindowReport:
-    """Capture one window on fresh connections, holding the pipeline's lock."""
+def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
+    """Capture one window on fresh connections, holding the pipeline's lock; with `patterns` the publication follows them first."""
     started = monotonic()
     timeout = ctx.pipeline.capture.statement_timeout
     with (
@@ -99,9 +101,13 @@ def capture_window(ctx: Context) -> WindowReport:
         record = running(ctx)
         server = facts.read(conn)
         _heal(ctx, conn, server, record)
+        if patterns:
+            follow_patterns(ctx, conn, server)
         end = facts.position(conn)
         # read after the position: so the catalog knows every column that the window can bring
-        drift.follow(ctx, catalog.published_tables(conn, record.publication, sizes=False))
+        published = catalog.published_tables(conn, record.publication, sizes=False)
+        follow_publication(ctx, conn, published, position=record.position)
+        drift.follow(ctx, published)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
         landed = _land(ctx, conn, record, end, upto) if upto > record.position else None
         confirmed = slot.advance(conn, record.slot, upto)

@@ -1,4 +1,4 @@
-"""Notice, once per window, what changed in the source's catalog and the stream does not carry.
+"""Notice, once per window, what changed in a table's catalog entries and the stream does not carry.
 
 PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
 change pauses that one table with the reason, while capture and all other tables go on. The verdict is pure.
@@ -30,24 +30,20 @@ class Verdict:
 def follow(ctx: Context, found: Sequence[SourceTable]) -> None:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = {table.oid: table for table in found}
-    known = ctx.ledger.tables(ctx.name)
-    for record in known:
-        if record.state in WATCHED:
-            _follow(ctx, record, now.get(record.oid))
+    for record in ctx.ledger.tables(ctx.name):
+        if record.state in WATCHED and record.left_lsn is None and record.oid in now:
+            _follow(ctx, record, now[record.oid])
     for rebuild in ctx.ledger.rebuilds(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             _follow_rebuild(ctx, rebuild, now.get(rebuild.oid))
-    for oid in now.keys() - {record.oid for record in known}:
-        _make_way(ctx, now[oid], [record for record in known if record.oid not in now])
-        _strange(ctx, now[oid])
 
 
-def _follow(ctx: Context, record: TableRecord, now: SourceTable | None) -> None:
+def _follow(ctx: Context, record: TableRecord, now: SourceTable) -> None:
     decided = verdict(record.columns, record.identity, record.catalog_digest, now)
     if decided.reason is not None:
         ctx.ledger.pause_table(ctx.name, record.oid, slug="schema-change", reason=decided.reason)
         ctx.progress(f"paused {record.schema}.{record.name}: {decided.reason}")
-    elif now is not None and (decided.added or now.digest() != record.catalog_digest):
+    elif decided.added or now.digest() != record.catalog_digest:
         ctx.ledger.save_tables(ctx.name, [grown(record, decided, now)])
         for column in decided.added:
             ctx.progress(f"{record.schema}.{record.name}: column {column.name} was added")
@@ -66,24 +62,6 @@ def _follow_rebuild(ctx: Context, rebuild: RebuildRecord, now: SourceTable | Non
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
     return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=now.digest())
-
-
-def _make_way(ctx: Context, table: SourceTable, gone: Sequence[TableRecord]) -> None:
-    """Mark as dropped the table that had this one's target: somebody dropped it and made another of its name."""
-    target = ctx.pipeline.target(table.schema, table.name)
-    for record in gone:
-        if record.target == target and record.state != "dropped":
-            state = "paused" if record.state in WATCHED else record.state  # `_follow` has paused it just now
-            ctx.ledger.set_table_state(ctx.name, record.oid, expected=state, state="dropped")
-            ctx.progress(f"{record.schema}.{record.name} was dropped and made anew at the source")
-
-
-def _strange(ctx: Context, table: SourceTable) -> None:
-    """Remember a table that joined the publication after bootstrap: its changes are landed, it has no copy."""
-    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table)])
-    reason = "the table joined the publication after bootstrap and has no copy yet"
-    ctx.ledger.pause_table(ctx.name, table.oid, slug="schema-change", reason=reason)
-    ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
 
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:

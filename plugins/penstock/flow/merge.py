@@ -32,7 +32,8 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
         return False
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
-    needed = force or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
+    leaving = any(table.left_lsn is not None for table in queue.tables)
+    needed = force or leaving or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
     ctx.progress(
         f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")

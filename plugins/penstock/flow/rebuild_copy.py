@@ -13,6 +13,7 @@ from penstock.flow import drift
 from penstock.flow.context import Context
 from penstock.flow.copying import copied_files, copy_tables
 from penstock.flow.drift import table_facts
+from penstock.flow.joined import require_joined
 from penstock.flow.spark_job import Submit
 from penstock.lake.pointers import rebuilt
 from penstock.ledger import new_attempt
@@ -62,6 +63,8 @@ def _pending(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
 
 
 def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> None:
+    oids = {each.oid for each in pending}
+    require_joined(ctx, [table for table in ctx.ledger.tables(ctx.name) if table.oid in oids])
     before = published(ctx)
     with slot.export_snapshot(ctx.source, what=f"{ctx.name}:resync") as exported:
         sources = published(ctx, sizes=True)

@@ -57,10 +57,12 @@ def lines(found: Status) -> list[tuple[str, str]]:
     """Return the status as labelled lines, the urgent ones first."""
     known, pipeline = found.ledger, found.ledger.pipeline
     halted = [("halted", f"[{pipeline.halted_slug}] {pipeline.halted_reason}")] if pipeline.halted_slug else []
-    paused = [(f"paused {t.schema}.{t.name}", f"[{t.paused_slug}] {t.paused_reason}") for t in known.paused]
+    paused = [(f"paused {t.qualified}", f"[{t.paused_slug}] {t.paused_reason}") for t in known.paused]
+    waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
     return [
         *halted,
         *paused,
+        *waiting,
         ("source", found.source_problem or _source_line(found.source)),
         ("landed through", f"{pipeline.position}, era {pipeline.era}"),
         ("windows", _counts(known.windows)),

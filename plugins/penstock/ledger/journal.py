@@ -15,9 +15,10 @@ from penstock.ledger.records import (
     RebuildRecord,
     StatusRecord,
     TableRecord,
+    TableState,
     WindowRecord,
 )
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Sessions, Transaction
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
@@ -41,6 +42,24 @@ class Journal(Sessions):
         facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message}
         with self.transaction() as transaction:
             transaction.change("add_event", name=name, details=Jsonb(details or {}), **facts)
+
+    def event_on_change(
+        self,
+        name: str,
+        *,
+        slug: str,
+        message: str,
+        level: Level = "info",
+        table_oid: int | None = None,
+        first: bool = True,
+    ) -> bool:
+        """Note how something stands unless that was the last thing noted under this slug and table; tell whether it was new.
+
+        Without `first` only what changes an earlier note is noted.
+        """
+        facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message, "first": first}
+        with self.transaction() as transaction:
+            return bool(transaction.change("add_event_on_change", name=name, details="{}", **facts))
 
     def events(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""
@@ -66,9 +85,14 @@ class Journal(Sessions):
                 unmerged_rows=rows,
                 unmerged_bytes=size,
                 tables=tables,
-                paused=tuple(transaction.records(TableRecord, "tables", name=name, oid=None, states=["paused"])),
+                paused=tuple(_tables(transaction, name, "paused")),
+                waiting=tuple(table for table in _tables(transaction, name, "new") if table.waits),
                 last_cut=cuts[0] if cuts else None,
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events", name=name, limit=_RECENT)),
                 rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds", name=name, states=list(OPEN))),
             )
+
+
+def _tables(transaction: Transaction, name: str, state: TableState) -> list[TableRecord]:
+    return transaction.records(TableRecord, "tables", name=name, oid=None, states=[state])

@@ -6,6 +6,7 @@ from penstock.ledger.health import Health
 from penstock.ledger.holding import Holding
 from penstock.ledger.journal import Journal
 from penstock.ledger.maintenance import Maintenance
+from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
 from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
@@ -14,7 +15,7 @@ from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Rebuilds, Merges, Health, Journal, Panels, Holding, Maintenance):
+class Ledger(Pipelines, Windows, Tables, Membership, Rebuilds, Merges, Health, Journal, Panels, Holding, Maintenance):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and

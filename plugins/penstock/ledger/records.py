@@ -132,7 +132,10 @@ class TableFacts:
 class TableRecord(Row):
     """Hold one table of a pipeline.
 
-    `complete_through` and `snapshot_id` say what the lake's main holds as we last published it.
+    `complete_through` and `snapshot_id` say what the lake's main holds as we last published it. A table that joined
+    after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
+    standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
+    lake table is to be dropped.
     """
 
     pipeline: str
@@ -151,6 +154,20 @@ class TableRecord(Row):
     paused_slug: str | None
     paused_reason: str | None
     paused_from_state: TableState | None
+    joined_lsn: Lsn | None = None
+    joined_xid: int | None = None
+    left_lsn: Lsn | None = None
+    discard: bool = False
+
+    @property
+    def qualified(self) -> str:
+        """Name the table for a message."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the table joined the pipeline and waits for its copy."""
+        return self.state == "new" and self.joined_lsn is not None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -325,7 +342,8 @@ class MergeQueue:
         out the changes that it did see.
         """
         done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
-        late = (window for window in self.windows if window.upto_lsn > done)
+        end = self.upto if table.left_lsn is None else table.left_lsn
+        late = (window for window in self.windows if done < window.upto_lsn <= end)
         return [file for window in late for file in window.files if file.oid == table.oid]
 
 
@@ -341,6 +359,7 @@ class StatusRecord:
     unmerged_bytes: int
     tables: dict[str, int]
     paused: tuple[TableRecord, ...]
+    waiting: tuple[TableRecord, ...]
     last_cut: CutRecord | None
     gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]

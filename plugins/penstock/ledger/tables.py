@@ -25,15 +25,7 @@ class Tables(Sessions):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
-            try:
-                transaction.connection.execute("set constraints all immediate")
-            except pg.ExclusionViolation:
-                raise LakeError(
-                    "target-clash",
-                    f"expected every table of {name} to have a target of its own, but two share one; "
-                    "change lake.target or leave one of the tables out",
-                ) from None
+            save(transaction, name, tables)
             return _tables(transaction, name)
 
     def tables(self, name: str) -> list[TableRecord]:
@@ -110,6 +102,19 @@ def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str)
     event = {"slug": slug, "level": "error", "table_oid": oid, "message": reason, "details": "{}"}
     transaction.change("add_event", name=name, **event)
     return _change(transaction, name, oid, "pause_table", "not to be dropped", slug=slug, reason=reason)
+
+
+def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
+    """Save tables inside a transaction; raises LakeError("target-clash")."""
+    transaction.change("save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
+    try:
+        transaction.connection.execute("set constraints all immediate")
+    except pg.ExclusionViolation:
+        raise LakeError(
+            "target-clash",
+            f"expected every table of {name} to have a target of its own, but two share one; "
+            "change lake.target or leave one of the tables out",
+        ) from None
 
 
 def _tables(transaction: Transaction, name: str, oid: int | None = None) -> list[TableRecord]:

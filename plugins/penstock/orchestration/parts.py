@@ -32,6 +32,16 @@ def landing_doorbell(pipeline: Pipeline) -> AssetAlias:
     return AssetAlias(name=f"{pipeline.name}.landed", group="penstock")
 
 
+def new_tables_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that capture emits when tables that joined wait for their copy."""
+    return Asset(name=f"{pipeline.name}.new_tables", uri=f"penstock://{pipeline.name}/new_tables", group="penstock")
+
+
+def new_tables_doorbell(pipeline: Pipeline) -> AssetAlias:
+    """Return the alias through which an event is emitted only when a table waits."""
+    return AssetAlias(name=f"{pipeline.name}.tables_joined", group="penstock")
+
+
 def lake_asset(pipeline: Pipeline) -> Asset:
     """Return the asset that a published cut emits, for the DAGs downstream."""
     return Asset(name=f"{pipeline.name}.lake", uri=f"penstock://{pipeline.name}/lake", group="penstock")

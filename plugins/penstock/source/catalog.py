@@ -45,6 +45,7 @@ class Published:
 
     columns: frozenset[str] | None = None
     row_filter: str | None = None
+    membership: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,15 @@ def published_tables(conn: SourceSession, publication: str, *, sizes: bool = Tru
     with _one_snapshot(conn):
         rows = conn.rows("published", publication=publication)
         wanted = {
-            oid: Published(None if columns is None else frozenset(columns), row_filter)
-            for oid, columns, row_filter in rows
+            oid: Published(None if columns is None else frozenset(columns), row_filter, tuple(membership))
+            for oid, columns, row_filter, membership in rows
         }
         return describe(conn, wanted, sizes=sizes)
+
+
+def published_oids(conn: SourceSession, publication: str) -> dict[int, bool]:
+    """Name the tables of a publication, and whether each is listed by itself; raises SourceError."""
+    return dict(conn.rows("published_oids", publication=publication))
 
 
 def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
@@ -185,6 +191,7 @@ class _Assembly:
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
             leaves=tuple(leaf.leaf() for leaf in leaves),
             row_filter=self.published.row_filter,
+            membership=self.published.membership,
             relfilenode=row.relfilenode,
             parents=tuple(row.parents),
             enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},

@@ -47,6 +47,20 @@ class Position:
     xid_horizon: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Hold a moment: the WAL's position, and a bound of all 64-bit transaction ids given out before; None on a standby."""
+
+    lsn: Lsn
+    xid: int | None
+
+
+def sight(conn: SourceSession) -> Sight:
+    """Mark this moment, which takes a transaction id; raises SourceError."""
+    (found,) = conn.records(Sight, "sight")
+    return found
+
+
 def read(conn: SourceSession) -> ServerFacts:
     """Ask the server who it is; raises SourceError."""
     (facts,) = conn.records(ServerFacts, "server")

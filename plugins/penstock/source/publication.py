@@ -1,4 +1,4 @@
-"""The publication: made from the pipeline's patterns as a list of tables, or adopted; never altered.
+"""The publication: made from the pipeline's patterns as a list of tables, or adopted; only one of ours is altered.
 
 Never FOR ALL TABLES: that would make every table without a key refuse the application's updates, tables of
 tomorrow included. A publication of ours carries a comment that says so.
@@ -14,11 +14,12 @@ from psycopg import sql
 from penstock.config import Pipeline, Tables
 from penstock.errors import ConfigError, SourceError
 from penstock.source import catalog, identity
-from penstock.source.catalog import Published, publication_oid
+from penstock.source.catalog import Published, Relation, publication_oid
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
 from penstock.source.tables import SourceTable
 
+_LOCK_TIMEOUT = "2s"  # a table under DDL or VACUUM must not keep capture waiting
 _MARK = "made by penstock for pipeline {}"
 
 
@@ -26,13 +27,15 @@ _MARK = "made by penstock for pipeline {}"
 class PublicationFacts:
     """Hold what the server says of a publication, but for its tables.
 
-    `stamp` changes with every ALTER PUBLICATION of the publication itself; `age` counts transactions since then.
+    `stamp` changes with every ALTER PUBLICATION of the publication itself; `age` counts transactions since then. `owned`
+    tells whether the session's role may alter it.
     """
 
     oid: int
     stamp: str
     age: int
     comment: str | None
+    owned: bool
     all_tables: bool
     insert: bool
     update: bool
@@ -112,6 +115,19 @@ def add_statement(publication: str, tables: Iterable[SourceTable]) -> str:
     )
 
 
+def remove_statement(publication: str, tables: Iterable[SourceTable | Relation]) -> str:
+    """Return the statement that takes tables out of the publication, for its owner."""
+    composed = sql.SQL("alter publication {} drop table {}").format(sql.Identifier(publication), _list(tables))
+    return composed.as_string(None)
+
+
+def alter(conn: SourceSession, statement: str) -> None:
+    """Run one of these statements, which waits for a table's lock no longer than a moment; raises SourceError."""
+    with translating(conn.place), conn.transaction():
+        conn.execute(sql.SQL("set local lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
+        conn.execute(statement.encode())
+
+
 def require_matches(choice: Choice) -> None:
     """Raise ConfigError("no-matching-tables") unless every pattern of `include` matches a table."""
     if choice.unmatched_include:
@@ -148,7 +164,7 @@ def _create_statement(publication: str, tables: Iterable[SourceTable]) -> sql.Co
     )
 
 
-def _list(tables: Iterable[SourceTable]) -> sql.Composed:
+def _list(tables: Iterable[SourceTable | Relation]) -> sql.Composed:
     # ONLY: without it a table that others inherit from would bring these along
     return sql.SQL(", ").join(sql.SQL("only {}").format(sql.Identifier(each.schema, each.name)) for each in tables)
 

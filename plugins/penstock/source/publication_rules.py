@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from penstock.source.findings import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.publication import add_statement, create_statement, no_match
+from penstock.source.table_rules import unfit
+from penstock.source.tables import SourceTable
 
 
 def patterns(asked: Asked) -> Iterator[Finding]:
@@ -68,14 +70,23 @@ def publication(asked: Asked) -> Iterator[Finding]:
 
 
 def membership(asked: Asked) -> Iterator[Finding]:
-    """Check that the publication has the tables that the patterns choose. It is never altered by us."""
+    """Check that the publication has the tables that the patterns choose, or that capture will see to it."""
     if asked.publication is None or not _shows_roots(asked):
         return
     subject = _subject(asked)
     there, meant = {table.oid for table in asked.tables}, {table.oid for table in asked.wanted}
-    missing = [table for table in asked.wanted if table.oid not in there]
+    missing = [table for table in asked.wanted if table.oid not in there and not unfit(table, asked.publication)]
     extra = [table.qualified for table in asked.tables if table.oid not in meant]
-    if missing:
+    if _follows(asked, missing):
+        if late := [table.qualified for table in missing] + extra:
+            yield warn(
+                subject,
+                f"expected it to publish exactly what tables.include chooses, but it differs by {names(late)}",
+                "nothing to do: the next capture lets them join or leave",
+                "publication-differs",
+            )
+            return
+    elif missing:
         yield error(
             subject,
             f"expected it to publish what tables.include chooses, but it lacks {names(t.qualified for t in missing)}",
@@ -151,6 +162,13 @@ def may_publish(asked: Asked) -> Iterator[Finding]:
             "and set source.adopt: true",
             "source-auth",
         )
+
+
+def _follows(asked: Asked, missing: Iterable[SourceTable]) -> bool:
+    """Tell whether capture may alter the publication: it is ours, and so are the tables that are to join."""
+    facts, owned = asked.publication, {each.oid for each in asked.privileges if each.owned}
+    ours = facts is not None and facts.owned and facts.made_for(asked.pipeline.name) and not asked.server.in_recovery
+    return ours and not asked.pipeline.source.adopt and all(table.oid in owned for table in missing)
 
 
 def _subject(asked: Asked) -> str:

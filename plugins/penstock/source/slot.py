@@ -61,7 +61,7 @@ class SlotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Name one transaction that slot creation waits for; `prepared` is its name if it is a prepared one."""
+    """Name one transaction that somebody waits for; `prepared` is its name if it is a prepared one."""
 
     pid: int | None
     user: str | None
@@ -71,10 +71,15 @@ class Blocker:
     prepared: str | None
 
     def describe(self) -> str:
-        """Say who it is, for a person who has to end it."""
-        age = "" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s"
+        """Say who it is and since when, for a person who has to end it."""
+        return self.name() + ("" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s")
+
+    def name(self) -> str:
+        """Say who it is."""
+        if not (self.pid or self.prepared):
+            return "one that has just ended"
         who = f"process {self.pid} ({self.application or 'no name'})" if self.pid else f'prepared "{self.prepared}"'
-        return f'{who} of role "{self.user}" in database "{self.database}"{age}'
+        return f'{who} of role "{self.user}" in database "{self.database}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,11 @@ def drop_statement(slot: str) -> str:
 def blockers(conn: SourceSession) -> list[Blocker]:
     """List the transactions that slot creation would wait for, the oldest first; raises SourceError."""
     return conn.records(Blocker, "blockers")
+
+
+def open_before(conn: SourceSession, xid: int) -> list[Blocker]:
+    """List the transactions with ids below `xid` that may have written to this database and are open; raises SourceError."""
+    return conn.records(Blocker, "open_before", bound=xid)
 
 
 def _create(conn: SourceSession, source: Connection, slot: str, timeout: int) -> tuple[Lsn, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from penstock.source.findings import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.identity import problem
+from penstock.source.publication import PublicationFacts
 from penstock.source.tables import SourceTable
 
 _MISFITS = "_misfits"  # the column beside every mirror's own
@@ -40,6 +41,12 @@ def identities(asked: Asked) -> Iterator[Finding]:
     facts = asked.publication
     if facts is not None and not (facts.update or facts.delete):
         return
+    published = {table.oid for table in asked.tables}
+    for table in asked.wanted:
+        if table.oid not in published and (found := unfit(table, facts)):
+            slug, why, step = found
+            why = f"it matches tables.include and does not join the publication, because {why}"
+            yield warn(table.qualified, why, f"{step}; or exclude it", slug)
     for table in asked.tables:
         if reason := problem(table):
             yield error(
@@ -75,11 +82,25 @@ def targets(asked: Asked) -> Iterator[Finding]:
             )
 
 
+def unfit(table: SourceTable, publication: PublicationFacts | None) -> tuple[str, str, str] | None:
+    """Say why a table must not join a publication, as slug, reason and next step, or return None."""
+    silent = publication is not None and not (publication.update or publication.delete)
+    if not silent and (reason := problem(table)):
+        return "no-usable-identity", reason, "add a key, or set replica identity full"
+    if clash := _clash(table):
+        return "target-clash", f"its column {clash} would clash with that of every mirror", "rename the column"
+    return None
+
+
+def _clash(table: SourceTable) -> str | None:
+    return next((column.name for column in table.columns if column.name.lower() == _MISFITS), None)
+
+
 def _columns(table: SourceTable) -> Iterator[Finding]:
-    if clash := [column.name for column in table.columns if column.name.lower() == _MISFITS]:
+    if clash := _clash(table):
         yield error(
             table.qualified,
-            f"expected no column {clash[0]}: every mirror has one of that name for values that do not fit",
+            f"expected no column {clash}: every mirror has one of that name for values that do not fit",
             "rename the column, or leave it out by a column list of the publication",
             "target-clash",
         )

@@ -62,7 +62,8 @@ class SourceTable:
     `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
     given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
     or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
-    `f` the primary key's, or none. `row_filter` is an SQL condition of the publication.
+    `f` the primary key's, or none. `row_filter` is an SQL condition of the publication; `membership` names what makes the
+    table a member of it, with other names after it has left and come back.
     """
 
     oid: int
@@ -80,6 +81,7 @@ class SourceTable:
     parents: tuple[int, ...]
     enums: Mapping[int, tuple[str, ...]]
     composites: Mapping[int, tuple[tuple[str, int, int], ...]]
+    membership: tuple[str, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -117,6 +119,7 @@ class SourceTable:
             "hidden": list(self.hidden),
             "identity": self.identity,
             "row_filter": self.row_filter,
+            "membership": list(self.membership),
             "enums": {str(oid): list(labels) for oid, labels in self.enums.items()},
             "composites": {
                 str(oid): [list(attribute) for attribute in attributes] for oid, attributes in self.composites.items()

@@ -1,0 +1,13 @@
+-- Told once, and again only after something else was told under the same slug and table; with `first` false only then.
+insert into penstock.event (pipeline, slug, level, table_oid, message, details)
+select %(name)s, %(slug)s, %(level)s, %(table_oid)s, %(message)s, %(details)s
+from (
+    select (
+        select message
+        from penstock.event
+        where pipeline = %(name)s and slug = %(slug)s and table_oid is not distinct from %(table_oid)s::oid
+        order by number desc
+        limit 1
+    ) as last
+) as told
+where told.last is distinct from %(message)s and (%(first)s or told.last is not null)

@@ -1,0 +1,5 @@
+-- Whoever had this target before is dropped at once; its lake table makes way when the newcomer's is there, not before.
+update penstock.table
+set
+    state = 'dropped', discard = false, paused_slug = null, paused_reason = null, paused_from_state = null
+where pipeline = %(name)s and oid <> %(oid)s and target = %(target)s and left_lsn is not null

@@ -1,0 +1,80 @@
+"""Tables that joined and wait for their copy: who they are, when to ring for them, and when they may be copied.
+
+A transaction that was open when a table joined has changes from before in no window. So the copy must see them: its
+snapshot may be taken only when every such transaction has ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from penstock.errors import SourceError
+from penstock.flow.context import Context
+from penstock.ledger.records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source import session, slot
+
+RING_AGAIN = timedelta(minutes=10)
+_POLL_SECONDS = 1.0
+
+
+def ring(ctx: Context) -> list[str]:
+    """Name the tables for which somebody has to be woken now, so that they are copied; none where a person decides."""
+    if ctx.pipeline.tables.on_added == "wait":
+        return []
+    oids = set(ctx.ledger.ring(ctx.name, every=RING_AGAIN))
+    return [table.qualified for table in ctx.ledger.waiting_tables(ctx.name) if table.oid in oids]
+
+
+def require_joined(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:
+    """Return when every snapshot taken from now on may be used to copy these tables; call it before one is exported.
+
+    Waits `wait` seconds at most, else as long as a slot's creation may. Raises SourceError("table-joining") that names
+    the transactions which are still open.
+    """
+    joined = [table for table in tables if table.joined_lsn is not None]
+    if not joined:
+        return
+    limit = ctx.pipeline.source.slot_timeout if wait is None else wait
+    deadline, told = time.monotonic() + limit, ""
+    with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
+        while hindrance := _hindrance(ctx, conn, joined):
+            if hindrance != told:
+                ctx.progress(f"waiting, at most {limit:.0f} s, for {hindrance}")
+                told = hindrance
+            if time.monotonic() >= deadline:
+                raise _still_joining(joined, limit, hindrance)
+            time.sleep(_POLL_SECONDS)
+
+
+def _hindrance(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
+    """Name what must end before the tables can be copied, or nothing."""
+    bounds = [table.joined_xid for table in joined if table.joined_xid is not None]
+    open_ = slot.open_before(conn, max(bounds)) if bounds else []
+    found = ["; ".join(sorted(blocker.name() for blocker in open_))] if open_ else []
+    on_standby = [table.joined_lsn for table in joined if table.joined_xid is None and table.joined_lsn is not None]
+    if on_standby:
+        found += _unread(ctx, conn, max(on_standby))
+    return "; ".join(found)
+
+
+def _unread(ctx: Context, conn: session.SourceSession, lsn: Lsn) -> list[str]:
+    """Ask the slot, where a standby gives out no transaction ids: it restarts before every transaction that is open."""
+    state = slot.read(conn, ctx.pipeline.slot)
+    restart = state.restart if state else None
+    if restart is not None and restart >= lsn:
+        return []
+    return [
+        f"slot {ctx.pipeline.slot} to leave {lsn} behind: it restarts at {restart}, before what is still open there"
+    ]
+
+
+def _still_joining(joined: Sequence[TableRecord], limit: float, hindrance: str) -> SourceError:
+    names = ", ".join(table.qualified for table in joined)
+    return SourceError(
+        "table-joining",
+        f"expected every transaction that was open when {names} joined to end within {limit:.0f} s, so that the copy "
+        f"sees what they wrote, but these were open: {hindrance}; nothing was copied: end them or wait, then run again",
+    )

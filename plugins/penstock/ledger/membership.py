@@ -1,0 +1,75 @@
+"""Tables that joined the publication after bootstrap, and tables that left it.
+
+One that joined is `new` and waits for its copy. One that left is merged on through the last position at which it was
+surely published, and is then `dropped`; its row, its cuts and its lake table stay.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from penstock.ledger.pipelines import lock
+from penstock.ledger.records import TableFacts, TableRecord
+from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.tables import save
+from penstock.lsn import Lsn
+
+
+class Membership(Sessions):
+    """Record who joined and who left."""
+
+    def join_table(self, name: str, table: TableFacts, *, lsn: Lsn, xid: int | None, message: str) -> None:
+        """Note a table that joined, with an event; what the lake has of it from before stays until it is copied.
+
+        `lsn` and `xid` bound what was written before it was seen. A table that left and had the same target is dropped
+        at once. Raises LakeError("target-clash").
+        """
+        chosen = {"name": name, "oid": table.oid}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("make_way", target=list(table.target), **chosen)
+            save(transaction, name, [table])
+            transaction.change("join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
+            _note(transaction, name, table.oid, "table-added", message)
+
+    def leave_table(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
+        """Note a table that left, published `through` that position, with an event; again changes nothing.
+
+        What is being made of it anew, in place, is given up.
+        With `discard` its lake table is to be dropped as soon as it is `dropped` itself.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            if transaction.change("leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
+                transaction.change("give_up_rebuilds_of", name=name, oid=oid)
+                transaction.change("forget_copies_of_dropped", name=name, oid=oid)
+                _note(transaction, name, oid, "table-removed", message)
+
+    def waiting_tables(self, name: str) -> list[TableRecord]:
+        """Return the tables that joined and wait for their copy, by schema and name."""
+        with self.transaction() as transaction:
+            found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["new"])
+            return [table for table in found if table.waits]
+
+    def ring(self, name: str, *, every: timedelta) -> list[int]:
+        """Return the waiting tables of a running pipeline for which nobody rang within that time, and note the ring."""
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            return [oid for (oid,) in transaction.rows("ring", name=name, every=every)]
+
+    def tables_to_discard(self, name: str) -> list[TableRecord]:
+        """Return the dropped tables whose lake tables are to be dropped, too."""
+        with self.transaction() as transaction:
+            found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["dropped"])
+            return [table for table in found if table.discard]
+
+    def discarded(self, name: str, oid: int) -> None:
+        """Note that the lake table of a dropped table is gone; again, or for one that came back, changes nothing."""
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("discarded", name=name, oid=oid)
+
+
+def _note(transaction: Transaction, name: str, oid: int, slug: str, message: str) -> None:
+    event = {"slug": slug, "level": "info", "table_oid": oid, "message": message, "details": "{}"}
+    transaction.change("add_event", name=name, **event)
