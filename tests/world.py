@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,13 @@ import psycopg
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.flow import bootstrap, capture, merge
+from penstock.flow import bootstrap, capture, changelog, merge
 from penstock.flow.context import Context
+from penstock.flow.history import Interval
 from penstock.flow.spark_job import SparkJob
-from penstock.lake.plan import CopyPlan, MergePlan
+from penstock.lake.changelog import ChangelogPlan, ChangelogResult
+from penstock.lake.plan import CopyPlan, MergePlan, MergeResult
+from penstock.ledger.changelogs import FillRecord
 from stack.postgres import Database
 
 if TYPE_CHECKING:
@@ -91,7 +95,8 @@ class World:
 
     def submit(self, job: SparkJob) -> None:
         """Run a Spark application inside this process, with the environment that the job names."""
-        from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import changelog as changelogs  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import copy as copying  # noqa: PLC0415
         from penstock_spark import merge as merging  # noqa: PLC0415
 
         assert self.spark is not None
@@ -99,9 +104,17 @@ class World:
         text = Path(paths["--plan"].removeprefix("file://")).read_text()
         if job.application.stem == "copy_tables":
             copying.run(self.spark, CopyPlan.loads(text), job.environment)
+            return
+        result: MergeResult | ChangelogResult
+        if job.application.stem == "changelog_tables":
+            result = changelogs.run(self.spark, ChangelogPlan.loads(text), job.environment)
         else:
             result = merging.run(self.spark, MergePlan.loads(text), job.environment)
-            Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())
+        Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())
+
+    def changelog(self, start: datetime, end: datetime) -> FillRecord:
+        """Fill an interval of the changelogs."""
+        return changelog.fill(self.ctx, Interval(start, end), self.submit)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement, or several, on the source."""

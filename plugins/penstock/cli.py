@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,7 @@ from penstock.connections import Connection
 from penstock.errors import ConfigError, LakeError, PenstockError
 from penstock.flow import bootstrap as bootstrap_flow
 from penstock.flow import capture as capture_flow
+from penstock.flow import changelog as changelog_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
 from penstock.flow import merge as merge_flow
@@ -34,12 +36,16 @@ from penstock.flow import teardown as teardown_flow
 from penstock.flow.context import Context
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
+from penstock.flow.history import Interval
 from penstock.flow.outcome import remembered
 from penstock.flow.spark_job import Submit
 from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, highlight=False)
+
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
+_HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
 
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
 
@@ -140,6 +146,19 @@ def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
         return
     submitter(ctx)(merge_flow.job(ctx, attempt))
     merge_flow.publish(ctx, attempt, last=last)
+
+
+@app.command()
+def changelog(
+    name: Name,
+    from_: Annotated[datetime, typer.Option("--from", formats=TIMES, help="Where the interval begins, in UTC.")],
+    to: Annotated[datetime, typer.Option("--to", formats=TIMES, help="Where it ends, itself not included.")],
+) -> None:
+    """Fill an interval of commit time in every table's changelog, in place of what was there."""
+    with reported(name) as ctx:
+        interval = Interval(from_.replace(tzinfo=UTC), to.replace(tzinfo=UTC))
+        filled = changelog_flow.fill(ctx, interval, submitter(ctx), wait=_HOLD_SECONDS)
+        Console().print(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
 
 
 @app.command()

@@ -100,6 +100,8 @@ def capture_window(ctx: Context) -> WindowReport:
         server = facts.read(conn)
         _heal(ctx, conn, server, record)
         end = facts.position(conn)
+        if end.seen is not None:
+            ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         # read after the position: so the catalog knows every column that the window can bring
         drift.follow(ctx, catalog.published_tables(conn, record.publication, sizes=False))
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
