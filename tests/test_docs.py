@@ -35,7 +35,7 @@ DOCS = ROOT / "docs"
 RUNBOOKS = DOCS / "runbooks"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
-SLUGS = sorted({*KINDS, *ALARMS, "dag-failed"})
+SLUGS = sorted({*KINDS, *ALARMS, "dag-failed", "changes-late"})
 
 RUNBOOK_HEADINGS = [
     "Meaning",
@@ -90,7 +90,7 @@ def config_keys(model: type[BaseModel] = Pipeline, prefix: str = "") -> Iterator
 
 def shown(default: object) -> set[str]:
     """Return the ways in which the reference may show a default."""
-    spans = {300: "5m", 1800: "30m", 120: "2m", 3600: "1h", 900: "15m", 86400: "1d", 30 * 86400: "30d"}
+    spans = {6 * 3600: "6h", 300: "5m", 1800: "30m", 120: "2m", 3600: "1h", 900: "15m", 86400: "1d", 30 * 86400: "30d"}
     if isinstance(default, bool):
         return {str(default).lower()}
     if isinstance(default, int):

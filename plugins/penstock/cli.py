@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,7 @@ from penstock.flow import capture as capture_flow
 from penstock.flow import changelog as changelog_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
+from penstock.flow import history
 from penstock.flow import merge as merge_flow
 from penstock.flow import rebuild as rebuild_flow
 from penstock.flow import recover as recover_flow
@@ -36,7 +36,6 @@ from penstock.flow import teardown as teardown_flow
 from penstock.flow.context import Context
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
-from penstock.flow.history import Interval
 from penstock.flow.outcome import remembered
 from penstock.flow.spark_job import Submit
 from penstock.shell import spark_master, spark_submit
@@ -44,7 +43,6 @@ from penstock.shell import spark_master, spark_submit
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, highlight=False)
 
-TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
 
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
@@ -151,12 +149,14 @@ def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
 @app.command()
 def changelog(
     name: Name,
-    from_: Annotated[datetime, typer.Option("--from", formats=TIMES, help="Where the interval begins, in UTC.")],
-    to: Annotated[datetime, typer.Option("--to", formats=TIMES, help="Where it ends, itself not included.")],
+    from_: Annotated[
+        str, typer.Option("--from", help="Where the interval begins: ISO 8601, in UTC if it has no zone.")
+    ],
+    to: Annotated[str, typer.Option(help="Where it ends, itself not included.")],
 ) -> None:
     """Fill an interval of commit time in every table's changelog, in place of what was there."""
     with reported(name) as ctx:
-        interval = Interval(from_.replace(tzinfo=UTC), to.replace(tzinfo=UTC))
+        interval = history.parse(from_, to)
         filled = changelog_flow.fill(ctx, interval, submitter(ctx), wait=_HOLD_SECONDS)
         Console().print(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VERBS = ("bootstrap", "capture", "merge", "recover", "resume", "slot_health", "teardown")
+VERBS = ("bootstrap", "capture", "changelog", "merge", "recover", "resume", "slot_health", "teardown")
 PIPELINE = """
 name: {name}
 tables: {{include: ["public.*"]}}

@@ -39,6 +39,14 @@ def fill(ctx: Context, interval: Interval, submit: Submit, *, wait: float = 0) -
         return settle(ctx, attempt)
 
 
+def waiting(ctx: Context, interval: Interval) -> str | None:
+    """Say what an interval still waits for, None when it can be filled.
+
+    Raises LedgerError: "interval-invalid", "interval-gone".
+    """
+    return history.verdict(ctx, ctx.ledger.history(ctx.name), interval).waiting
+
+
 def plan(ctx: Context, interval: Interval) -> str:
     """Write the orders of a new attempt at the interval; return the attempt."""
     work = ctx.ledger.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)

@@ -39,15 +39,37 @@ def said(time: datetime) -> str:
     return f"{time.astimezone(UTC):%F %T} UTC"
 
 
+def parse(start: str | None, end: str | None) -> Interval:
+    """Read an interval given by hand, in ISO 8601; a time without a zone is one in UTC; raises LedgerError."""
+    if not start or not end:
+        raise LedgerError("interval-invalid", "expected both ends of an interval, got one; give from and to")
+    return Interval(_time(start), _time(end))
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise LedgerError(
+            "interval-invalid", f"expected a time such as 2026-11-21T00:00:00Z, got {text!r} instead; write it so"
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
+
+
+def verdict(ctx: Context, known: HistoryRecord, interval: Interval) -> Verdict:
+    """Decide on an interval now, by the pipeline's own settings; raises as `judge` does."""
+    return judge(known, interval, slack=ctx.pipeline.changelog.slack, now=datetime.now(UTC))
+
+
 def require(ctx: Context, known: HistoryRecord, interval: Interval) -> Lsn:
     """Return the position through which the interval is landed; warn of what it lacks.
 
     Raises LedgerError: "interval-invalid", "interval-gone", "interval-not-captured".
     """
-    verdict = judge(known, interval, slack=ctx.pipeline.changelog.slack, now=datetime.now(UTC))
-    if verdict.waiting is not None:
-        raise LedgerError("interval-not-captured", f"{verdict.waiting}; let capture run, then fill it again")
-    for warning in verdict.warnings:
+    decided = verdict(ctx, known, interval)
+    if decided.waiting is not None:
+        raise LedgerError("interval-not-captured", f"{decided.waiting}; let capture run, then fill it again")
+    for warning in decided.warnings:
         ctx.progress(warning)
         ctx.ledger.event(ctx.name, slug="interval-gone", level="warning", message=warning)
     return known.position or Lsn(0)
