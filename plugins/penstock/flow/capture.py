@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from penstock.errors import LedgerError
-from penstock.flow import drift, judge
+from penstock.flow import drift, judge, late
 from penstock.flow.context import Context
 from penstock.flow.judge import Found, Known
 from penstock.flow.stream import Landed, land
@@ -202,7 +202,7 @@ def _land(
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     landed = land(messages, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
     judge.same_publication(known, catalog.publication_oid(conn, known.publication))
-    ctx.ledger.stage_window(
+    window = ctx.ledger.stage_window(
         ctx.name,
         from_lsn=known.position,
         attempt=attempt,
@@ -212,4 +212,5 @@ def _land(
         messages=landed.totals.messages,
         seconds=monotonic() - started,
     )
+    late.notice_window(ctx, window)
     return landed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.errors import LakeError
-from penstock.flow import history
+from penstock.flow import history, late
 from penstock.flow.context import Context
 from penstock.flow.history import Interval
 from penstock.flow.orders import landed_uri
@@ -17,7 +17,7 @@ from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.changelog import ChangelogFile, ChangelogPlan, ChangelogResult, ChangelogTable
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry, microseconds
+from penstock.landing.manifest import FileEntry
 from penstock.landing.schema import NO_COLUMNS_FIELD
 from penstock.ledger import new_attempt
 from penstock.ledger.changelogs import FilledTable, FillRecord, IntervalWork
@@ -45,6 +45,17 @@ def waiting(ctx: Context, interval: Interval) -> str | None:
     Raises LedgerError: "interval-invalid", "interval-gone".
     """
     return history.verdict(ctx, ctx.ledger.history(ctx.name), interval).waiting
+
+
+def precedes(ctx: Context, interval: Interval) -> bool:
+    """Tell whether an interval was over before the pipeline began, so that nobody expects it to be filled."""
+    known = ctx.ledger.history(ctx.name)
+    return (
+        known.from_the_start
+        and known.known_era == 1
+        and known.known_from is not None
+        and interval.end <= known.known_from
+    )
 
 
 def plan(ctx: Context, interval: Interval) -> str:
@@ -94,6 +105,7 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
         tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
     )
     ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {filled.rows} changes")
+    late.notice_fill(ctx, filled)
     for table in result.tables:
         if table.slug:
             raise LakeError(table.slug, table.reason or "")
@@ -105,22 +117,12 @@ def _tables(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[Chang
     files: dict[int, list[tuple[int, FileEntry]]] = {}
     for window in work.windows:
         for entry in window.files:
-            if may_hold(entry, interval):
+            if history.may_hold(entry, interval):
                 files.setdefault(entry.oid, []).append((window.era, entry))
     wanted = chosen_by(ctx.pipeline.changelog.tables)
     return tuple(
         _table(ctx, table, files.get(table.oid, ())) for table in work.tables if wanted(table.schema, table.name)
     )
-
-
-def may_hold(entry: FileEntry, interval: Interval) -> bool:
-    """Tell whether a landing file may hold changes of the interval; one that does not tell its times may."""
-    if not entry.rows:
-        return False
-    low, high = entry.min_committed_at, entry.max_committed_at
-    if low is None or high is None:
-        return True
-    return low < microseconds(interval.end) and high >= microseconds(interval.start)
 
 
 def _table(ctx: Context, table: TableRecord, files: Iterable[tuple[int, FileEntry]]) -> ChangelogTable:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
+from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger.changelogs import HistoryRecord
 from penstock.lsn import Lsn
 
@@ -24,6 +25,16 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{said(self.start)}, {said(self.end)})"
+
+
+def may_hold(entry: FileEntry, interval: Interval) -> bool:
+    """Tell whether a landing file may hold changes of the interval; one that does not tell its times may."""
+    if not entry.rows:
+        return False
+    low, high = entry.min_committed_at, entry.max_committed_at
+    if low is None or high is None:
+        return True
+    return low < microseconds(interval.end) and high >= microseconds(interval.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,10 +144,18 @@ class Changelogs(Sessions):
             (filled,) = transaction.records(FillRecord, "fills", name=name, limit=1, **between)
         return filled
 
+    def note_late(self, name: str, fill: FillRecord, *, rows: int, message: str) -> None:
+        """Note that changes of a filled interval came later, with an event that says so."""
+        event = {"slug": "changes-late", "level": "warning", "table_oid": None, "message": message, "details": "{}"}
+        place = {"from_time": fill.from_time, "upto_time": fill.upto_time, "attempt": fill.attempt}
+        with self.transaction() as transaction:
+            transaction.change("note_late", name=name, rows=rows, **place)
+            transaction.change("add_event", name=name, **event)
+
     def fills(
-        self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int = _RECENT
+        self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT
     ) -> list[FillRecord]:
-        """Return the filled intervals that overlap a time, the newest first."""
+        """Return the filled intervals that overlap a time, the newest first; all of them with `limit` None."""
         with self.transaction() as transaction:
             return transaction.records(FillRecord, "fills", name=name, from_time=since, upto_time=before, limit=limit)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.exceptions import AirflowSensorTimeout
+from airflow.exceptions import AirflowSensorTimeout, AirflowSkipException
 from airflow.sdk import BaseSensorOperator
 
 from penstock.errors import LedgerError
@@ -29,8 +29,10 @@ class WindowsSensor(BaseSensorOperator):
 
     def poke(self, context: Any) -> bool:
         """Tell whether the interval can be filled; fails at once on one that never can be."""
-        ctx = find_context(self.pipeline)
-        self.waiting = changelog.waiting(ctx, interval(context))
+        ctx, wanted = find_context(self.pipeline), interval(context)
+        if context["dag_run"].run_type == "scheduled" and changelog.precedes(ctx, wanted):
+            raise AirflowSkipException(f"{wanted} was over before {self.pipeline} began")
+        self.waiting = changelog.waiting(ctx, wanted)
         if self.waiting is not None:
             ctx.progress(self.waiting)
         return self.waiting is None
