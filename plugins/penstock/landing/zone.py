@@ -48,9 +48,9 @@ class LandingZone:
         """Return a writer of one landing file; nothing is opened before it has a row group to write."""
         return FileWriter(self._draft(path), path, self.uri(path), columns, self._budget)
 
-    def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return one landing file, or some of its columns; raises what `penstock.landing.reader.read` raises."""
-        return reader.read(self._filesystem, self._full(path), self.uri(path), columns)
+    def read(self, path: str) -> pa.Table:
+        """Return one landing file; raises what `penstock.landing.reader.read` raises."""
+        return reader.read(self._filesystem, self._full(path), self.uri(path))
 
     def column(self, path: str, name: str) -> pa.ChunkedArray:
         """Return one column of a landing file; raises what `read` raises."""

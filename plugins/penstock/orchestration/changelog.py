@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.exceptions import AirflowSensorTimeout, AirflowSkipException
 from airflow.sdk import BaseSensorOperator
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from penstock.errors import LedgerError
 from penstock.flow import changelog, history
 from penstock.flow.history import Interval
-from penstock.orchestration.parts import find_context, outcome
+from penstock.orchestration.parts import outcome
+from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
 
 _HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand beside it

@@ -28,6 +28,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "gap",
         "mark",
         "pipeline",
+        "rebuild",
         "relation",
         "slot_sample",
         "source_clock",
