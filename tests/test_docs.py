@@ -35,7 +35,7 @@ DOCS = ROOT / "docs"
 RUNBOOKS = DOCS / "runbooks"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
-SLUGS = sorted({*KINDS, *ALARMS, "dag-failed"})
+SLUGS = sorted({*KINDS, *ALARMS, "dag-failed", "changes-late"})
 
 RUNBOOK_HEADINGS = [
     "Meaning",
@@ -91,7 +91,8 @@ def config_keys(model: type[BaseModel] = Pipeline, prefix: str = "") -> Iterator
 def shown(default: object) -> set[str]:
     """Return the ways in which the reference may show a default."""
     minutes = {minutes * 60: f"{minutes}m" for minutes in (2, 5, 10, 15, 30)}
-    spans = {**minutes, 3600: "1h", **{days * 86400: f"{days}d" for days in (1, 3, 7, 30, 90)}}
+    hours = {hours * 3600: f"{hours}h" for hours in (1, 6)}
+    spans = {**minutes, **hours, **{days * 86400: f"{days}d" for days in (1, 3, 7, 30, 90)}}
     if isinstance(default, bool):
         return {str(default).lower()}
     if isinstance(default, int):

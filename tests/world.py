@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,14 @@ import psycopg
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.flow import bootstrap, capture, lake_turn, maintain, merge
+from penstock.flow import bootstrap, capture, changelog, lake_turn, maintain, merge
 from penstock.flow.context import Context
+from penstock.flow.history import Interval
 from penstock.flow.spark_job import SparkJob
-from penstock.lake.maintenance import MaintenancePlan
-from penstock.lake.plan import CopyPlan, MergePlan
+from penstock.lake.changelog import ChangelogPlan, ChangelogResult
+from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult
+from penstock.lake.plan import CopyPlan, MergePlan, MergeResult
+from penstock.ledger.changelogs import FillRecord
 from stack.postgres import Database
 
 if TYPE_CHECKING:
@@ -97,7 +101,8 @@ class World:
 
     def submit(self, job: SparkJob) -> None:
         """Run a Spark application inside this process, with the environment that the job names."""
-        from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import changelog as changelogs  # noqa: PLC0415  # tests without Spark do not pay for it
+        from penstock_spark import copy as copying  # noqa: PLC0415
         from penstock_spark import maintain as maintaining  # noqa: PLC0415
         from penstock_spark import merge as merging  # noqa: PLC0415
 
@@ -106,12 +111,19 @@ class World:
         text = Path(paths["--plan"].removeprefix("file://")).read_text()
         if job.application.stem == "copy_tables":
             copying.run(self.spark, CopyPlan.loads(text), job.environment)
-        elif job.application.stem == "maintain_tables":
-            report = maintaining.run(self.spark, MaintenancePlan.loads(text), job.environment)
-            Path(paths["--result"].removeprefix("file://")).write_text(report.dumps())
+            return
+        result: MergeResult | ChangelogResult | MaintenanceResult
+        if job.application.stem == "maintain_tables":
+            result = maintaining.run(self.spark, MaintenancePlan.loads(text), job.environment)
+        elif job.application.stem == "changelog_tables":
+            result = changelogs.run(self.spark, ChangelogPlan.loads(text), job.environment)
         else:
             result = merging.run(self.spark, MergePlan.loads(text), job.environment)
-            Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())
+        Path(paths["--result"].removeprefix("file://")).write_text(result.dumps())
+
+    def changelog(self, start: datetime, end: datetime) -> FillRecord:
+        """Fill an interval of the changelogs."""
+        return changelog.fill(self.ctx, Interval(start, end), self.submit)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement, or several, on the source."""

@@ -23,9 +23,10 @@ from penstock.connections import Connection
 from penstock.errors import ConfigError, LakeError, PenstockError
 from penstock.flow import bootstrap as bootstrap_flow
 from penstock.flow import capture as capture_flow
+from penstock.flow import changelog as changelog_flow
 from penstock.flow import check as check_flow
 from penstock.flow import compare as compare_flow
-from penstock.flow import lake_turn
+from penstock.flow import history, lake_turn
 from penstock.flow import maintain as maintain_flow
 from penstock.flow import merge as merge_flow
 from penstock.flow import rebuild as rebuild_flow
@@ -44,6 +45,8 @@ from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, highlight=False)
+
+_HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
 
 TableNames = Annotated[list[str] | None, typer.Option("--table", help="A table, as schema.table; may be repeated.")]
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
@@ -157,6 +160,21 @@ def maintain(
     """Compact tables, expire snapshots, and delete old files and records, on lake, landing zone and ledger."""
     with reported(name) as ctx:
         maintain_flow.maintain(ctx, submitter(ctx), tables=table or (), dry_run=dry_run)
+
+
+@app.command()
+def changelog(
+    name: Name,
+    from_: Annotated[
+        str, typer.Option("--from", help="Where the interval begins: ISO 8601, in UTC if it has no zone.")
+    ],
+    to: Annotated[str, typer.Option(help="Where it ends, itself not included.")],
+) -> None:
+    """Fill an interval of commit time in every table's changelog, in place of what was there."""
+    with reported(name) as ctx:
+        interval = history.parse(from_, to)
+        filled = changelog_flow.fill(ctx, interval, submitter(ctx), wait=_HOLD_SECONDS)
+        Console().print(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
 
 
 @app.command()

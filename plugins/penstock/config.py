@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from penstock.errors import ConfigError
 from penstock.lsn import Lsn
 from penstock.policy import Health
-from penstock.quantities import Bytes, Seconds, Section, Share
+from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share
 
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
@@ -140,6 +140,21 @@ class Maintain(Section):
     """Wait so long for the publication of a merge that is prepared; after that it is merged anew."""
 
 
+class Changelog(Section):
+    """Say which tables have a changelog, and when its intervals are filled."""
+
+    schedule: str | None = "0 0 * * *"
+    """Each run fills the interval between two of these times; null: only when asked for."""
+    tables: Tables = Tables(include=["*.*"])
+    """The tables of the pipeline that have one."""
+    slack: SecondsOrZero = 30
+    """Take an interval as captured this long after its end by the source's clock: commits take so long to reach the WAL."""
+    wait: Seconds = 6 * 3600
+    """Wait this long for the interval's windows to be captured."""
+    max_active_runs: int = Field(default=1, gt=0)
+    """Intervals of the schedule that may be waited for and filled at once; a backfill says its own."""
+
+
 class Spark(Section):
     """Say how Spark is started."""
 
@@ -167,6 +182,7 @@ class Pipeline(Section):
     landing: Landing = Landing()
     lake: Lake = Lake()
     merge: Merge = Merge()
+    changelog: Changelog = Changelog()
     maintain: Maintain = Maintain()
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
@@ -208,6 +224,10 @@ class Pipeline(Section):
             "table": table.replace(".", "_"),
         }
         return tuple(part.format(**values) for part in self.lake.target.split("."))
+
+    def changelog_target(self, target: tuple[str, ...]) -> tuple[str, ...]:
+        """Name the changelog of a target table."""
+        return (*target[:-1], f"{target[-1]}__changelog")
 
 
 def load_pipeline(path: Path, environment: dict[str, str]) -> Pipeline:

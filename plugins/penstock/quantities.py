@@ -35,6 +35,7 @@ def _seconds(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, description="bytes, or a text such as 256MiB")]
 Seconds = Annotated[int, BeforeValidator(_seconds), Field(gt=0, description="seconds, or a text such as 10m")]
+SecondsOrZero = Annotated[int, BeforeValidator(_seconds), Field(ge=0, description="as Seconds, or 0")]
 Share = Annotated[float, Field(gt=0, le=1, description="a part of the whole, such as 0.5")]
 
 

@@ -61,9 +61,11 @@ class LakeTable:
         """Tell whether the catalog has the table."""
         return bool(self.session.catalog.tableExists(self.sql_name))
 
-    def create(self, columns: Sequence[LakeColumn], properties: Mapping[str, str]) -> None:
+    def create(
+        self, columns: Sequence[LakeColumn], properties: Mapping[str, str], partitioned_by: str | None = None
+    ) -> None:
         """Make the table in a namespace that is there."""
-        self.session.sql(ddl.create_table(self.catalog, self.target, columns, properties))
+        self.session.sql(ddl.create_table(self.catalog, self.target, columns, properties, partitioned_by))
 
     def drop(self) -> None:
         """Drop the table; its files stay."""

@@ -58,7 +58,7 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Colu
     if not files:
         return session.createDataFrame([], _schema(columns))
     for file in files:
-        _check_contract(session, file.uri)
+        check_contract(session, file.uri)
     by_columns = sorted(files, key=lambda file: file.columns)
     parts = [_read_alike(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
     return reduce(DataFrame.unionByName, parts)
@@ -130,7 +130,7 @@ def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Co
     return F.when(F.col(image).isNotNull(), row).alias(image)
 
 
-def _check_contract(session: SparkSession, uri: str) -> None:
+def check_contract(session: SparkSession, uri: str) -> None:
     """Read a file's footer, which says by which version of the contract it was written."""
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +22,7 @@ from penstock_spark import session as sessions
 from penstock_spark import write
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.table_merge import merge_table
+from penstock_spark.workers import at_once
 
 _log = logging.getLogger("penstock.merge")
 
@@ -64,24 +63,10 @@ def _cuts_target(plan: MergePlan) -> tuple[str, ...]:
 
 
 def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
-    """Merge the tables, the longest first, each worker thread in a session and a scheduler pool of its own."""
-    own = threading.local()
+    def merge(session: SparkSession, order: TablePlan) -> TableResult:
+        return merge_table(session, plan, order)
 
-    def prepare() -> None:
-        own.session = sessions.worker(spark, plan.catalog, environment)
-        # Inside one pool Spark runs first come, first served: only a pool per thread shares the cores fairly.
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
-
-    def merge(order: TablePlan) -> TableResult:
-        return merge_table(own.session, plan, order)
-
-    workers = ThreadPoolExecutor(plan.parallel_tables, thread_name_prefix="penstock", initializer=prepare)
-    try:
-        longest_first = sorted(plan.tables, key=_bytes, reverse=True)
-        done = {order.oid: workers.submit(merge, order) for order in longest_first}
-        return [done[order.oid].result() for order in plan.tables]
-    finally:
-        workers.shutdown(cancel_futures=True)
+    return at_once(spark, plan.catalog, environment, merge, plan.tables, size=_bytes, workers=plan.parallel_tables)
 
 
 def _bytes(order: TablePlan) -> int:

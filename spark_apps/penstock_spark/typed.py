@@ -32,7 +32,7 @@ def cast_rows(
     """
     ready = {f"c{i}": F.expr(value) for i, value in (typed or {}).items()}
     cast = {f"c{i}": F.expr(cast_sql(f"t{i}", mirror.columns[i].type)) for i in texts}
-    checked = [CastColumn(mirror.columns[i].name, f"t{i}", f"c{i}", mirror.columns[i].type) for i in texts]
+    checked = [CastColumn(mirror.columns[i].name, f"t{i}", f"c{i}", mirror.lake[i].type) for i in texts]
     return (
         rows.select(
             *others, *(F.expr(text).alias(f"t{i}") for i, text in texts.items()), *(ready[n].alias(n) for n in ready)

@@ -15,6 +15,7 @@ from penstock.flow.lake_reader import sql_catalog
 from penstock.lake.misfits import CastColumn, misfits_sql
 from penstock.lake.quoting import identifier
 from penstock.values.casts import cast_sql
+from penstock.values.lake_types import mapping
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.values.conftest import Source, pinned
@@ -73,7 +74,7 @@ class Bench:
         ]
         kept = misfits_sql(
             [
-                CastColumn(name, text, f"({cast_sql(text, type)})", type)
+                CastColumn(name, text, f"({cast_sql(text, type)})", mapping(type).lake_type)
                 for name, text, type in zip(names, texts, types, strict=True)
             ]
         )

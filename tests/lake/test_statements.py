@@ -4,7 +4,6 @@ from penstock.lake import ddl, merge, properties
 from penstock.lake.columns import LakeColumn
 from penstock.lake.equality import comparable, distinguishable
 from penstock.lake.misfits import CastColumn, misfits_sql
-from penstock.values.pgtype import PgType
 
 ID = LakeColumn("id", "bigint")
 NAME = LakeColumn("na`me", "string")
@@ -71,9 +70,9 @@ def test_maps_and_floats_are_compared_by_what_tells_them_apart() -> None:
 
 def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:
     def column(name: str, type_name: str) -> CastColumn:
-        return CastColumn(name, f"t.{name}", f"c.{name}", PgType(0, -1, "pg_catalog", type_name, "b"))
+        return CastColumn(name, f"t.{name}", f"c.{name}", type_name)
 
-    sql = misfits_sql([column("day", "date"), column("note", "text"), column("at", "timestamp")])
+    sql = misfits_sql([column("day", "date"), column("note", "string"), column("at", "timestamp")])
 
     assert clean(sql) == (
         "case when (t.day is not null and c.day is null) or (t.at is not null and c.at is null) then map_concat( "
@@ -82,7 +81,7 @@ def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:
         "case when (t.at is not null and c.at is null) then map('at', t.at) "
         "else cast(map() as map<string,string>) end) end"
     )
-    assert misfits_sql([column("note", "text")]) == "cast(null as map<string,string>)"
+    assert misfits_sql([column("note", "string")]) == "cast(null as map<string,string>)"
 
 
 def test_new_tables_are_merge_on_read_in_format_3_unless_the_pipeline_says_otherwise() -> None:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from penstock.errors import LedgerError
-from penstock.flow import drift, judge
+from penstock.flow import drift, judge, late
 from penstock.flow.context import Context
 from penstock.flow.following import follow_patterns
 from penstock.flow.judge import Found, Known
@@ -104,6 +104,8 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         if patterns:
             follow_patterns(ctx, conn, server)
         end = facts.position(conn)
+        if end.seen is not None:
+            ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         # read after the position: so the catalog knows every column that the window can bring
         published = catalog.published_tables(conn, record.publication, sizes=False)
         follow_publication(ctx, conn, published, position=record.position)
@@ -206,7 +208,7 @@ def _land(
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     landed = land(messages, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
     judge.same_publication(known, catalog.publication_oid(conn, known.publication))
-    ctx.ledger.stage_window(
+    window = ctx.ledger.stage_window(
         ctx.name,
         from_lsn=known.position,
         attempt=attempt,
@@ -216,4 +218,5 @@ def _land(
         messages=landed.totals.messages,
         seconds=monotonic() - started,
     )
+    late.notice_window(ctx, window)
     return landed

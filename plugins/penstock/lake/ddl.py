@@ -29,12 +29,18 @@ def create_namespaces(catalog: str, namespaces: Iterable[Sequence[str]]) -> list
 
 
 def create_table(
-    catalog: str, target: Sequence[str], columns: Sequence[LakeColumn], properties: Mapping[str, str]
+    catalog: str,
+    target: Sequence[str],
+    columns: Sequence[LakeColumn],
+    properties: Mapping[str, str],
+    partitioned_by: str | None = None,
 ) -> str:
     """Return the statement that makes a table with these columns, unless it is there."""
     rows = listing(f"{identifier(column.name)} {column.type}" for column in columns)
     pairs = listing(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
-    return f"create table if not exists {path(catalog, *target)} (\n  {rows}\n)\nusing iceberg\ntblproperties (\n  {pairs}\n)"
+    made = f"create table if not exists {path(catalog, *target)} (\n  {rows}\n)\nusing iceberg\n"
+    parts = f"partitioned by ({partitioned_by})\n" if partitioned_by else ""
+    return f"{made}{parts}tblproperties (\n  {pairs}\n)"
 
 
 def add_columns(catalog: str, target: Sequence[str], columns: Sequence[LakeColumn]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.lake.quoting import listing, literal
-from penstock.values.misfits import misfit_sql
-from penstock.values.pgtype import PgType
+from penstock.values.misfits import misfit_of
 
 _TYPE = "map<string,string>"
 _NOTHING = f"cast(map() as {_TYPE})"
@@ -15,12 +14,12 @@ _NOTHING = f"cast(map() as {_TYPE})"
 
 @dataclass(frozen=True, slots=True)
 class CastColumn:
-    """Name a column's text and its typed value, both as Spark SQL."""
+    """Name a column's text and its typed value of a lake type, both as Spark SQL."""
 
     name: str
     text: str
     typed: str
-    type: PgType
+    type: str
 
 
 def misfits_sql(columns: Sequence[CastColumn]) -> str:
@@ -29,7 +28,7 @@ def misfits_sql(columns: Sequence[CastColumn]) -> str:
     The map is built only for a row that needs one, so rows without misfits pay for a few NULL checks. Functions with a
     lambda are left out: Spark would not compile them together with the casts, and copy every row once more.
     """
-    found = [(column, misfit_sql(column.text, column.type, column.typed)) for column in columns]
+    found = [(column, misfit_of(column.text, column.type, column.typed)) for column in columns]
     checks = [(column, check) for column, check in found if check is not None]
     if not checks:
         return f"cast(null as {_TYPE})"

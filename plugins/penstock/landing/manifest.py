@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(microseconds: int) -> datetime:
+    """Return the time so many microseconds after the beginning of 1970 UTC."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as microseconds since the beginning of 1970 UTC."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +26,8 @@ class FileEntry:
     `path` is relative to the landing zone. `version` numbers the shape of the relation `oid` (0 for a copy).
     `columns` are the fields of `new` and `old`; the counts are rows per kind of change, `unchanged` the rows with
     at least one unknown column, `old_key` and `old_full` the rows with an old image of that kind.
-    `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without rows.
+    `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without rows. `min_committed_at` and
+    `max_committed_at` are microseconds since 1970 UTC, None where nobody noted them: such a file may hold any time.
     """
 
     path: str
@@ -32,6 +46,8 @@ class FileEntry:
     old_key: int = 0
     old_full: int = 0
     max_xid: int | None = None
+    min_committed_at: int | None = None
+    max_committed_at: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the ledger and for result files."""

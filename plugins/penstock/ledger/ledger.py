@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.ledger.changelogs import Changelogs
 from penstock.ledger.health import Health
 from penstock.ledger.holding import Holding
 from penstock.ledger.journal import Journal
@@ -15,7 +16,9 @@ from penstock.ledger.tables import Tables
 from penstock.ledger.windows import Windows
 
 
-class Ledger(Pipelines, Windows, Tables, Membership, Rebuilds, Merges, Health, Journal, Panels, Holding, Maintenance):
+class Ledger(
+    Pipelines, Windows, Tables, Membership, Rebuilds, Merges, Changelogs, Health, Journal, Panels, Holding, Maintenance
+):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and

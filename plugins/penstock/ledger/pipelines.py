@@ -75,6 +75,8 @@ class Pipelines(Sessions):
             if known.consistent_point == consistent_point:
                 return known
             transaction.change("close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
+            if source_time is not None:
+                transaction.change("note_source_clock", name=name, lsn=consistent_point, at=source_time, begins=True)
             return _change(transaction, known, "record_slot", "to wait for its slot", consistent_point=consistent_point)
 
     def begin_era(self, name: str) -> PipelineRecord:

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from psycopg.types.json import Jsonb
+from psycopg.types.range import Range
 
 from penstock.errors import LedgerError
-from penstock.landing.manifest import FileEntry
+from penstock.landing.manifest import FileEntry, moment
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import (
     CopyRecord,
@@ -86,6 +87,7 @@ class Windows(Sessions):
                 from_lsn=from_lsn,
                 attempt=attempt,
                 files=Jsonb([file.to_json() for file in files]),
+                committed=_committed(files),
                 transactions=transactions,
                 messages=messages,
                 seconds=seconds,
@@ -167,6 +169,25 @@ def windows(
     """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
     conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
     return transaction.records(WindowRecord, "windows", name=name, **conditions)
+
+
+def _committed(files: Sequence[FileEntry]) -> Range[datetime]:
+    """Return the times at which the transactions of these files committed: all times if one file does not tell."""
+    spans = [(file.min_committed_at, file.max_committed_at) for file in files if file.rows]
+    if not spans:
+        return Range(empty=True)
+    known = [(low, high) for low, high in spans if low is not None and high is not None]
+    if len(known) < len(spans):
+        return Range(None, None, "()")
+    return Range(_bound(min(low for low, _ in known)), _bound(max(high for _, high in known)), "[]")
+
+
+def _bound(microseconds: int) -> datetime | None:
+    """Return a bound of commit times; a time that an origin has made up may be beyond what a datetime holds."""
+    try:
+        return moment(microseconds)
+    except OverflowError:
+        return None
 
 
 def _find_window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord | None:

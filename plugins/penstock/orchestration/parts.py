@@ -47,6 +47,11 @@ def lake_asset(pipeline: Pipeline) -> Asset:
     return Asset(name=f"{pipeline.name}.lake", uri=f"penstock://{pipeline.name}/lake", group="penstock")
 
 
+def changelog_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that a filled interval emits."""
+    return Asset(name=f"{pipeline.name}.changelog", uri=f"penstock://{pipeline.name}/changelog", group="penstock")
+
+
 def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:
     """Return what all DAGs have in common: id, tags, one run at a time, a failure notice at DAG level.
 

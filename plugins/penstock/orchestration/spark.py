@@ -23,7 +23,7 @@ from penstock.orchestration.parts import SPARK_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 
 
-class _PenstockSpark(SparkSubmitOperator):
+class PenstockSparkOperator(SparkSubmitOperator):
     """Submit a job that is described only when the task runs."""
 
     template_fields: Sequence[str] = ()
@@ -32,7 +32,8 @@ class _PenstockSpark(SparkSubmitOperator):
         super().__init__(pool=SPARK_POOL, durable=False, **arguments)
         self.pipeline = pipeline
 
-    def _submit(self, job: SparkJob, context: Any) -> None:
+    def submit(self, job: SparkJob, context: Any) -> None:
+        """Run a job to its end; raises LakeError("spark-failed")."""
         self.application = str(job.application)
         self.application_args = list(job.arguments)
         self.py_files = str(job.py_files)
@@ -48,17 +49,17 @@ class _PenstockSpark(SparkSubmitOperator):
             ) from error
 
 
-class CopyOperator(_PenstockSpark):
+class CopyOperator(PenstockSparkOperator):
     """Copy every table that has no copy yet, under a snapshot that this task keeps open."""
 
     def execute(self, context: Any) -> list[str]:
         """Return the tables copied by this try; finished tables stay finished when it fails."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return bootstrap.copy(ctx, lambda job: self._submit(job, context))
+            return bootstrap.copy(ctx, lambda job: self.submit(job, context))
 
 
-class MergeOperator(_PenstockSpark):
+class MergeOperator(PenstockSparkOperator):
     """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`.
 
     The `last` merge of an era is left out where the DAG's param `merge_first` is false.
@@ -76,7 +77,7 @@ class MergeOperator(_PenstockSpark):
         with outcome(ctx), lake_turn.to_merge(ctx):
             attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
             if attempt is not None:
-                self._submit(merge.job(ctx, attempt), context)
+                self.submit(merge.job(ctx, attempt), context)
             return attempt
 
 

@@ -40,11 +40,16 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Hold where the WAL ends, when that was asked, and a 64-bit bound of all transaction ids before it."""
+    """Hold where the WAL ends, when that was asked, and a 64-bit bound of all transaction ids before it.
+
+    What committed before `seen` lies before `flushed`, the moment excepted between a commit's time and its record in
+    the WAL. A standby that has replayed no commit does not know (None).
+    """
 
     flushed: Lsn
     time: datetime
     xid_horizon: int
+    seen: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,6 @@ def position(conn: SourceSession) -> Position:
 
     The horizon is read in a later statement, so that it bounds the xid of every transaction below `flushed`.
     """
-    flushed, time = conn.row("flushed")
+    flushed, time, seen = conn.row("flushed")
     (horizon,) = conn.row("horizon")
-    return Position(flushed, time, horizon)
+    return Position(flushed, time, horizon, seen)

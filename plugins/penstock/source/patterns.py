@@ -7,7 +7,7 @@ written in double quotes, as in SQL. Of a partitioned table that is chosen the p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.config import Tables
@@ -95,6 +95,21 @@ def choose(relations: Sequence[Relation], tables: Tables) -> Choice:
     )
 
 
+def chosen_by(tables: Tables) -> Callable[[str, str], bool]:
+    """Return what tells whether patterns choose a table, given by schema and name; raises ConfigError."""
+    include = [Pattern.parse(text) for text in tables.include]
+    exclude = [Pattern.parse(text) for text in tables.exclude]
+
+    def chosen(schema: str, name: str) -> bool:
+        return _named(include, schema, name) and not _named(exclude, schema, name)
+
+    return chosen
+
+
+def _named(patterns: Iterable[Pattern], schema: str, name: str) -> bool:
+    return any(pattern.schema.fullmatch(schema) and pattern.name.fullmatch(name) for pattern in patterns)
+
+
 def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
     quoted = match[f"{part}_quoted"]
     if quoted is not None:
@@ -103,7 +118,7 @@ def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
 
 
 def _any(patterns: Iterable[Pattern], relation: Relation) -> bool:
-    return any(pattern.matches(relation) for pattern in patterns)
+    return _named(patterns, relation.schema, relation.name)
 
 
 def _any_matched(pattern: Pattern, relations: Iterable[Relation]) -> bool:

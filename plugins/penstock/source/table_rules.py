@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from penstock.source.findings import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.identity import problem
+from penstock.source.patterns import chosen_by
 from penstock.source.publication import PublicationFacts
 from penstock.source.tables import SourceTable
 
@@ -70,14 +71,18 @@ def targets(asked: Asked) -> Iterator[Finding]:
     """Check that no two tables share a target, and none takes a name of our own."""
     by_target: dict[tuple[str, ...], list[str]] = defaultdict(list)
     by_target[asked.pipeline.namespace, _CUTS].append("the pipeline's own table of cuts")
+    logged = chosen_by(asked.pipeline.changelog.tables)
     for table in asked.tables:
-        by_target[asked.pipeline.target(table.schema, table.name)].append(table.qualified)
+        target = asked.pipeline.target(table.schema, table.name)
+        by_target[target].append(table.qualified)
+        if logged(table.schema, table.name):
+            by_target[asked.pipeline.changelog_target(target)].append(f"the changelog of {table.qualified}")
     for target, claimed in by_target.items():
         if len(claimed) > 1:
             yield error(
                 ".".join(target),
                 f"expected one source table per target, got {names(claimed)}",
-                "change lake.target so that it tells them apart, or exclude one",
+                "change lake.target so that it tells them apart, or exclude one (from changelog.tables, if it is a changelog)",
                 "target-clash",
             )
 

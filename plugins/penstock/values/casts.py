@@ -27,7 +27,12 @@ def cast_sql(text: str, type: PgType) -> str:
 
     The text must have been rendered under the pinned session settings. NULL comes out for NULL and for a misfit.
     """
-    return _cast(mapping(type).lake_type)(text)
+    return cast_to(text, mapping(type).lake_type)
+
+
+def cast_to(text: str, lake_type: str) -> str:
+    """Return the Spark SQL expression that casts `text` to a lake type, as `cast_sql` does."""
+    return _cast(lake_type)(text)
 
 
 def _cast(lake_type: str) -> Cast:

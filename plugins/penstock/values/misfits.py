@@ -6,7 +6,7 @@ Because a cast gives NULL for nothing but NULL and misfits, one rule is enough f
 from __future__ import annotations
 
 from penstock.values.casts import cast_sql
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import STRING, mapping
 from penstock.values.pgtype import PgType
 
 MISFITS_COLUMN = "_misfits"
@@ -17,6 +17,9 @@ def misfit_sql(text: str, type: PgType, typed: str | None = None) -> str | None:
 
     Pass the already cast column as `typed` to spare a second cast.
     """
-    if mapping(type).exact:
-        return None
-    return f"({text} is not null and {typed or f'({cast_sql(text, type)})'} is null)"
+    return misfit_of(text, mapping(type).lake_type, typed or f"({cast_sql(text, type)})")
+
+
+def misfit_of(text: str, lake_type: str, typed: str) -> str | None:
+    """Return the Spark SQL condition that `typed`, cast from `text`, lost a value; None where that cannot be."""
+    return None if lake_type == STRING else f"({text} is not null and {typed} is null)"

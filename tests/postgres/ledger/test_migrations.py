@@ -21,6 +21,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
     assert [table for (table,) in found] == [
         "alarm",
         "alembic_version",
+        "changelog_fill",
         "copy",
         "cut",
         "event",
@@ -32,6 +33,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "rebuild",
         "relation",
         "slot_sample",
+        "source_clock",
         "table",
         "window",
     ]

@@ -1,0 +1,11 @@
+-- What capture saw of the source's clock: all that had committed before `first_at` lies at or before `lsn`, and at
+-- `last_at` that was still so. `begins` marks the position at which an era's slot was made.
+create table penstock.source_clock (
+    pipeline text not null references penstock.pipeline on delete cascade,
+    era integer not null,
+    lsn pg_lsn not null,
+    first_at timestamptz not null,
+    last_at timestamptz not null,
+    begins boolean not null default false,
+    primary key (pipeline, era, lsn)
+)

@@ -1,0 +1,215 @@
+"""A table's changelog: every landed change as one row, with its old and new values typed as in the mirror.
+
+An interval of commit time is replaced as a whole. A field of `new` and `old` keeps the type that it was first given:
+what does not fit it, now or after a change of type at the source, stands as exact text in the map of misfits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.lake.columns import MISFITS_TYPE, LakeColumn
+from penstock.lake.misfits import CastColumn, misfits_sql
+from penstock.lake.pointers import Pointer
+from penstock.lake.quoting import identifier, literal, path
+from penstock.values.casts import cast_to
+
+IMAGES = ("new", "old")
+PARTITIONED_BY = "days(committed_at)"
+ORDERED_BY = "era, commit_lsn, ordinal"
+_PLAN_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogFile:
+    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`."""
+
+    uri: str
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    era: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTable:
+    """Order one changelog: the fields that it must have at least, and where the interval's changes lie."""
+
+    target: tuple[str, ...]
+    columns: tuple[LakeColumn, ...]
+    files: tuple[ChangelogFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes to read."""
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogPlan:
+    """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files."""
+
+    pipeline: str
+    attempt: str
+    branch: str
+    catalog: str
+    from_time: datetime
+    upto_time: datetime
+    era: int
+    through_lsn: int
+    tables: tuple[ChangelogTable, ...]
+    parallel_tables: int = 4
+    table_properties: dict[str, str] = field(default_factory=dict)
+    version: int = _PLAN_VERSION
+
+    def dumps(self) -> str:
+        """Return the plan as JSON text."""
+        return json.dumps(asdict(self), indent=1, default=datetime.isoformat)
+
+    @classmethod
+    def loads(cls, text: str) -> ChangelogPlan:
+        """Read what `dumps` wrote; raises ValueError on another version."""
+        data = json.loads(text)
+        if data["version"] != _PLAN_VERSION:
+            raise ValueError(f"a changelog plan must have version {_PLAN_VERSION}, got {data['version']} instead")
+        data |= {name: datetime.fromisoformat(data[name]) for name in ("from_time", "upto_time")}
+        return cls(tables=tuple(map(_table, data.pop("tables"))), **data)
+
+    @property
+    def condition(self) -> str:
+        """Return the SQL that is true for a change of the interval."""
+        return f"committed_at >= {_timestamp(self.from_time)} and committed_at < {_timestamp(self.upto_time)}"
+
+    def straddled(self, lower: str, upper: str) -> str:
+        """Return the SQL that is true for a file with such bounds if it may hold rows within and outside the interval."""
+        start, end = _timestamp(self.from_time), _timestamp(self.upto_time)
+        return f"{upper} >= {start} and {lower} < {end} and not ({lower} >= {start} and {upper} < {end})"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTableResult:
+    """Report one changelog: what was written and what went, or why it stays as it was."""
+
+    target: tuple[str, ...]
+    pointer: Pointer | None
+    snapshot_id: int | None
+    rows: int
+    removed: int
+    seconds: float
+    slug: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogResult:
+    """Report one fill: nothing of it is visible before its pointers are moved."""
+
+    pipeline: str
+    attempt: str
+    tables: tuple[ChangelogTableResult, ...]
+    seconds: float
+
+    def dumps(self) -> str:
+        """Return the result as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> ChangelogResult:
+        """Read what `dumps` wrote."""
+        data = json.loads(text)
+        return cls(tables=tuple(map(_table_result, data.pop("tables"))), **data)
+
+
+def changelog_columns(fields: Sequence[LakeColumn]) -> tuple[LakeColumn, ...]:
+    """Return the columns of the changelog of a table with these columns."""
+    image = f"struct<{', '.join(f'{identifier(field.name)}: {field.type}' for field in fields)}>"
+    return (
+        LakeColumn("era", "int"),
+        LakeColumn("commit_lsn", "bigint"),
+        LakeColumn("ordinal", "bigint"),
+        LakeColumn("op", "string"),
+        LakeColumn("committed_at", "timestamp"),
+        LakeColumn("xid", "bigint"),
+        LakeColumn("origin", "string"),
+        LakeColumn("new", image),
+        LakeColumn("old", image),
+        LakeColumn("old_kind", "string"),
+        LakeColumn("unknown", "array<string>"),
+        LakeColumn("new_misfits", MISFITS_TYPE),
+        LakeColumn("old_misfits", MISFITS_TYPE),
+    )
+
+
+def united(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> tuple[LakeColumn, ...]:
+    """Return the fields that a changelog will have: those that are there, as they are, then the new ones."""
+    there = {column.name for column in present}
+    return (*present, *(column for column in wanted if column.name not in there))
+
+
+def add_fields(table: str, added: Sequence[LakeColumn]) -> str:
+    """Return the statement that adds fields to `new` and `old` of a changelog, by its quoted name."""
+    fields = ", ".join(f"{path(image, column.name)} {column.type}" for image in IMAGES for column in added)
+    return f"alter table {table} add columns ({fields})"
+
+
+def order_rows(table: str) -> str:
+    """Return the statement that keeps a changelog's files in commit order."""
+    return f"alter table {table} write locally ordered by {ORDERED_BY}"
+
+
+def delete_rows(table: str, condition: str) -> str:
+    """Return the statement that takes rows out of a changelog, by its quoted name."""
+    return f"delete from {table}\nwhere {condition}"  # noqa: S608  # the one is quoted, the other is ours
+
+
+def typed_name(image: str, position: int) -> str:
+    """Name the typed value of the nth field of an image in a frame that still has the texts."""
+    return f"_{image}{position}"
+
+
+def typed_fields(image: str, fields: Sequence[LakeColumn], there: frozenset[str]) -> dict[str, str]:
+    """Return the SQL of an image's typed values by name; a field that the file lacks is NULL."""
+    return {
+        typed_name(image, position): (
+            cast_to(path(image, field.name), field.type) if field.name in there else f"cast(null as {field.type})"
+        )
+        for position, field in enumerate(fields)
+    }
+
+
+def typed_image(image: str, fields: Sequence[LakeColumn]) -> str:
+    """Return the SQL of an image made of its typed values, NULL where the change has none."""
+    values = ", ".join(f"{literal(field.name)}, {typed_name(image, at)}" for at, field in enumerate(fields))
+    return f"case when {identifier(image)} is not null then named_struct({values}) end"
+
+
+def image_misfits(image: str, fields: Sequence[LakeColumn], there: frozenset[str]) -> str:
+    """Return the SQL of the texts of an image that its typed values do not hold."""
+    checked = [
+        CastColumn(field.name, path(image, field.name), typed_name(image, at), field.type)
+        for at, field in enumerate(fields)
+        if field.name in there
+    ]
+    return misfits_sql(checked)
+
+
+def _timestamp(time: datetime) -> str:
+    return f"timestamp {literal(time.astimezone(UTC).isoformat(sep=' '))}"
+
+
+def _table(data: dict[str, Any]) -> ChangelogTable:
+    return ChangelogTable(
+        target=tuple(data["target"]),
+        columns=tuple(LakeColumn(**column) for column in data["columns"]),
+        files=tuple(ChangelogFile(**{**file, "columns": tuple(file["columns"])}) for file in data["files"]),
+    )
+
+
+def _table_result(data: dict[str, Any]) -> ChangelogTableResult:
+    pointer = data.pop("pointer")
+    target = tuple(data.pop("target"))
+    return ChangelogTableResult(target=target, pointer=Pointer.from_json(pointer) if pointer else None, **data)

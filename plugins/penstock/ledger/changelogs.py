@@ -1,0 +1,168 @@
+"""What the changelogs rest on: when the source's transactions committed, which of them are landed, what is filled.
+
+An interval is one of commit time. It is complete when capture has passed a position at which the source's clock was
+past the interval's end; and it can be filled as long as its windows are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from penstock.connections import Connection
+from penstock.lake.pointers import Pointer
+from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.ledger.pipelines import find, gaps, lock
+from penstock.ledger.records import GapRecord, PipelineState, RelationRecord, Row, TableRecord, WindowRecord
+from penstock.ledger.session import Sessions, Transaction
+from penstock.lsn import Lsn
+
+_RECENT = 100
+
+
+@dataclass(frozen=True)
+class HistoryRecord(Row):
+    """Say which history of a pipeline is landed, and how far.
+
+    All that committed before `captured_through` and since `known_from` is in windows, the gaps excepted; both are
+    None where nobody has noted the source's clock. `from_the_start` says that the era `known_era` has lost no window.
+    """
+
+    era: int
+    position: Lsn | None
+    state: PipelineState
+    captured_through: datetime | None
+    known_from: datetime | None
+    from_the_start: bool
+    known_era: int
+    gaps: tuple[GapRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """Say what an interval's fill left in one changelog."""
+
+    target: tuple[str, ...]
+    rows: int
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True)
+class FillRecord(Row):
+    """Hold one interval of commit time that the changelogs hold as it was through `through_lsn` of `era`.
+
+    `late_rows` counts changes of the interval that came later, and are not in the changelogs.
+    """
+
+    pipeline: str
+    from_time: datetime
+    upto_time: datetime
+    era: int
+    through_lsn: Lsn
+    attempt: str
+    rows: int
+    tables: list[dict[str, Any]]
+    filled_at: datetime
+    late_rows: int
+
+
+@dataclass(frozen=True)
+class IntervalWork:
+    """Hold what filling an interval needs, all read at one moment."""
+
+    history: HistoryRecord
+    windows: tuple[WindowRecord, ...]
+    tables: tuple[TableRecord, ...]
+    relations: tuple[RelationRecord, ...]
+
+
+class Changelogs(Sessions):
+    """Record the source's clock, and the intervals that were filled."""
+
+    def note_source_clock(self, name: str, *, at: datetime, lsn: Lsn) -> None:
+        """Note that everything which had committed at this time of the source's clock lies at or before `lsn`."""
+        with self.transaction() as transaction:
+            transaction.change("note_source_clock", name=name, lsn=lsn, at=at, begins=False)
+
+    def history(self, name: str) -> HistoryRecord:
+        """Return which history is landed; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            return _history(transaction, name)
+
+    def interval_work(self, name: str, *, from_time: datetime, upto_time: datetime) -> IntervalWork:
+        """Return the windows that may hold changes committed in `[from_time, upto_time)`, and what they speak of."""
+        between = {"from_time": from_time, "upto_time": upto_time}
+        with self.transaction(frozen=True) as transaction:
+            return IntervalWork(
+                history=_history(transaction, name),
+                windows=tuple(transaction.records(WindowRecord, "windows_by_commit_time", name=name, **between)),
+                tables=tuple(transaction.records(TableRecord, "tables", name=name, oid=None, states=None)),
+                relations=tuple(transaction.records(RelationRecord, "relations", name=name)),
+            )
+
+    def fill_changelogs(
+        self,
+        name: str,
+        *,
+        attempt: str,
+        catalog: Connection,
+        catalog_name: str,
+        pointers: Sequence[Pointer],
+        from_time: datetime,
+        upto_time: datetime,
+        era: int,
+        through: Lsn,
+        tables: Sequence[FilledTable],
+    ) -> FillRecord:
+        """Move the changelogs' pointers and note the interval, in one transaction where the catalog is in this database.
+
+        In two databases the catalog's commits first; killed in between, the interval is filled again, to no other end.
+        Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError("ledger-unreachable").
+        """
+        between = {"from_time": from_time, "upto_time": upto_time}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("forget_fills", name=name, **between)
+            transaction.change(
+                "add_fill",
+                name=name,
+                era=era,
+                through_lsn=through,
+                attempt=attempt,
+                rows=sum(table.rows for table in tables),
+                tables=Jsonb([asdict(table) for table in tables]),
+                **between,
+            )
+            if same_database(self.connection, catalog):
+                move(transaction, catalog, catalog_name, pointers)
+            else:
+                move_elsewhere(catalog, catalog_name, pointers)
+            (filled,) = transaction.records(FillRecord, "fills", name=name, limit=1, **between)
+        return filled
+
+    def note_late(self, name: str, fill: FillRecord, *, rows: int, message: str) -> None:
+        """Note that changes of a filled interval came later, with an event that says so."""
+        event = {"slug": "changes-late", "level": "warning", "table_oid": None, "message": message, "details": "{}"}
+        place = {"from_time": fill.from_time, "upto_time": fill.upto_time, "attempt": fill.attempt}
+        with self.transaction() as transaction:
+            transaction.change("note_late", name=name, rows=rows, **place)
+            transaction.change("add_event", name=name, **event)
+
+    def fills(
+        self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT
+    ) -> list[FillRecord]:
+        """Return the filled intervals that overlap a time, the newest first; all of them with `limit` None."""
+        with self.transaction() as transaction:
+            return transaction.records(FillRecord, "fills", name=name, from_time=since, upto_time=before, limit=limit)
+
+
+def _history(transaction: Transaction, name: str) -> HistoryRecord:
+    find(transaction, name)
+    ((era, position, state, captured, known_from, from_the_start, known_era),) = transaction.rows("history", name=name)
+    return HistoryRecord(
+        era, position, state, captured, known_from, from_the_start, known_era, tuple(gaps(transaction, name))
+    )

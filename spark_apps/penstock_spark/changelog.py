@@ -1,0 +1,42 @@
+"""A whole fill of the changelogs: every table on a branch of its own, several at once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from penstock.lake.changelog import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
+from penstock.lake.ddl import create_namespaces
+from penstock_spark import session as sessions
+from penstock_spark.table_changelog import fill_table
+from penstock_spark.workers import at_once
+
+_log = logging.getLogger("penstock.changelog")
+
+
+def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]) -> ChangelogResult:
+    """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
+    started = time.monotonic()
+    session = sessions.worker(spark, plan.catalog, environment)
+    for statement in create_namespaces(plan.catalog, [table.target[:-1] for table in plan.tables if table.files]):
+        session.sql(statement)
+
+    def fill(own: SparkSession, order: ChangelogTable) -> ChangelogTableResult:
+        return fill_table(own, plan, order)
+
+    tables = at_once(
+        spark,
+        plan.catalog,
+        environment,
+        fill,
+        plan.tables,
+        size=lambda order: order.bytes,
+        workers=plan.parallel_tables,
+    )
+    seconds = time.monotonic() - started
+    rows = sum(table.rows for table in tables)
+    _log.info("changelog: %d changes in %d tables, %.1f s", rows, len(tables), seconds)
+    return ChangelogResult(plan.pipeline, plan.attempt, tuple(tables), round(seconds, 3))

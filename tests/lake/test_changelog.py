@@ -1,0 +1,84 @@
+"""Changelog plans survive JSON; the SQL says what is replaced and what becomes of texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from penstock.lake import changelog
+from penstock.lake.changelog import (
+    ChangelogFile,
+    ChangelogPlan,
+    ChangelogResult,
+    ChangelogTable,
+    ChangelogTableResult,
+)
+from penstock.lake.columns import LakeColumn
+from penstock.lake.pointers import Pointer
+
+FIELDS = (LakeColumn("id", "int"), LakeColumn("a`b.c", "string"))
+PLAN = ChangelogPlan(
+    pipeline="shop",
+    attempt="a",
+    branch="b",
+    catalog="lake",
+    from_time=datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+    upto_time=datetime(2026, 11, 2, 0, 0, 0, 1, tzinfo=UTC),
+    era=2,
+    through_lsn=(1 << 64) - 1,
+    tables=(ChangelogTable(("shop", "t__changelog"), FIELDS, (ChangelogFile("file:///f", 1, 2, ("id",), 1),)),),
+)
+
+
+def test_a_plan_and_a_result_survive_json() -> None:
+    result = ChangelogResult(
+        "shop",
+        "a",
+        (
+            ChangelogTableResult(("shop", "t"), Pointer("shop", "t", "old", "new"), 7, 1, 2, 0.5),
+            ChangelogTableResult(("shop", "u"), None, None, 0, 0, 0.5, "foreign-commit", "whose?"),
+        ),
+        1.5,
+    )
+
+    assert ChangelogPlan.loads(PLAN.dumps()) == PLAN
+    assert ChangelogResult.loads(result.dumps()) == result
+
+
+def test_a_plan_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="version 1, got 2"):
+        ChangelogPlan.loads(PLAN.dumps().replace('"version": 1', '"version": 2'))
+
+
+def test_an_interval_is_half_open_and_in_utc() -> None:
+    assert PLAN.condition == (
+        "committed_at >= timestamp '2026-11-01 00:00:00+00:00' and "
+        "committed_at < timestamp '2026-11-02 00:00:00.000001+00:00'"
+    )
+
+
+def test_a_changelog_keeps_the_types_of_its_fields_and_takes_new_ones_at_the_end() -> None:
+    present = (LakeColumn("id", "int"), LakeColumn("gone", "date"))
+    wanted = (LakeColumn("new", "bigint"), LakeColumn("id", "string"))
+
+    assert changelog.united(present, wanted) == (*present, LakeColumn("new", "bigint"))
+
+
+def test_names_are_quoted_wherever_they_stand() -> None:
+    columns = {column.name: column.type for column in changelog.changelog_columns(FIELDS)}
+
+    assert columns["new"] == columns["old"] == "struct<`id`: int, `a``b.c`: string>"
+    assert changelog.add_fields("`t`", FIELDS[1:]) == (
+        "alter table `t` add columns (`new`.`a``b.c` string, `old`.`a``b.c` string)"
+    )
+
+
+def test_a_field_that_a_file_lacks_is_null_and_no_misfit() -> None:
+    there = frozenset({"id"})
+    typed = changelog.typed_fields("new", FIELDS, there)
+
+    assert typed["_new1"] == "cast(null as string)"
+    assert "`new`.`id`" in typed["_new0"]
+    assert "'id'" in changelog.image_misfits("new", FIELDS, there)
+    assert changelog.image_misfits("old", FIELDS, frozenset({"a`b.c"})) == "cast(null as map<string,string>)"
