@@ -81,7 +81,7 @@ class MergeOperator(PenstockSparkOperator):
             return attempt
 
 
-class ResyncOperator(_PenstockSpark):
+class ResyncOperator(PenstockSpark):
     """Copy the tables of the DAG's param `tables` anew, none meaning all new ones, and build them beside the old ones."""
 
     def execute(self, context: Any) -> list[str]:
@@ -91,7 +91,7 @@ class ResyncOperator(_PenstockSpark):
             return rebuild.resync(ctx, context["params"]["tables"] or None, lambda job: self._submit(job, context))
 
 
-class ReplayOperator(_PenstockSpark):
+class ReplayOperator(PenstockSpark):
     """Build the tables that the DAG's params ask for from a copy and the windows since."""
 
     def execute(self, context: Any) -> list[str]:
@@ -101,7 +101,7 @@ class ReplayOperator(_PenstockSpark):
             return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self._submit(job, context))
 
 
-class SwitchOperator(_PenstockSpark):
+class SwitchOperator(PenstockSpark):
     """Merge until the tables that were built anew have taken their names; shadows have none to take."""
 
     template_fields = ("rebuilds",)
@@ -127,7 +127,7 @@ def replay_of(params: Mapping[str, Any]) -> Replay:
     )
 
 
-class MaintainOperator(_PenstockSpark):
+class MaintainOperator(PenstockSpark):
     """Maintain the tables that the DAG's param `tables` names, or all; with `dry_run` only look."""
 
     def execute(self, context: Any) -> dict[str, Any] | None:
