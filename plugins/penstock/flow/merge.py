@@ -51,6 +51,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     attempt = ctx.ledger.begin_merge(ctx.name, halted=last)
     queue = _pause_reshaped(ctx, _queue(ctx))
     settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
+    complete = ctx.ledger.complete_time(ctx.name, queue.upto)
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -69,6 +70,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
         cuts_expected_snapshot=read_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+        source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
     )
     ctx.landing.write_text(plan_path(ctx, attempt), orders.dumps())
