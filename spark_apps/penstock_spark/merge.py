@@ -88,7 +88,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
         )
     there = {column.name for column in cuts.columns()}
     missing = [column for column in CUTS_COLUMNS if column.name not in there]
-    if missing:  # made before there were eras
+    if missing:  # made by an older Penstock
         session.sql(add_columns(plan.catalog, cuts.target, missing))
     cuts.cut_branch()
     row = {
@@ -98,6 +98,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
         "attempt": plan.attempt,
         "tables": [_state(plan, table) for table in tables],
         "era": plan.era,
+        "source_time": plan.source_time,
     }
     write.append(cuts, _one_row(session, row))
     return cuts.stage(marks), cuts.head()

@@ -19,7 +19,7 @@ from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableUpkeep
-from penstock.lake.pointers import era_of
+from penstock.lake.pointers import is_left_behind
 from penstock.landing import layout
 from penstock.ledger import catalog, new_attempt
 from penstock.ledger.records import CutRecord, TableRecord
@@ -148,22 +148,13 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
 
 
 def _old_tables(ctx: Context, there: Iterable[tuple[str, str, str]]) -> list[OldTable]:
-    """Name the tables of the catalog that made way for fresh ones, and the folder of each."""
-    era = ctx.ledger.pipeline(ctx.name).era
+    """Name the tables of the catalog that nobody will read or fill any more, and the folder of each."""
+    era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
     return [
         OldTable(namespace, name, location.rpartition("/metadata/")[0] or None)
         for namespace, name, location in there
-        if is_old(ctx.pipeline.namespace, namespace, era)
+        if is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
     ]
-
-
-def is_old(root: str, namespace: str, era: int) -> bool:
-    """Tell whether tables of this namespace of the lake made way for fresh ones; those of the present era did not."""
-    if not namespace.startswith(f"{root}."):
-        return False
-    first = namespace[len(root) + 1 :].split(".", maxsplit=1)[0]
-    aside = era_of(first)
-    return first.startswith("_penstock_old_") or (aside is not None and aside < era)
 
 
 def _due(ctx: Context, found: Sequence[OldTable], now: datetime) -> list[OldTable]:

@@ -53,6 +53,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     queue, switches = _with_switches(ctx)
     queue = _pause_reshaped(ctx, queue)
     settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
+    complete = ctx.ledger.complete_time(ctx.name, queue.upto)
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -71,6 +72,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
         cuts_expected_snapshot=read_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+        source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
     )
     ctx.landing.write_text(plan_path(ctx, attempt), orders.dumps())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord
 from penstock.source import facts, session, slot
 
@@ -28,15 +29,17 @@ class Status:
     ledger: StatusRecord
     source: SourceStatus | None
     source_problem: str | None
+    maintenance: MaintenanceRecord | None = None
 
 
 def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
     known = ctx.ledger.status(ctx.name)
+    maintenance = next(iter(ctx.ledger.maintenances(ctx.name)), None)
     try:
-        return Status(known, _source(ctx), None)
+        return Status(known, _source(ctx), None, maintenance)
     except SourceError as error:
-        return Status(known, None, str(error))
+        return Status(known, None, str(error), maintenance)
 
 
 def _source(ctx: Context) -> SourceStatus:
@@ -70,6 +73,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("tables", _counts(known.tables)),
         *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
+        ("maintained", _maintained(found.maintenance)),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
@@ -88,6 +92,19 @@ def _rebuild_line(rebuild: RebuildRecord) -> str:
     )
     goal = f" of {rebuild.goal_lsn}" if rebuild.goal_lsn else ""
     return f"{rebuild.state} since {rebuild.started_at:%F %T} UTC, {through}{goal}; last step {rebuild.changed_at:%F %T} UTC"
+
+
+def _maintained(run: MaintenanceRecord | None) -> str:
+    if run is None:
+        return "never"
+    if run.report is None or run.ended_at is None:
+        return f"begun at {run.started_at:%F %T} UTC, without an end: it is at work, or was killed"
+    tables = [table for table in run.report["lake"]["tables"] if table["before"] and table["after"]]
+    figures = (
+        f"{what} {sum(table['before'][key] for table in tables)} -> {sum(table['after'][key] for table in tables)}"
+        for what, key in (("files", "files"), ("delete files", "delete_files"), ("snapshots", "snapshots"))
+    )
+    return f"{run.ended_at:%F %T} UTC{', only looked' if run.dry_run else ''}: {', '.join(figures)}"
 
 
 def _gap_line(gap: GapRecord) -> str:

@@ -15,6 +15,7 @@ CUTS_COLUMNS = (
     LakeColumn("attempt", "string"),
     LakeColumn("tables", "array<struct<name: string, snapshot_id: bigint, complete_through: bigint, state: string>>"),
     LakeColumn("era", "int"),
+    LakeColumn("source_time", "timestamp"),
 )
 
 

@@ -87,6 +87,7 @@ class MergePlan:
     """Order one run of the merge: every table from its last position through `upto`.
 
     Without `cut` the run ends with its tables: it fills fresh tables that nobody reads yet, and records no cut.
+    `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`.
     """
 
     pipeline: str
@@ -103,6 +104,7 @@ class MergePlan:
     parallel_tables: int = 4
     table_properties: dict[str, str] = field(default_factory=dict)
     cuts_expected_snapshot: int | None = None
+    source_time: str | None = None
     era: int = 1
     cut: bool = True
     version: int = 1

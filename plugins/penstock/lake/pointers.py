@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -73,10 +74,16 @@ def _within(namespace: str, target: tuple[str, ...], folder: str) -> tuple[str, 
     return (*root, folder, *inner)
 
 
-def era_of(name: str) -> int | None:
-    """Return the era whose tables a namespace of this last name holds, None for any other name."""
-    found = re.fullmatch(r"_penstock_era(\d+)", name)
-    return int(found[1]) if found else None
+def is_left_behind(namespace: str, found: str, era: int, rebuilds: Collection[str]) -> bool:
+    """Tell whether a namespace of the catalog holds tables that made way for fresh ones, or that were given up.
+
+    Those of the present `era` and of the open `rebuilds` are being filled.
+    """
+    aside = re.fullmatch(rf"{re.escape(namespace)}\._penstock_(era|new_|old_)(\w+)(\..+)?", found)
+    if aside is None:
+        return False
+    kind, name = aside[1], aside[2]
+    return {"old_": True, "new_": name not in rebuilds, "era": name.isdigit() and int(name) < era}[kind]
 
 
 def place_of(target: tuple[str, ...]) -> Place:

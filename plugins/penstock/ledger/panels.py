@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from penstock.alarms import Level as AlarmLevel
+from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, PipelineState, RebuildKind, RebuildState, Row, TableState, WindowState
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
@@ -221,6 +222,10 @@ class Panel:
     def events(self, name: str) -> list[EventPanel]:
         """Return the newest events, newest first."""
         return self._transaction.records(EventPanel, "panel_events", name=name, limit=EVENTS)
+
+    def maintenances(self, name: str) -> list[MaintenanceRecord]:
+        """Return the newest run of maintenance, if there was any."""
+        return self._transaction.records(MaintenanceRecord, "maintenances", name=name, limit=1)
 
     def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
         """Return the newest look at the own slot of every pipeline, or of one, where there was any."""

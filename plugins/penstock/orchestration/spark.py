@@ -81,27 +81,27 @@ class MergeOperator(PenstockSparkOperator):
             return attempt
 
 
-class ResyncOperator(PenstockSpark):
+class ResyncOperator(PenstockSparkOperator):
     """Copy the tables of the DAG's param `tables` anew, none meaning all new ones, and build them beside the old ones."""
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try goes on with what this one leaves."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return rebuild.resync(ctx, context["params"]["tables"] or None, lambda job: self._submit(job, context))
+            return rebuild.resync(ctx, context["params"]["tables"] or None, lambda job: self.submit(job, context))
 
 
-class ReplayOperator(PenstockSpark):
+class ReplayOperator(PenstockSparkOperator):
     """Build the tables that the DAG's params ask for from a copy and the windows since."""
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try goes on with what this one leaves."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self._submit(job, context))
+            return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self.submit(job, context))
 
 
-class SwitchOperator(PenstockSpark):
+class SwitchOperator(PenstockSparkOperator):
     """Merge until the tables that were built anew have taken their names; shadows have none to take."""
 
     template_fields = ("rebuilds",)
@@ -114,7 +114,7 @@ class SwitchOperator(PenstockSpark):
         """Return whether all of them are done."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return rebuild.switch(ctx, self.rebuilds, lambda job: self._submit(job, context))
+            return rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
 
 
 def replay_of(params: Mapping[str, Any]) -> Replay:
@@ -127,7 +127,7 @@ def replay_of(params: Mapping[str, Any]) -> Replay:
     )
 
 
-class MaintainOperator(PenstockSpark):
+class MaintainOperator(PenstockSparkOperator):
     """Maintain the tables that the DAG's param `tables` names, or all; with `dry_run` only look."""
 
     def execute(self, context: Any) -> dict[str, Any] | None:
@@ -136,7 +136,7 @@ class MaintainOperator(PenstockSpark):
         with outcome(ctx):
             report = maintain.maintain(
                 ctx,
-                lambda job: self._submit(job, context),
+                lambda job: self.submit(job, context),
                 tables=params["tables"] or (),
                 dry_run=bool(params["dry_run"]),
             )

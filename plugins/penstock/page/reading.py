@@ -18,6 +18,7 @@ from penstock.ledger import Ledger
 from penstock.ledger.panels import Panel, PipelinePanel
 from penstock.page import views
 from penstock.page.advice import Advice, advice
+from penstock.page.upkeep import Upkeep, upkeep
 
 POINTS = 300
 """A chart has at most so many points, whatever time it spans."""
@@ -55,6 +56,7 @@ class PipelinePage:
     windows: list[views.Window]
     cuts: list[views.Cut]
     events: list[views.Event]
+    upkeep: Upkeep | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class Deployment:
                 windows=[views.window(row) for row in panel.windows(name)],
                 cuts=[views.cut(row) for row in panel.cuts(name)],
                 events=[views.event(row) for row in panel.events(name)],
+                upkeep=next((upkeep(run) for run in panel.maintenances(name)), None),
             )
 
     def series(self, name: str, hours: int) -> Series:
