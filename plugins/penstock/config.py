@@ -40,11 +40,16 @@ class Source(Section):
     """Wait this long for transactions that block slot creation."""
 
 
-class Tables(Section):
-    """Choose the tables by patterns `schema.table`, in which `*` matches within one name."""
+class Patterns(Section):
+    """Choose tables by patterns `schema.table`, in which `*` matches within one name."""
 
     include: list[str] = Field(min_length=1)
     exclude: list[str] = []
+
+
+class Tables(Patterns):
+    """Choose the tables, and say what follows when one joins or leaves."""
+
     on_added: Literal["copy", "wait"] = "copy"
     """`copy` wakes `resync` for a table that joined after bootstrap; `wait` leaves that to a person."""
     on_removed: Literal["keep", "drop"] = "keep"
@@ -145,7 +150,7 @@ class Changelog(Section):
 
     schedule: str | None = "0 0 * * *"
     """Each run fills the interval between two of these times; null: only when asked for."""
-    tables: Tables = Tables(include=["*.*"])
+    tables: Patterns = Patterns(include=["*.*"])
     """The tables of the pipeline that have one."""
     slack: SecondsOrZero = 30
     """Take an interval as captured this long after its end by the source's clock: commits take so long to reach the WAL."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.config import Tables
+from penstock.config import Patterns
 from penstock.errors import ConfigError
 from penstock.source.catalog import Relation
 
@@ -74,7 +74,7 @@ class Choice:
     inseparable: tuple[Relation, ...]
 
 
-def choose(relations: Sequence[Relation], tables: Tables) -> Choice:
+def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
     """Hold the patterns of a pipeline against the source's relations; raises ConfigError for an unreadable pattern."""
     include = [Pattern.parse(text) for text in tables.include]
     exclude = [Pattern.parse(text) for text in tables.exclude]
@@ -95,7 +95,7 @@ def choose(relations: Sequence[Relation], tables: Tables) -> Choice:
     )
 
 
-def chosen_by(tables: Tables) -> Callable[[str, str], bool]:
+def chosen_by(tables: Patterns) -> Callable[[str, str], bool]:
     """Return what tells whether patterns choose a table, given by schema and name; raises ConfigError."""
     include = [Pattern.parse(text) for text in tables.include]
     exclude = [Pattern.parse(text) for text in tables.exclude]
