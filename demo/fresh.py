@@ -21,7 +21,10 @@ from stack.paths import Project
 from stack.progress import Progress
 
 NAME = "shop"
-VERBS = ("bootstrap", "capture", "merge", "recover", "resume", "slot_health", "teardown")
+VERBS = (
+    *("bootstrap", "capture", "changelog", "maintain", "merge", "recover", "replay", "resume", "resync"),
+    *("slot_health", "teardown", "verify"),
+)
 
 LEDGER = "delete from penstock.pipeline where name = %(pipeline)s"
 LAKE = (

@@ -56,6 +56,23 @@ def create(database: Database, *, scale: int = SCALE, progress: Progress = lambd
         return measure(connection)
 
 
+GIFT_CARDS = (
+    "create table shop.gift_cards (id bigint generated always as identity primary key, amount numeric(8, 2) not null, "
+    "greeting text, sold_at timestamptz not null default clock_timestamp())",
+    "insert into shop.gift_cards (amount, greeting) select n % 90 + 5, 'number ' || n from generate_series(1, 5000) n",
+    f"grant select on shop.gift_cards to {READER}",
+    f"alter publication {PUBLICATION} add table shop.gift_cards",
+)
+
+
+def sell_gift_cards(database: Database) -> None:
+    """Add a table with rows to shop and publication, as its owner; the load uses it from then on."""
+    with database.connect(autocommit=False) as connection:
+        connection.execute(sql.SQL("set local role {}").format(sql.Identifier(SHOP_OWNER)))
+        for statement in GIFT_CARDS:
+            connection.execute(statement)
+
+
 def published(connection: Connection) -> list[sql.Identifier]:
     """Name the tables to publish, in order: ordinary or partitioned, logged, no partitions."""
     rows = connection.execute(

@@ -305,6 +305,22 @@ def set_any_type(connection: Connection, dice: Random) -> None:
     connection.execute(sql.SQL("update {} set {} where id = {}").format(every_type.TABLE, pairs, key))
 
 
+def use_gift_card(connection: Connection, dice: Random) -> None:
+    """Sell a gift card, spend of one, or throw one away: nothing before the shop has them."""
+    if not _scalar(connection, "select to_regclass('shop.gift_cards') is not null"):
+        return
+    if (chance := dice.random()) < 0.4:
+        connection.execute(
+            "insert into shop.gift_cards (amount, greeting) values (%s, shop.noise(40))", (dice.randint(5, 90),)
+        )
+    elif chance < 0.8:
+        connection.execute(
+            "update shop.gift_cards set amount = amount / 2 where id = (select min(id) from shop.gift_cards)"
+        )
+    else:
+        connection.execute("delete from shop.gift_cards where id = (select max(id) from shop.gift_cards)")
+
+
 MIX: Mapping[Transaction, int] = {
     place_order: 12,
     advance_order: 12,
@@ -331,6 +347,7 @@ MIX: Mapping[Transaction, int] = {
     import_file: 2,
     tidy_shelf: 4,
     set_any_type: 4,
+    use_gift_card: 6,
 }
 
 

@@ -28,6 +28,7 @@ PARALLELISM = 6
 POOLS = {
     "penstock_source": (4, "Tasks that read a source database"),
     "penstock_spark": (1, "Tasks that run a Spark driver on this machine"),
+    "penstock_backfill": (1, "The same, of resync, replay and changelog: no merge waits for them"),
 }
 HEALTHY_SECONDS = 300.0  # fourteen on an idle machine of two cores, two minutes on one that is busy
 MIGRATE_SECONDS = 300

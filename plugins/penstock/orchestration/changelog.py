@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 from penstock.errors import LedgerError
 from penstock.flow import changelog, history
 from penstock.flow.history import Interval
-from penstock.orchestration.parts import outcome
+from penstock.orchestration.parts import BACKFILL_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
 
@@ -52,6 +52,8 @@ class WindowsSensor(BaseSensorOperator):
 
 class FillOperator(PenstockSparkOperator):
     """Fill the interval in every changelog, in place of what was there."""
+
+    spark_pool = BACKFILL_POOL
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Return the interval, and the number of changes it holds."""

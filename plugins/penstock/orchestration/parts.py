@@ -20,6 +20,8 @@ from penstock.orchestration.pipelines import find_context
 
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
+BACKFILL_POOL = "penstock_backfill"
+"""Spark work beside the main job: its length must keep no merge waiting."""
 
 
 def landing_asset(pipeline: Pipeline) -> Asset:

@@ -19,7 +19,7 @@ from penstock.errors import LakeError
 from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
 from penstock.flow.rebuild_requests import Replay
 from penstock.flow.spark_job import SparkJob
-from penstock.orchestration.parts import SPARK_POOL, outcome
+from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 
 
@@ -28,8 +28,10 @@ class PenstockSparkOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = ()
 
+    spark_pool = SPARK_POOL
+
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
-        super().__init__(pool=SPARK_POOL, durable=False, **arguments)
+        super().__init__(pool=self.spark_pool, durable=False, **arguments)
         self.pipeline = pipeline
 
     def submit(self, job: SparkJob, context: Any) -> None:
@@ -84,6 +86,8 @@ class MergeOperator(PenstockSparkOperator):
 class ResyncOperator(PenstockSparkOperator):
     """Copy the tables of the DAG's param `tables` anew, none meaning all new ones, and build them beside the old ones."""
 
+    spark_pool = BACKFILL_POOL
+
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try goes on with what this one leaves."""
         ctx = find_context(self.pipeline)
@@ -93,6 +97,8 @@ class ResyncOperator(PenstockSparkOperator):
 
 class ReplayOperator(PenstockSparkOperator):
     """Build the tables that the DAG's params ask for from a copy and the windows since."""
+
+    spark_pool = BACKFILL_POOL
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try goes on with what this one leaves."""
