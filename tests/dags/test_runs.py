@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -350,3 +353,50 @@ def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
     assert closed["title"].startswith("[penstock] closed: source-auth")
     assert "s3cret" not in json.dumps(hook.posts)
     assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "nothing is halted"
+
+
+@contextmanager
+def running(dag_id: str) -> Iterator[None]:
+    """A run of that DAG is at work, as Airflow's metadata have it."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.utils.state import DagRunState  # noqa: PLC0415
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType  # noqa: PLC0415
+
+    with create_session() as session:
+        session.add(
+            DagRun(
+                dag_id=dag_id,
+                run_id="manual__at_work",
+                run_type=DagRunType.MANUAL,
+                run_after=datetime.now(UTC),
+                state=DagRunState.RUNNING,
+                triggered_by=DagRunTriggeredByType.TEST,
+            )
+        )
+    yield
+    with create_session() as session:
+        session.query(DagRun).filter_by(dag_id=dag_id, run_id="manual__at_work").delete()
+
+
+def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(deployed: World) -> None:
+    begin(deployed)
+    deployed.ctx.ledger.halt(deployed.name, slug="slot-lost", reason="for this test")
+    with running(f"{deployed.name}.recover"):
+        assert states(run("capture", deployed)) == {"windows": "skipped"}
+        assert states(run("merge", deployed))["plan"] == "skipped"
+        assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)] == ["slot-lost"], "nobody is woken"
+
+    assert states(run("capture", deployed)) == {"windows": "failed"}
+    assert deployed.ctx.ledger.events(deployed.name)[0].slug == "pipeline-halted"
+
+
+def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: World) -> None:
+    from penstock.flow import bootstrap  # noqa: PLC0415
+
+    deployed.sql("create table t (id int primary key)")
+    bootstrap.prepare(deployed.ctx)
+    with running(f"{deployed.name}.bootstrap"):
+        assert states(run("capture", deployed)) == {"windows": "skipped"}
+
+    assert states(run("capture", deployed)) == {"windows": "failed"}
