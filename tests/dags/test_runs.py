@@ -15,10 +15,12 @@ import pytest
 
 from penstock.flow.compare import compare
 from stack import package
+from stack.binaries import Binaries
 from stack.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
+from tests.health.oncall import OnCall
 from tests.health.receivers import http_receiver
 from tests.world import World
 
@@ -314,6 +316,39 @@ def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
     run("slot_health", deployed)
 
     assert [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)] == ["capture-paused"]
+
+
+@pytest.mark.slow
+def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
+    deployed: World, tmp_path: Path, binaries16: Binaries
+) -> None:
+    begin(deployed)
+    run("capture", deployed)
+    pause_capture(deployed, True)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == {"capture-paused"}
+    home = tmp_path / "shell"
+    home.mkdir()
+    oncall = OnCall(deployed, home, binaries16)
+
+    assert deployed.name in oncall.confirm("capture-paused")
+    oncall.do("capture-paused", "airflow dags unpause")
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == set()
+
+    deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
+    run("capture", deployed)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == {"pipeline-halted", "capture-failing"}
+    assert "pipeline-halted" in oncall.confirm("capture-failing")
+    oncall.do("pipeline-halted", "penstock resume")  # the slug that the page leads to
+    run("capture", deployed)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == set()
+
+
+def open_alarms(world: World) -> set[str]:
+    return {alarm.slug for alarm in world.ctx.ledger.alarms(world.name) if alarm.closed_at is None}
 
 
 def test_slot_health_sees_that_capture_fails(deployed: World) -> None:

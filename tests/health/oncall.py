@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -39,11 +38,15 @@ class Page:
 
     slug: str
 
+    def section(self, title: str) -> str:
+        """Return the text of one section."""
+        markdown = (ROOT / "docs" / "runbooks" / f"{self.slug}.md").read_text(encoding="utf-8")
+        _, _, rest = markdown.partition(f"\n## {title}\n")
+        return re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
     def steps(self, section: str) -> Iterator[Step]:
         """Yield what a section says is to be typed, the fenced blocks first."""
-        markdown = (ROOT / "docs" / "runbooks" / f"{self.slug}.md").read_text(encoding="utf-8")
-        _, _, rest = markdown.partition(f"\n## {section}\n")
-        body = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+        body = self.section(section)
         for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", body, flags=re.MULTILINE | re.DOTALL):
             if language == "sql":
                 place, _, statements = block.partition("\n")
@@ -66,7 +69,8 @@ class OnCall:
     world: World
     home: Path
     programs: Binaries
-    extra: dict[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the shell has besides."""
 
     def confirm(self, slug: str, **more: str) -> str:
         """Do all of the section Confirm; return what was shown."""
@@ -74,11 +78,13 @@ class OnCall:
         assert steps, f"{slug} does not say how to confirm it"
         return "\n".join(self.type(step, more) for step in steps)
 
-    def do(self, slug: str, fragment: str, **more: str) -> str:
-        """Do the step of What to do that has this fragment; return what was shown."""
-        found = [step for step in Page(slug).steps("What to do") if fragment in step.text]
+    def do(self, slug: str, fragment: str, *options: str, **more: str) -> str:
+        """Do the step of What to do that has this fragment, with options that it names; return what was shown."""
+        page = Page(slug)
+        found = [step for step in page.steps("What to do") if fragment in step.text]
         assert found, f"{slug} does not say {fragment!r}"
-        return self.type(found[0], more)
+        assert all(f"`{option}`" in page.section("What to do") for option in options)
+        return self.type(Step(" ".join([found[0].text, *options]), found[0].place), more)
 
     def type(self, step: Step, more: Mapping[str, str]) -> str:
         """Type one step; return what it showed."""
@@ -106,9 +112,16 @@ class OnCall:
             yaml.safe_dump({**settings, "landing": {"uri": str(self.world.landing)}})
         )
         places = {"SOURCE": self.world.source, "LEDGER": self.world.ledger}
+        if self.world.lake is not None:
+            places["CATALOG"] = self.world.lake.database
         variables = {f"AIRFLOW_CONN_PENSTOCK_{name}": _airflow(place) for name, place in places.items()}
         path = os.pathsep.join([str(self.programs.folder), os.environ["PATH"]])
-        return os.environ | variables | {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
+        return (
+            os.environ
+            | variables
+            | self.variables
+            | {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
+        )
 
     @staticmethod
     def _run(command: list[str], environment: Mapping[str, str], typed: str | None = None) -> str:

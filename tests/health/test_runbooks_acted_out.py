@@ -13,8 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow import capture, paging
+from penstock.source import session
 from stack import ports
 from stack.binaries import Binaries
 from stack.postgres import Server
@@ -304,6 +306,34 @@ def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None
     assert capture.capture(watched.world.ctx).changes == 999
     paging.mended(watched.world.ctx, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {}
+
+
+def test_source_auth(watched: Watched, oncall: OnCall) -> None:
+    role, source = "penstock_reader", watched.world.source
+    watched.world.sql(
+        "create schema sales; create table sales.orders (id int primary key); insert into sales.orders values (1);"
+        f"create role {role} nologin password 'of the role';"
+        f"alter publication {watched.world.ctx.pipeline.publication} add table sales.orders"
+    )
+    reader = Connection("source", "127.0.0.1", source.server.port, role, "of the role", source.name)
+    try:
+        with pytest.raises(SourceError) as caught:
+            session.connect(reader, what="test")
+        assert caught.value.slug == "source-auth"
+        paging.page(watched.world.ctx, caught.value, "shop.capture.windows", watched.deliver)
+        assert watched.open_alarms() == {"source-auth": "critical"}
+
+        shown = oncall.confirm("source-auth", role=role)
+        assert re.search(rf"{role} +\| f +\| f", shown)
+        assert re.search(r"sales\.orders +\| f", shown)
+        oncall.do("source-auth", "login replication")
+
+        with session.connect(reader, what="test") as conn:
+            assert conn.execute("select id from sales.orders").fetchall() == [(1,)]
+        paging.mended(watched.world.ctx, "shop.capture.windows", watched.deliver)
+        assert watched.open_alarms() == {}
+    finally:
+        watched.world.sql(f"drop owned by {role}; drop role {role}")
 
 
 @pytest.fixture
