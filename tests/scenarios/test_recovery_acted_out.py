@@ -20,7 +20,7 @@ from tests.health.oncall import ROOT, OnCall, Step
 from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
 from tests.world import World
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
