@@ -12,6 +12,7 @@ from stack import npm, steps
 from stack.errors import StackError
 from stack.local import Stack
 from stack.paths import Project
+from stack.ports import LOOPBACK
 from stack.postgres import Server
 from stack.progress import Progress
 
@@ -77,14 +78,11 @@ def clean() -> None:
 @app.command()
 def status() -> None:
     """Show what runs, where, and which log tells more."""
-    stack = Stack.load()
-    rows = [("part", "state", "address", "log")]
-    for name, server in (("source", stack.source), ("control", stack.control)):
-        rows.append((name, _state(server), f"127.0.0.1:{server.port}", str(server.log)))
-    rows.append(("airflow", _state_of_airflow(stack), stack.airflow.url, str(stack.project.logs)))
-    for session in stack.sessions():
-        if session.name != stack.airflow.session.name:
-            rows.append((session.name, "running" if session.is_alive() else "ended", "", str(session.log)))
+    project = Project.here()
+    rows = [("part", "state", "address", "log"), *_rows(Stack.load(project))]
+    if project.clustered().state.exists():
+        beside = [(f"cluster/{part}", *facts) for part, *facts in _rows(Stack.load(project.clustered()))]
+        rows += beside if any(row[1].startswith(("running", "not healthy")) for row in beside) else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -106,6 +104,21 @@ def env() -> None:
     stack = Stack.load()
     stack.write_environment()
     sys.stdout.write(stack.project.environment.read_text())
+
+
+def _rows(stack: Stack) -> list[tuple[str, ...]]:
+    """Return part, state, address and log of everything that a stack consists of."""
+    rows: list[tuple[str, ...]] = [
+        (name, _state(server), f"{LOOPBACK}:{server.port}", str(server.log))
+        for name, server in (("source", stack.source), ("control", stack.control))
+    ]
+    rows.append(("airflow", _state_of_airflow(stack), stack.airflow.url, str(stack.project.logs)))
+    addresses = stack.cluster.addresses() if stack.cluster else {}
+    for session in stack.sessions():
+        if session.name != stack.airflow.session.name:
+            state = "running" if session.is_alive() else "ended"
+            rows.append((session.name, state, addresses.get(session.name, ""), str(session.log)))
+    return rows
 
 
 def _state(server: Server) -> str:

@@ -82,6 +82,10 @@ class Cluster:
         master = self.session("spark-master").is_alive()
         return {"store": self.session("store").is_alive(), "spark-master": master, "spark-master-page": master}
 
+    def addresses(self) -> dict[str, str]:
+        """Return where the parts that have an address of their own listen."""
+        return {"store": self.store.address, "spark-master": self.master}
+
     def start(self, tools: Mapping[str, str], progress: Progress) -> None:
         """Start what does not run: the store, Spark's master and its workers. `tools` is their environment."""
         spark.write_conf(self.project.spark_conf, self.settings())

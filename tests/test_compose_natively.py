@@ -12,7 +12,9 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 HERE = Project.here()
 PATIENCE = 400.0
+GRACE = 30.0
 IN_IMAGE = "/opt/penstock"
+GO_PROGRAMS = HERE.local / "go" / "bin"
 LISTENS = {
     "source": [5432],
     "control": [5432],
@@ -45,8 +49,10 @@ LISTENS = {
     "dag-processor": [],
     "triggerer": [],
 }
+METRICS = {"statsd": [9125, 9102]}  # a program of Go's: fetched and compiled where there is a Go
 BOUND = ("spark-master", "statsd", "0.0.0.0")  # what listens there listens on loopback here
 # Containers have a network of their own; here two services would meet on one port of every interface.
+ENTRYPOINTS = {"statsd": [str(GO_PROGRAMS / "statsd_exporter")]}  # what the image starts by itself
 NATIVELY = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
 TABLES = """
 create schema shop;
@@ -77,7 +83,8 @@ class Services:
 
     def start(self, name: str) -> None:
         """Start a service, and wait until its own health check is content."""
-        command = [self.here(name, part) for part in self.all[name]["command"]] + NATIVELY.get(name, [])
+        said = [*ENTRYPOINTS.get(name, []), *self.all[name]["command"]]
+        command = [self.here(name, part) for part in said] + NATIVELY.get(name, [])
         with (self.home / f"{name}.log").open("wb") as log:
             self.started[name] = subprocess.Popen(
                 command, cwd=HERE.root, env=self.environment(name), stdout=log, stderr=log, start_new_session=True
@@ -114,7 +121,10 @@ class Services:
         assert image is not None
         given = dict(pair.split("=", 1) for pair in image[1].replace("\\\n", " ").split()) if self._ours(name) else {}
         given |= self.all[name].get("environment", {})
-        path = [str(Path(sys.executable).parent), str(HERE.root / "bin"), str(self.programs), os.environ["PATH"]]
+        path = [
+            *(str(folder) for folder in (Path(sys.executable).parent, HERE.root / "bin", self.programs, GO_PROGRAMS)),
+            os.environ["PATH"],
+        ]
         mine = {
             "HOME": str(self.home),
             "HOSTNAME": get_hostname(),
@@ -129,6 +139,7 @@ class Services:
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.natively["api-server", 8080]),
             "PENSTOCK_PIPELINES": str(HERE.root / self.secrets["PENSTOCK_PIPELINES"]),
+            "AIRFLOW__METRICS__STATSD_PORT": str(self.natively["statsd", 9125]),
         }
         return {key: self.here(name, value) for key, value in given.items()} | mine
 
@@ -140,6 +151,7 @@ class Services:
             )
             text = re.sub(rf"(?<![\w-]){service}([:/]){port}\b", rf"127.0.0.1\g<1>{native}", text)
             if service == name:
+                text = re.sub(rf"(?<==):{port}\b", f"127.0.0.1:{native}", text)
                 text = re.sub(rf"(127|0)\.0\.0\.[01]([:/]){port}\b", rf"127.0.0.1\g<2>{native}", text)
                 text = str(native) if text == str(port) else text
         text = "127.0.0.1" if text in BOUND else text
@@ -147,9 +159,15 @@ class Services:
         return re.sub(r"^\.local(?=/)", str(self.home), text)
 
     def stop(self) -> None:
+        """Do as Docker does: ask each service's first process, and after a while end all that is left of it."""
         for process in reversed(self.started.values()):
-            os.killpg(process.pid, signal.SIGTERM)
+            process.terminate()
+        deadline = time.monotonic() + GRACE
         for process in self.started.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def _ours(self, name: str) -> bool:
@@ -179,7 +197,7 @@ def services(
     made = subprocess.run([HERE.root / "docker" / "new-env.sh"], capture_output=True, text=True, check=True).stdout
     secrets = dict(line.split("=", 1) for line in made.splitlines() if line and not line.startswith("#"))
     chosen: dict[tuple[str, int], int] = {}
-    for name, listening in LISTENS.items():
+    for name, listening in (LISTENS | METRICS).items():
         for port in listening:
             chosen[name, port] = ports.choose(avoid=chosen.values())
     text = yaml.safe_load((HERE.root / "docker-compose.yaml").read_text())["services"]
@@ -237,6 +255,39 @@ def test_the_main_job_runs_on_the_services_and_ends_equal(services: Services) ->
         path.relative_to(services.home / "store").parts[0] for path in (services.home / "store").rglob("*.parquet")
     }
     assert stored == {"landing", "warehouse"}
+
+
+@pytest.fixture(scope="module")
+def exporter(services: Services) -> str:
+    """The exporter of metrics, of the image's version, started by the file's own command; its address."""
+    _, version = services.all["statsd"]["image"].split(":")
+    program = GO_PROGRAMS / "statsd_exporter"
+    if not program.exists():
+        if shutil.which("go") is None:
+            pytest.skip("the exporter is a program of Go's, and there is no Go here")
+        home = GO_PROGRAMS.parent
+        places = {"GOBIN": home / "bin", "GOPATH": home / "path", "GOCACHE": home / "cache", "GOFLAGS": "-modcacherw"}
+        subprocess.run(
+            ["go", "install", f"github.com/prometheus/statsd_exporter@{version}"],
+            env=os.environ | {key: str(value) for key, value in places.items()},
+            check=True,
+        )
+    services.start("statsd")
+    return f"http://127.0.0.1:{services.natively['statsd', 9102]}/metrics"
+
+
+def test_airflows_metrics_and_ours_are_what_prometheus_reads(services: Services, exporter: str) -> None:
+    ours = "from penstock.orchestration.delivery import send_gauges; send_gauges('shop', {'penstock.slot.unread_bytes': 7})"
+    services.run("scheduler", [sys.executable, "-c", ours])
+    deadline = time.monotonic() + PATIENCE
+    shown = ""
+    while not ("penstock_slot" in shown and "airflow_scheduler_heartbeat" in shown):
+        assert time.monotonic() < deadline, shown[-3000:]
+        with urllib.request.urlopen(exporter) as answer:
+            shown = answer.read().decode()
+        time.sleep(1)
+
+    assert 'airflow_penstock_slot_unread_bytes{pipeline="shop"} 7' in shown.splitlines()
 
 
 def test_the_metrics_go_where_the_exporter_listens(services: Services) -> None:

@@ -252,6 +252,18 @@ def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(sl
     assert row in text(RUNBOOKS / "README.md")
 
 
+def test_the_index_lists_the_runbooks_that_tests_act_out() -> None:
+    folder = ROOT / "tests"
+    files = ("health/test_runbooks_acted_out.py", "health/test_versions.py", "dags/test_runs.py")
+    acted_out = {slug for name in files for slug in re.findall(r'confirm\("([a-z-]+)"', text(folder / name))}
+    recovered = text(folder / "scenarios" / "test_recovery_acted_out.py")
+    acted_out |= set(re.findall(r'^    \("([a-z-]+)", "[a-z-]+", \w+\),$', recovered, flags=re.MULTILINE))
+    listed = text(RUNBOOKS / "README.md").partition("### Acted out")[2]
+
+    assert set(re.findall(r"\[([a-z-]+)\]\(", listed)) == acted_out
+    assert len(acted_out) > 20
+
+
 # --- decisions -------------------------------------------------------------------------------------------------------
 
 
@@ -383,14 +395,16 @@ def control(documented_server: Server) -> Iterator[Database]:
         yield database
 
 
-def try_out(database: Database, body: str) -> None:
-    """Carry statements out and undo them; a query is only planned, for it may do something."""
+def try_out(database: Database, body: str) -> list[str]:
+    """Carry statements out and undo them, a query is only planned, for it may do something; return those accepted."""
+    accepted = []
     body = re.sub(r"^\\.*$|--.*$", "", body, flags=re.MULTILINE)
     body = re.sub(r"(?<!:):'(\w+)'", lambda match: f"'{PSQL_VARIABLES[match[1]]}'", body)
     body = re.sub(r"(?<![:\w']):(\w+)", lambda match: PSQL_VARIABLES[match[1]], body)
     with psycopg.connect(database.dsn(), autocommit=True) as connection:
         for statement in filter(str.strip, body.split(";")):
             words = statement.lower().split()
+            accepted.append(words[0])
             if words[:2] == ["alter", "system"]:
                 connection.execute(statement.encode())
                 connection.execute(f"alter system reset {words[3]}".encode())
@@ -399,16 +413,17 @@ def try_out(database: Database, body: str) -> None:
                 if words[:2] == ["create", "role"]:  # ours has the name
                     connection.execute(f"alter role {words[2]} rename to another".encode())
                 connection.execute(("explain " * (words[0] in ("select", "with")) + statement).encode())
+    return accepted
 
 
 @pytest.mark.parametrize("body", statements("-- on the source"))
 def test_the_sources_sql_works(body: str, shop: Database) -> None:
-    try_out(shop, body)
+    assert try_out(shop, body), "the server has refused nothing, and there was something to refuse"
 
 
 @pytest.mark.parametrize("body", statements("-- on the control database"))
 def test_the_control_databases_sql_works(body: str, control: Database) -> None:
-    try_out(control, body)
+    assert try_out(control, body), "the server has refused nothing, and there was something to refuse"
 
 
 @pytest.mark.spark

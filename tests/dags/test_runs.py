@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,12 @@ import pytest
 
 from penstock.flow.compare import compare
 from stack import package
+from stack.binaries import Binaries
 from stack.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
+from tests.health.oncall import OnCall
 from tests.health.receivers import http_receiver
 from tests.world import World
 
@@ -313,6 +318,39 @@ def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
     assert [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)] == ["capture-paused"]
 
 
+@pytest.mark.slow
+def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
+    deployed: World, tmp_path: Path, binaries16: Binaries
+) -> None:
+    begin(deployed)
+    run("capture", deployed)
+    pause_capture(deployed, True)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == {"capture-paused"}
+    home = tmp_path / "shell"
+    home.mkdir()
+    oncall = OnCall(deployed, home, binaries16)
+
+    assert deployed.name in oncall.confirm("capture-paused")
+    oncall.do("capture-paused", "airflow dags unpause")
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == set()
+
+    deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
+    run("capture", deployed)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == {"pipeline-halted", "capture-failing"}
+    assert "pipeline-halted" in oncall.confirm("capture-failing")
+    oncall.do("pipeline-halted", "penstock resume")  # the slug that the page leads to
+    run("capture", deployed)
+    run("slot_health", deployed)
+    assert open_alarms(deployed) == set()
+
+
+def open_alarms(world: World) -> set[str]:
+    return {alarm.slug for alarm in world.ctx.ledger.alarms(world.name) if alarm.closed_at is None}
+
+
 def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
     begin(deployed)
     deployed.ctx.ledger.halt(deployed.name, slug="slot-ahead", reason="for this test")
@@ -350,3 +388,50 @@ def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
     assert closed["title"].startswith("[penstock] closed: source-auth")
     assert "s3cret" not in json.dumps(hook.posts)
     assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "nothing is halted"
+
+
+@contextmanager
+def running(dag_id: str) -> Iterator[None]:
+    """A run of that DAG is at work, as Airflow's metadata have it."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.utils.state import DagRunState  # noqa: PLC0415
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType  # noqa: PLC0415
+
+    with create_session() as session:
+        session.add(
+            DagRun(
+                dag_id=dag_id,
+                run_id="manual__at_work",
+                run_type=DagRunType.MANUAL,
+                run_after=datetime.now(UTC),
+                state=DagRunState.RUNNING,
+                triggered_by=DagRunTriggeredByType.TEST,
+            )
+        )
+    yield
+    with create_session() as session:
+        session.query(DagRun).filter_by(dag_id=dag_id, run_id="manual__at_work").delete()
+
+
+def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(deployed: World) -> None:
+    begin(deployed)
+    deployed.ctx.ledger.halt(deployed.name, slug="slot-lost", reason="for this test")
+    with running(f"{deployed.name}.recover"):
+        assert states(run("capture", deployed)) == {"windows": "skipped"}
+        assert states(run("merge", deployed))["plan"] == "skipped"
+        assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)] == ["slot-lost"], "nobody is woken"
+
+    assert states(run("capture", deployed)) == {"windows": "failed"}
+    assert deployed.ctx.ledger.events(deployed.name)[0].slug == "pipeline-halted"
+
+
+def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: World) -> None:
+    from penstock.flow import bootstrap  # noqa: PLC0415
+
+    deployed.sql("create table t (id int primary key)")
+    bootstrap.prepare(deployed.ctx)
+    with running(f"{deployed.name}.bootstrap"):
+        assert states(run("capture", deployed)) == {"windows": "skipped"}
+
+    assert states(run("capture", deployed)) == {"windows": "failed"}

@@ -294,6 +294,10 @@ def test_a_forgotten_prepared_transaction_is_named(watched: Watched) -> None:
         writer.execute("insert into t values (98, 'x')")
         writer.execute(f"prepare transaction 'forgotten_{watched.world.name}'".encode())
     eventually(watched, "transaction-prepared-long")
+    watched.check()
+
+    assert watched.open_alarms()["transaction-prepared-long"] == "warn"
+    assert f'prepared "forgotten_{watched.world.name}"' in watched.told[0].text()
 
 
 def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -> None:

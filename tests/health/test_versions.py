@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.health.conftest import KEEP, NewWatched, Watched
+from tests.health.oncall import OnCall
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +82,27 @@ def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, wa
     assert "idle_timeout" in watched.told[-1].text() + watched.told[-2].text()
 
 
+def test_an_idle_timeout_is_raised_as_its_page_says(
+    impatient18: Server, watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
+) -> None:
+    watched: Watched = watched_on(impatient18)
+    oncall = OnCall(watched.world, tmp_path, binaries16)
+    watched.check()
+    assert watched.open_alarms()["slot-idle-timeout"] == "critical"
+
+    assert "20s" in oncall.confirm("slot-idle-timeout")
+    oncall.do("slot-idle-timeout", "penstock capture")
+    oncall.do("slot-idle-timeout", "alter system")
+    oncall.do("slot-idle-timeout", "pg_reload_conf")
+
+    def ended() -> bool:
+        watched.check()
+        return "slot-idle-timeout" not in watched.open_alarms()
+
+    until(ended, "the end of the alarm")
+    assert watched.slots() == {watched.slot}
+
+
 @pytest.fixture
 def pair18(
     new_server: NewServer, binaries_of: Callable[[int], Binaries], servers_home: Path
@@ -111,9 +134,12 @@ def pair18(
     primary.stop()
 
 
-def test_a_synchronised_slot_is_seen_and_never_dropped(pair18: tuple[Server, Server], watched_on: NewWatched) -> None:
+def test_a_synchronised_slot_is_seen_and_never_dropped(
+    pair18: tuple[Server, Server], watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
+) -> None:
     primary, standby = pair18
     watched = watched_on(primary)
+    oncall = OnCall(watched.world, tmp_path, binaries16)
     name = watched.world.source.name
     watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
     watched.world.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
@@ -134,4 +160,7 @@ def test_a_synchronised_slot_is_seen_and_never_dropped(pair18: tuple[Server, Ser
     assert watched.open_alarms()["slot-synced"] == "critical"
     assert "standby-feedback-off" not in watched.open_alarms()
     assert watched.slots() == {watched.slot, "phys"}
-    watched.world.source = on_primary
+    assert re.search(r"t +\| true", oncall.confirm("slot-synced"))
+    watched.world.source = on_primary  # what the page says: lead the connection there
+    watched.check()
+    assert "slot-synced" not in watched.open_alarms()

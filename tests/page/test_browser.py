@@ -187,7 +187,10 @@ def test_airflow_has_the_page_in_its_menu_and_shows_it_in_its_own_colours(
     assert elsewhere == []
 
     frame.get_by_role("link", name=f"{scene.name}.capture").first.click()
-    frame.get_by_text(f'The Dag "{scene.name}.capture" does not exist').wait_for()  # this Airflow has read no DAG file
+    page.get_by_text(f'The Dag "{scene.name}.capture" does not exist').wait_for()  # this Airflow has read no DAG file
+    assert page.url == f"{address}/dags/{scene.name}.capture", "the whole window, not a UI inside the frame"
+    page.go_back()
+    frame.get_by_role("heading", name="Tables").wait_for()  # back where the link was
 
 
 def test_the_link_of_an_alert_leads_to_the_pipeline_once(context: BrowserContext, address: str, scene: Scene) -> None:

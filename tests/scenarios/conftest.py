@@ -39,6 +39,15 @@ def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Pa
 
 
 @pytest.fixture
+def world15(
+    postgres15: Server, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
+    with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
+        yield from _world(source, postgres16, lake, spark, tmp_path)
+
+
+@pytest.fixture
 def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
     """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
     yield from _world(database16, postgres16, lake, None, tmp_path)

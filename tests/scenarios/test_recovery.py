@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
 from penstock.flow import bootstrap, merge, recover
+from penstock.flow.compare import compare
 from penstock.flow.outcome import remembered
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
@@ -63,6 +64,21 @@ def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
     with pytest.raises(SourceError, match=slug), remembered(world16.ctx):
         world16.capture()
     recovers(world16, slug)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=["dropped", "made anew", "consumed", "no publication"])
+def test_the_same_is_recovered_on_postgresql_15(world15: World, slug: str, breakage: Callable[[World], None]) -> None:
+    begin(world15)
+    world15.sql(LOST)
+    breakage(world15)
+    flush(world15)
+    with pytest.raises(SourceError, match=slug), remembered(world15.ctx):
+        world15.capture()
+
+    recovers(world15, slug)
+
+    assert compare(world15.ctx).equal
 
 
 def recovers(world: World, slug: str) -> None:
@@ -154,12 +170,12 @@ def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: Worl
 
     recovered(world16)
 
-    equal(world16)
+    assert compare(world16.ctx).equal
     world16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
     flush(world16)
     world16.capture()
     world16.merge()
-    equal(world16)
+    assert compare(world16.ctx).equal
 
 
 def test_a_healthy_pipeline_is_not_recovered(world16: World) -> None:
@@ -292,3 +308,28 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
     (gap,) = own.ctx.ledger.gaps(own.name)
     assert gap.upto_lsn is not None
     assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"
+
+
+def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
+    world16: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock_spark import merge as spark_merge  # noqa: PLC0415  # tests without Spark do not pay for it
+
+    columns = spark_merge.CUTS_COLUMNS
+    with monkeypatch.context() as before:
+        before.setattr(spark_merge, "CUTS_COLUMNS", tuple(column for column in columns if column.name != "era"))
+        begin(world16)
+    assert world16.spark is not None
+    cuts = f"lake.{world16.name}._penstock_cuts"
+    assert "era" not in world16.spark.table(cuts).columns
+
+    world16.merge()
+
+    world16.spark.sql(f"refresh table {cuts}")
+    assert [row["era"] for row in world16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1]
+    assert compare(world16.ctx).equal
+    drop_slot(world16)
+    recovered(world16)
+    world16.spark.sql(f"refresh table {cuts}")
+    assert [row["era"] for row in world16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1, 2]
+    follows(world16)

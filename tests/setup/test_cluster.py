@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from stack import jars, object_store, steps
+from stack.__main__ import status
 from stack.cluster import JARS, PREFERRED_PORTS, WORKERS
 from stack.local import Stack
 from stack.paths import Project
@@ -67,3 +68,27 @@ def test_stopping_the_local_stack_stops_the_cluster_too(project: Project, tmp_pa
     steps.down(Project(project.root, tmp_path / "local"), Progress(Console(quiet=True)))
 
     assert not session.is_alive()
+
+
+def test_status_shows_the_cluster_where_it_runs_and_only_there(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("PENSTOCK_LOCAL", str(tmp_path / "local"))
+    stack = Stack.load(project)
+    assert stack.cluster is not None
+    session = stack.cluster.session("spark-master")
+
+    status()
+    assert "cluster/" not in capsys.readouterr().out, "no cluster was ever made"
+    project.write_ports(stack.ports)
+    session.start(["sleep", "600"], environ={}, cwd=tmp_path)
+    try:
+        status()
+        shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    finally:
+        session.stop()
+    assert ["cluster/spark-master", "running", stack.cluster.master, str(session.log)] in shown
+    assert ["cluster/source", "stopped"] in [line[:2] for line in shown]
+
+    status()
+    assert "cluster/" not in capsys.readouterr().out, "nothing of it runs"

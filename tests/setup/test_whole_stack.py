@@ -208,4 +208,8 @@ def test_up_after_a_kill_of_everything_runs_dags_again(stack: Stack, project: Pr
         os.kill(pid, signal.SIGKILL)
 
     api = steps.up(project, quiet()).airflow.api
-    api.wait_for_run("trial", api.trigger("trial"))
+    run = api.trigger("trial")
+    api.wait_for_run("trial", run)
+
+    assert api.run("trial", run)["state"] == "success"
+    assert stack.source.is_running()

@@ -22,18 +22,14 @@ _RECENT = 100
 
 
 @dataclass(frozen=True)
-class SlotSample(Row):
-    """Hold what one health check saw of one slot; sizes in bytes, `catalog_xmin_age` in transactions.
+class SlotLook(Row):
+    """Hold what one look at a slot showed; sizes in bytes, `catalog_xmin_age` in transactions.
 
-    `unread` is flushed minus confirmed, `retained` flushed minus restart. `details` of the own slot hold the
-    limits that were in force and what the check saw of the server.
+    `unread` is flushed minus confirmed, `retained` flushed minus restart.
     """
 
     at: datetime
     slot: str
-    own: bool
-    slot_type: str
-    database: str | None
     active: bool
     confirmed_lsn: Lsn | None
     restart_lsn: Lsn | None
@@ -48,6 +44,18 @@ class SlotSample(Row):
     catalog_xmin_age: int | None
     spill_bytes: int | None
     total_bytes: int | None
+
+
+@dataclass(frozen=True)
+class SlotSample(SlotLook):
+    """Hold what one health check saw of one slot.
+
+    `details` of the own slot hold the limits that were in force and what the check saw of the server.
+    """
+
+    own: bool
+    slot_type: str
+    database: str | None
     details: dict[str, Any] = field(default_factory=dict)
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 from penstock.alarms import Level as AlarmLevel
+from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import Level, PipelineState, RebuildKind, RebuildState, Row, TableState, WindowState
+from penstock.ledger.records import Level, PipelineFacts, RebuildKind, RebuildState, Row, TableState, WindowState
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 
@@ -27,25 +28,13 @@ SEARCHED_WINDOWS = 100
 
 
 @dataclass(frozen=True)
-class PipelinePanel(Row):
+class PipelinePanel(PipelineFacts):
     """Hold where a pipeline stands.
 
     `as_of` is the source's time up to which the lake has every change, `captured_as_of` the same of the landing
     zone; the unmerged windows are those with changes after the newest cut.
     """
 
-    name: str
-    state: PipelineState
-    database: str
-    slot: str
-    publication: str
-    system_identifier: int | None
-    timeline: int | None
-    consistent_point: Lsn | None
-    position: Lsn | None
-    halted_slug: str | None
-    halted_reason: str | None
-    created_at: datetime
     cut_lsn: Lsn | None
     cut_at: datetime | None
     captured_at: datetime | None
@@ -57,12 +46,6 @@ class PipelinePanel(Row):
     tables: int
     ready: int
     paused: int
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
-        identifier = row["system_identifier"]
-        return cls(**{**row, "system_identifier": None if identifier is None else int(identifier)})
 
 
 @dataclass(frozen=True)
@@ -139,26 +122,10 @@ class EventPanel(Row):
 
 
 @dataclass(frozen=True)
-class SlotPanel(Row):
-    """Hold the newest look at a pipeline's own slot; sizes in bytes."""
+class SlotPanel(SlotLook):
+    """Hold the newest look at a pipeline's own slot."""
 
     pipeline: str
-    at: datetime
-    slot: str
-    active: bool
-    confirmed_lsn: Lsn | None
-    restart_lsn: Lsn | None
-    flushed_lsn: Lsn
-    unread: int | None
-    retained: int | None
-    wal_status: str | None
-    safe_wal_size: int | None
-    invalidation: str | None
-    inactive_since: datetime | None
-    unchanged_since: datetime
-    catalog_xmin_age: int | None
-    spill_bytes: int | None
-    total_bytes: int | None
     details: dict[str, Any]
 
 

@@ -31,12 +31,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class PipelineRecord(Row):
-    """Hold one pipeline: the source it knew, its slot, and how far it came.
+class PipelineFacts(Row):
+    """Hold what a pipeline is and where it stands in the stream.
 
-    `position` is the end of the newest staged window, the slot's consistent point before the first;
-    None until a slot is recorded. `merge_attempt` is the only one that may publish. `era` counts the slots that it
-    had; `slot_made` says whether Penstock made the present one, None where that was not written down.
+    `position` is the end of the newest staged window, the slot's consistent point before the first; None until a
+    slot is recorded.
     """
 
     name: str
@@ -46,23 +45,33 @@ class PipelineRecord(Row):
     publication: str
     system_identifier: int | None
     timeline: int | None
-    publication_oid: int | None
-    slot_intent_at: datetime | None
     consistent_point: Lsn | None
     position: Lsn | None
     halted_slug: str | None
     halted_reason: str | None
-    halted_from: PipelineState | None
-    merge_attempt: str | None
     created_at: datetime
-    era: int
-    slot_made: bool | None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
         """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
         identifier = row["system_identifier"]
         return cls(**{**row, "system_identifier": None if identifier is None else int(identifier)})
+
+
+@dataclass(frozen=True)
+class PipelineRecord(PipelineFacts):
+    """Hold one pipeline.
+
+    `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
+    Penstock made the present one, None where that was not written down.
+    """
+
+    publication_oid: int | None
+    slot_intent_at: datetime | None
+    halted_from: PipelineState | None
+    merge_attempt: str | None
+    era: int
+    slot_made: bool | None
 
 
 @dataclass(frozen=True)

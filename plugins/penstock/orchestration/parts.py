@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from penstock.config import Pipeline
 from penstock.errors import Directive, LedgerError, PenstockError
@@ -78,7 +78,7 @@ def outcome(ctx: Context) -> Iterator[None]:
     ti = get_current_context()["ti"]
     task = f"{ti.dag_id}.{ti.task_id}"
     try:
-        with remembered(ctx):
+        with remembered(ctx), _skipped_meanwhile(ti, ctx):
             yield
     except PenstockError as error:
         if error.directive is Directive.RETRY:
@@ -87,6 +87,21 @@ def outcome(ctx: Context) -> Iterator[None]:
             paging.page(ctx, error, task, deliver)
         raise AirflowFailException(f"{error} See {error.runbook}.") from None
     paging.mended(ctx, task, deliver)
+
+
+@contextmanager
+def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
+    """Skip, without an error that would wake somebody, what has to wait while another DAG makes the new slot."""
+    makers = [f"{ctx.name}.{verb}" for verb in ("recover", "bootstrap")]
+    try:
+        yield
+    except PenstockError as error:
+        if error.slug not in ("pipeline-halted", "not-bootstrapped") or ti.dag_id in makers:
+            raise
+        at_work = [maker for maker in makers if ti.get_dr_count(maker, states=["running"])]
+        if not at_work:
+            raise
+        raise AirflowSkipException(f"{at_work[0]} is at work; {ti.dag_id} waits for its slot") from None
 
 
 class FailureNotice(BaseNotifier):

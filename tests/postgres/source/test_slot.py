@@ -267,5 +267,8 @@ def test_a_lock_ends_with_its_session_however_that_ends(source, conn, writer):
         writer.execute("select pg_terminate_backend(%s, 5000)", (dying.info.backend_pid,))
 
         with lock.hold(conn, "shop"):
-            pass
+            held = conn.execute(
+                "select count(*) from pg_locks where locktype = 'advisory' and granted and pid = pg_backend_pid()"
+            ).fetchone()
         dying.close()
+    assert held == (1,)

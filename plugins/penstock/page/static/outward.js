@@ -1,0 +1,12 @@
+// A link to a DAG takes the whole window. Airflow's frame forbids to navigate it, so its own router is told by history.
+"use strict";
+(() => {
+  if (parent === self) return;
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-outward]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    parent.history.pushState(null, "", link.href);
+    parent.dispatchEvent(new PopStateEvent("popstate", { state: null }));
+  });
+})();

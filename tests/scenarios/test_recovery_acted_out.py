@@ -1,0 +1,109 @@
+"""The pages of a slot that is gone, acted out: typed as they say, with Spark submitted by the command itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import SourceError
+from penstock.flow.compare import compare
+from penstock.flow.outcome import remembered
+from stack import package
+from stack.binaries import Binaries
+from stack.postgres import Server
+from tests.conftest import HASTY, LakeCatalog, NewServer
+from tests.health.conftest import KEEP, Watched
+from tests.health.oncall import ROOT, OnCall, Step
+from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
+from tests.world import World
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def watched(
+    new_server: NewServer, binaries16: Binaries, postgres16: Server, lake: LakeCatalog, tmp_path: Path
+) -> Iterator[Watched]:
+    """A pipeline on a server that gives slots up early, under slot health."""
+    server = new_server(binaries16, {**HASTY, **KEEP})
+    with server.temporary_database("acted") as source, postgres16.temporary_database("acted_ledger") as ledger:
+        yield Watched(World(source, ledger, tmp_path / "landing", "acted", lake))
+    server.stop()
+
+
+@pytest.fixture
+def oncall(watched: Watched, binaries16: Binaries, java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> OnCall:
+    """A person whose shell has Spark too."""
+    library, home = tmp_path / "penstock.zip", tmp_path / "shell"
+    package.build(ROOT, library)
+    home.mkdir()
+    variables = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_CONF_DIR": str(spark_conf_dir),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PENSTOCK_ZIP": str(library),
+        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
+    }
+    return OnCall(watched.world, home, binaries16, variables)
+
+
+def lose(watched: Watched) -> None:
+    watched.noise(110)
+    watched.world.sql("checkpoint")
+
+
+def let_health_drop(watched: Watched) -> None:
+    lose(watched)
+    watched.policy(dry_run=False)
+
+
+def drop(watched: Watched) -> None:
+    watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+
+
+def consume(watched: Watched) -> None:
+    flush(watched.world)
+    watched.world.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
+
+
+BREAKAGES: list[tuple[str, str, Callable[[Watched], None]]] = [
+    ("slot-lost", "slot-lost", lose),
+    ("slot-missing", "slot-missing", drop),
+    ("slot-dropped", "pipeline-halted", let_health_drop),
+    ("slot-ahead", "pipeline-halted", consume),
+]
+
+
+@pytest.mark.parametrize(("page", "alarm", "breakage"), BREAKAGES, ids=[page for page, _, _ in BREAKAGES])
+def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
+    watched: Watched, oncall: OnCall, page: str, alarm: str, breakage: Callable[[Watched], None]
+) -> None:
+    world = watched.world
+    world.sql(SHOP)
+    oncall.type(Step("bin/penstock bootstrap <pipeline>"), {})
+    world.sql(LANDED)
+    flush(world)
+    world.capture()
+    world.sql(LOST)
+    breakage(watched)
+    for _ in range(2):  # the first one drops, the second one finds the pipeline halted
+        watched.check()
+    if page == "slot-ahead":
+        with pytest.raises(SourceError, match="slot-ahead"), remembered(world.ctx):
+            world.capture()
+        watched.check()
+    assert watched.open_alarms()[alarm] == "critical"
+
+    assert watched.slot in oncall.confirm(page)
+    assert "lost to the stream" in oncall.do(page, "penstock recover")
+    assert world.ctx.ledger.pipeline(world.name).era == 1, "a dry run"
+    oncall.do(page, "penstock recover", "--no-dry-run")
+
+    compared = compare(world.ctx)
+    assert (compared.equal, compared.rows > 0) == (True, True)
+    watched.check()
+    assert watched.open_alarms() == {}
