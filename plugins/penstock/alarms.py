@@ -97,6 +97,12 @@ def _alarms() -> dict[str, Alarm]:
             "any vacuum can do it",
         ),
         "source-unreachable": Alarm("critical", "The source could not be asked.", "unknown: nobody sees the slot"),
+        # what verifications found
+        "verify-differs": Alarm(
+            "critical",
+            "A verification found a table in which source and lake differ.",
+            "with every reader who trusts it",
+        ),
         # errors that only a person mends: told by the task that met them
         "source-auth": Alarm(
             "critical", "The source refused the login or the role lacks a privilege.", "as fast as the source writes"

@@ -34,6 +34,7 @@ from penstock.flow import recover as recover_flow
 from penstock.flow import resume as resume_flow
 from penstock.flow import status as status_flow
 from penstock.flow import teardown as teardown_flow
+from penstock.flow import verify as verify_flow
 from penstock.flow.context import Context
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
@@ -41,6 +42,7 @@ from penstock.flow.outcome import remembered
 from penstock.flow.rebuild_requests import resync_lines
 from penstock.flow.rebuild_requests import sources as replay_sources
 from penstock.flow.spark_job import Submit
+from penstock.ledger.verifications import Mode
 from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
@@ -185,6 +187,23 @@ def compare(name: Name) -> None:
         if not compared.equal:
             raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
         Console().print(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
+
+
+@app.command()
+def verify(
+    name: Name,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
+    mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table whose turn it is.")] = "whole",
+) -> None:
+    """Compare source and lake at one exact position, while both go on; capture and merge to it first."""
+    with reported(name) as ctx:
+
+        def merge_now() -> None:
+            _merge(ctx, force=False)
+
+        found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
+        Console().print(", ".join(f"{key} {value}" for key, value in found.summary().items()))
+        verify_flow.require_equal(found.differing, found.lsn)
 
 
 @app.command()

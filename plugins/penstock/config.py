@@ -21,6 +21,7 @@ from penstock.policy import Health
 from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share
 
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
+NthShare = Annotated[str, Field(pattern=r"^1/[1-9][0-9]{0,3}$", description="1/N, such as 1/30")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
 
@@ -160,6 +161,25 @@ class Changelog(Section):
     """Intervals of the schedule that may be waited for and filled at once; a backfill says its own."""
 
 
+class Verify(Section):
+    """Say when source and lake are compared at one exact position, how much of them at a time, and what follows."""
+
+    schedule: str | None = None
+    share: NthShare = "1/30"
+    """`1/N`: every run looks at another N-th of each table's keys, so that N runs see every row; `1/1` is all of it."""
+    tables: list[str] = ["*.*"]
+    """Patterns of the tables that a scheduled run looks at."""
+    whole_below: Bytes = 16 << 20
+    """A table with a smaller heap is compared whole in every run."""
+    wait: Seconds = 3600
+    """Wait this long for capture and merge to come to the position."""
+
+    @property
+    def shares(self) -> int:
+        """Return the number of runs that see every row."""
+        return int(self.share.removeprefix("1/"))
+
+
 class Spark(Section):
     """Say how Spark is started."""
 
@@ -189,6 +209,7 @@ class Pipeline(Section):
     merge: Merge = Merge()
     changelog: Changelog = Changelog()
     maintain: Maintain = Maintain()
+    verify: Verify = Verify()
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
     health: Health = Health()

@@ -20,6 +20,7 @@ VERBS = (
     "resync",
     "slot_health",
     "teardown",
+    "verify",
 )
 PIPELINE = """
 name: {name}

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from penstock.flow import merge
 from penstock.flow.compare import compare
+from penstock.orchestration import waking
+from penstock.shell import spark_submit
 from stack import package
 from stack.binaries import Binaries
 from stack.postgres import Database
@@ -129,6 +132,15 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert (compared.equal, compared.rows) == (True, 2)
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.cuts(deployed.name)] == ["ready", "ready"]
 
+    deployed.sql("insert into t values (5, 'not captured yet')")
+    monkeypatch.setattr(waking.MergeBell, "ring", lambda _: merge_by_command(deployed))
+    assert states(run("verify", deployed, mode="whole")) == {"compare": "success", "equal": "success"}
+    (verified,) = deployed.ctx.ledger.verified_tables(deployed.name)
+    cut = deployed.ctx.ledger.last_cut(deployed.name)
+    assert cut is not None
+    assert (verified.verified_through, verified.outcome) == (cut.lsn, "equal")
+    deployed.sql("delete from t where id = 5")
+
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     deployed.sql("delete from t where id = 1; insert into t values (4, 'never captured')")
     assert states(run("recover", deployed)).pop("look") == "success"
@@ -197,6 +209,59 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
     assert deployed.ctx.ledger.rebuilds(deployed.name, states=None) == []
 
 
+def merge_by_command(world: World) -> None:
+    """Merge what is due, as the command line does."""
+    attempt = merge.plan(world.ctx)
+    if attempt is not None:
+        spark_submit("local[2]", print)(merge.job(world.ctx, attempt))
+        merge.publish(world.ctx, attempt)
+
+
+def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(deployed: World) -> None:
+    from airflow.models import DagRun  # noqa: PLC0415
+    from airflow.sdk import DAG, task  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    begin(deployed)
+    (table,) = deployed.ctx.ledger.tables(deployed.name)
+    deployed.ctx.ledger.pause_table(deployed.name, table.oid, slug="schema-change", reason="for this test")
+    run("merge", deployed)  # from now on Airflow knows it
+    said: list[str] = []
+
+    with DAG(f"{deployed.name}.asking") as asking:
+
+        @task
+        def ask(**context_: Any) -> None:
+            bell = waking.MergeBell(context_["ti"], deployed.ctx.pipeline)
+            said.extend([bell.ring(), bell.ring()])
+
+        ask()
+
+    def triggered() -> int:
+        with create_session() as session:
+            runs = session.query(DagRun).filter(DagRun.dag_id == f"{deployed.name}.merge")
+            return sum(each.run_id.startswith("verify__") for each in runs)
+
+    pause(deployed, "merge", True)
+    asking.test()
+    assert said == [f"the DAG {deployed.name}.merge is paused: unpause it"] * 2
+    assert triggered() == 0
+
+    pause(deployed, "merge", False)
+    asking.test()
+    assert said[2:] == [f"the DAG {deployed.name}.merge was triggered"] * 2
+    assert triggered() == 1, "once, however often it is asked for"
+
+
+def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(deployed: World) -> None:
+    begin(deployed)
+
+    assert states(run("verify", deployed, tables=["public.tt"])) == {"compare": "failed", "equal": "upstream_failed"}
+
+    (event, *_) = deployed.ctx.ledger.events(deployed.name)
+    assert "got public.tt; did you mean public.t?" in event.message
+
+
 def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:
     begin(deployed)
     deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
@@ -258,12 +323,16 @@ def watch(world: World, folder: Path, health: str) -> None:
 
 
 def pause_capture(world: World, paused: bool) -> None:
+    pause(world, "capture", paused)
+
+
+def pause(world: World, verb: str, paused: bool) -> None:
     """Do what the switch in Airflow's UI does."""
     from airflow.models import DagModel  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
 
     with create_session() as session:
-        session.get(DagModel, f"{world.name}.capture").is_paused = paused
+        session.get(DagModel, f"{world.name}.{verb}").is_paused = paused
 
 
 def test_slot_health_tells_people_once_and_records_what_it_saw(

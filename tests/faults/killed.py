@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.flow import bootstrap, capture, merge, rebuild, recover
+from penstock.flow import bootstrap, capture, merge, rebuild, recover, verify
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
@@ -89,6 +89,8 @@ def run(world: World, verb: str) -> None:
     elif verb.startswith("replay:"):
         request = rebuild.Replay(tuple(verb.removeprefix("replay:").split(",")))
         rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)
+    elif verb == "verify":
+        verify.verify(world.ctx, merge=lambda: "nobody merges here")
     elif verb == "plan":
         merge.plan(world.ctx)
     elif verb.startswith("publish-last:"):

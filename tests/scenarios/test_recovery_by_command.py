@@ -92,3 +92,28 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
     assert done.exit_code == 0, done.output
     equal(world16)
     follows(world16)
+
+
+def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
+    world16: World, penstock: Command
+) -> None:
+    world16.sql(SHOP)
+    assert penstock("bootstrap").exit_code == 0
+    world16.sql(LANDED)
+
+    equal_ = penstock("verify")
+    assert equal_.exit_code == 0, equal_.output
+    assert "differs 0" in equal_.output
+    assert "verified through" in penstock("status").output
+    unknown = penstock("verify", "--table", "public.nobody")
+    assert unknown.exit_code == 1
+    assert "[config-invalid]" in unknown.output
+
+    name = world16.ctx.ledger.tables(world16.name)[0].name
+    assert world16.spark is not None
+    world16.spark.sql(f"delete from lake.{world16.name}.public.`{name}`")
+    differs = penstock("verify", "--table", f"public.{name}")
+    assert differs.exit_code == 1
+    assert "[verify-differs]" in differs.output
+    assert "docs/runbooks/verify-differs.md" in differs.output
+    assert f"differs public.{name}" in penstock("status").output

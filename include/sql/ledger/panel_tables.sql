@@ -1,7 +1,10 @@
 -- The last change of a table is looked for in the newest windows that hold changes, not in all that ever were.
 select
     t.oid, t.schema, t.name, t.target, t.state, t.complete_through, t.paused_slug, t.paused_reason,
-    recent.changes, recent.changed_at
+    recent.changes, recent.changed_at, t.verified_through, t.verified_at,
+    t.differs or exists (
+        select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
+    ) as differs
 from penstock.table as t
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,

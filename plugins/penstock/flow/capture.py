@@ -111,7 +111,9 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         follow_publication(ctx, conn, published, position=record.position)
         drift.follow(ctx, published)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
-        landed = _land(ctx, conn, record, end, upto) if upto > record.position else None
+        landed = None
+        if upto > record.position:
+            upto, landed = _land(ctx, conn, record, end, upto)
         confirmed = slot.advance(conn, record.slot, upto)
         if landed is None:
             ctx.ledger.nothing_new(ctx.name, position=record.position, source_time=end.time)
@@ -182,13 +184,13 @@ def _land(
     known: Known,
     end: facts.Position,
     upto: Lsn,
-) -> Landed:
-    """Plan, peek and stage one window; from the end of this function the window exists."""
+) -> tuple[Lsn, Landed]:
+    """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
     started = monotonic()
     settings, source = ctx.pipeline.capture, ctx.pipeline.source
     sweep(ctx)
     attempt = new_attempt()
-    ctx.ledger.plan_window(
+    upto = ctx.ledger.plan_window(
         ctx.name,
         from_lsn=known.position,
         upto_lsn=upto,
@@ -196,7 +198,7 @@ def _land(
         source_time=end.time,
         caught_up=upto >= end.flushed,
         settings_digest=session.pinned_digest(),
-    )
+    ).upto_lsn
     messages = peek.peek(
         ctx.source,
         slot=known.slot,
@@ -222,4 +224,4 @@ def _land(
         seconds=monotonic() - started,
     )
     late.notice_window(ctx, window)
-    return landed
+    return upto, landed

@@ -7,8 +7,10 @@ own. Reports name rows by hashes of their keys, never by a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -19,7 +21,8 @@ from penstock.connections import Connection
 from penstock.flow.comparison import ComparedColumn, ComparedTable, Comparison, RowDifference, TableComparison
 from penstock.flow.context import Context, Progress
 from penstock.flow.fingerprint import Difference, Fingerprint, RowHasher
-from penstock.flow.lake_reader import LakeReader, LakeTable, Target, lake_reader, sql_catalog
+from penstock.flow.key_ranges import within
+from penstock.flow.lake_reader import LakeTable, Target, lake_reader, sql_catalog
 from penstock.flow.lake_texts import MISFITS, row_texts
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, session
@@ -33,6 +36,9 @@ EXAMINED_ROWS = 2_000_000
 """Rows of one side that are told apart at most, once two tables differ."""
 
 _SLICE_BYTES = 64 << 20
+
+SourceRows = Callable[[ComparedTable, Sequence[str]], Iterator[pa.Table]]
+"""Read some columns of a table at the source, as often as asked, each time the same rows."""
 
 
 def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -> Comparison:
@@ -92,21 +98,42 @@ def compare_tables(
     ):
         found = []
         for table in tables:
-            found.append(_compare(table, texts, lake, snapshots.get(table.target)))
+            there = lake.table(table.target, snapshots.get(table.target))
+            found.append(compare_table(table, partial(_all_rows, texts), there))
             progress("\n".join(found[-1].lines()))
         return Comparison(tuple(found))
 
 
-def _compare(table: ComparedTable, source: RenderedSource, lake: LakeReader, snapshot: int | None) -> TableComparison:
-    there = lake.table(table.target, snapshot)
-    if there is None:
+def compare_table(
+    table: ComparedTable, source: SourceRows, lake: LakeTable | None, here: Fingerprint | None = None
+) -> TableComparison:
+    """Compare one table, or a part of it; `here` is what `fingerprint` returned of the same rows, if it was asked.
+
+    Raises SourceError or LakeError when a side cannot be read.
+    """
+    if lake is None:
         return TableComparison(table.schema, table.name, table.target, in_lake=False)
-    known = set(there.columns)
+    known = set(lake.columns)
     common = [column for column in table.columns if column.name in known]
+    with _hashing(common) as hasher:
+        pair = _Pair(table, [column.name for column in common], source, lake)
+        return pair.compare(hasher, here if len(common) == len(table.columns) else None)
+
+
+def fingerprint(table: ComparedTable, source: SourceRows) -> Fingerprint:
+    """Read the source's side of one table, while the lake is still on its way; raises SourceError."""
+    with _hashing(table.columns) as hasher:
+        return hasher.fingerprint(source(table, [column.name for column in table.columns]))
+
+
+@contextmanager
+def _hashing(columns: Sequence[ComparedColumn]) -> Iterator[RowHasher]:
     with duckdb.connect() as database:
-        pair = _Pair(table, [column.name for column in common], source, there)
-        hasher = RowHasher(database, len(common), [n for n, column in enumerate(common) if column.key])
-        return pair.compare(hasher)
+        yield RowHasher(database, len(columns), [n for n, column in enumerate(columns) if column.key])
+
+
+def _all_rows(texts: RenderedSource, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
+    return texts.rows(table.relations, columns, table.where, table.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +142,11 @@ class _Pair:
 
     table: ComparedTable
     columns: Sequence[str]
-    source: RenderedSource
+    source: SourceRows
     lake: LakeTable
 
-    def compare(self, hasher: RowHasher) -> TableComparison:
-        here, there = hasher.fingerprint(self._source()), hasher.fingerprint(self._lake())
+    def compare(self, hasher: RowHasher, known: Fingerprint | None) -> TableComparison:
+        here, there = known or hasher.fingerprint(self._source()), hasher.fingerprint(self._lake())
         unlike = here.differing(there)
         buckets = _affordable(unlike, here, there)
         rows = hasher.differences(self._source(), self._lake(), buckets, EXAMPLES) if len(unlike) else None
@@ -140,12 +167,12 @@ class _Pair:
         )
 
     def _source(self) -> Iterator[pa.Table]:
-        return self.source.rows(self.table.relations, self.columns, self.table.where)
+        return self.source(self.table, self.columns)
 
     def _lake(self) -> Iterator[pa.Table]:
         names = [str(number) for number in range(len(self.columns))]
         for batch in self.lake.batches():
-            for part in _slices(batch):
+            for part in _slices(within(batch, self.table.part)):
                 columns = row_texts(part, self.columns)
                 yield pa.table(columns, names) if names else pa.table({"none": pa.nulls(part.num_rows)})
 

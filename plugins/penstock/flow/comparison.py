@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.flow.lake_reader import Target
+from penstock.source.key_range import KeyRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class ComparedColumn:
 class ComparedTable:
     """Say what to compare: a source table, its published columns and rows, and its target.
 
-    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table.
+    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
+    range of keys to compare, None for all rows.
     """
 
     schema: str
@@ -29,6 +31,7 @@ class ComparedTable:
     columns: tuple[ComparedColumn, ...]
     where: str | None = None
     heaps: tuple[tuple[str, str], ...] | None = None
+    part: KeyRange | None = None
 
     @property
     def relations(self) -> tuple[tuple[str, str], ...]:

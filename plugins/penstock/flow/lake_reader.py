@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.connections import Connection
 from penstock.errors import LakeError
+from penstock.lake import properties
+from penstock.lake.columns import MISFITS
 
 Target = tuple[str, ...]
 
@@ -38,10 +40,11 @@ def sql_catalog(connection: Connection) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class LakeTable:
-    """Read one table at its current snapshot, or at an older one."""
+    """Read one table at its current snapshot, or at an older one; `empty` is from before it had any."""
 
     table: Table
     snapshot_id: int | None
+    empty: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,9 +59,40 @@ class LakeTable:
             snapshot = None if parent is None else self.table.snapshot_by_id(parent)
         return (None if snapshot is None else snapshot.snapshot_id) == expected
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, in no order; memory holds one data file's."""
+    def as_of_cut(self, published: int | None) -> LakeTable | None:
+        """Return the table as its readers saw it after a cut, before the next: at what lies on the cut's snapshot.
+
+        Compactions, and commits that are not Penstock's, count as part of it. None where main does not come from that
+        snapshot: the table was rolled back or replaced.
+        """
+        chain: list[Snapshot] = []
+        snapshot = self.table.current_snapshot()
+        while snapshot is not None and snapshot.snapshot_id != published:
+            chain.append(snapshot)
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
+        if (None if snapshot is None else snapshot.snapshot_id) != published:
+            return None
+        seen = published
+        for later in reversed(chain):
+            if _merged(later):
+                break
+            seen = later.snapshot_id
+        return LakeTable(self.table, seen, empty=seen is None)
+
+    @property
+    def rows(self) -> int:
+        """Count the rows as the snapshot's summary does, deleted ones too."""
+        snapshot = self._scan().snapshot()
+        return int((snapshot.summary or {}).get("total-records", 0)) if snapshot and snapshot.summary else 0
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, in no order, or some columns of them, misfits included; memory holds one data file's."""
+        if self.empty:
+            return
         scan = self._scan()
+        if columns is not None:
+            scan = scan.select(*columns, *({MISFITS} & set(self.columns)))
         reader = ArrowScan(self.table.metadata, self.table.io, scan.projection(), ALWAYS_TRUE)
         for task in scan.plan_files():
             yield from reader.to_record_batches([task])
@@ -109,6 +143,11 @@ def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeRea
 
 def _compacts(snapshot: Snapshot) -> bool:
     return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+
+
+def _merged(snapshot: Snapshot) -> bool:
+    summary = snapshot.summary
+    return summary is not None and not _compacts(snapshot) and properties.ATTEMPT in summary.additional_properties
 
 
 def _unreachable(error: SQLAlchemyError) -> LakeError:

@@ -33,7 +33,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
     leaving = any(table.left_lsn is not None for table in queue.tables)
-    needed = force or leaving or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
+    needed = force or queue.marked or leaving or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
     ctx.progress(
         f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord
+from penstock.ledger.verifications import VerifiedTable
 from penstock.source import facts, session, slot
 
 
@@ -27,6 +28,7 @@ class Status:
     """Hold both sides; `source` is None, with the reason, when the source cannot be asked."""
 
     ledger: StatusRecord
+    verified: Sequence[VerifiedTable]
     source: SourceStatus | None
     source_problem: str | None
     maintenance: MaintenanceRecord | None = None
@@ -34,12 +36,12 @@ class Status:
 
 def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
-    known = ctx.ledger.status(ctx.name)
+    known, verified = ctx.ledger.status(ctx.name), ctx.ledger.verified_tables(ctx.name)
     maintenance = next(iter(ctx.ledger.maintenances(ctx.name)), None)
     try:
-        return Status(known, _source(ctx), None, maintenance)
+        return Status(known, verified, _source(ctx), None, maintenance)
     except SourceError as error:
-        return Status(known, None, str(error), maintenance)
+        return Status(known, verified, None, str(error), maintenance)
 
 
 def _source(ctx: Context) -> SourceStatus:
@@ -74,9 +76,24 @@ def lines(found: Status) -> list[tuple[str, str]]:
         *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
         ("maintained", _maintained(found.maintenance)),
+        *verified_lines(found.verified),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
+
+
+def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:
+    """Say which tables differ, and through where the others are verified: the oldest, and how many were never."""
+    for table in tables:
+        if table.differs:
+            found = f"{table.missing} missing, {table.extra} extra, {table.different} different"
+            yield f"differs {table.schema}.{table.name}", f"[verify-differs] at {table.differing_lsn}: {found}"
+    done = sorted((table.verified_through, table.verified_at) for table in tables if table.verified_through)
+    if done:
+        lsn, at = done[0]
+        yield "verified through", f"{lsn} or later at {at:%F %T} UTC or later: {len(done)} of {len(tables)} tables"
+    elif tables:
+        yield "verified through", f"none of {len(tables)} tables yet"
 
 
 def _source_line(source: SourceStatus | None) -> str:

@@ -7,17 +7,32 @@ from penstock.ledger.health import Health
 from penstock.ledger.holding import Holding
 from penstock.ledger.journal import Journal
 from penstock.ledger.maintenance import Maintenance
+from penstock.ledger.marks import Marks
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
 from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.tables import Tables
+from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
 
 
 class Ledger(
-    Pipelines, Windows, Tables, Membership, Rebuilds, Merges, Changelogs, Health, Journal, Panels, Holding, Maintenance
+    Pipelines,
+    Windows,
+    Tables,
+    Membership,
+    Rebuilds,
+    Merges,
+    Marks,
+    Verifications,
+    Changelogs,
+    Health,
+    Journal,
+    Panels,
+    Holding,
+    Maintenance,
 ):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 

@@ -111,6 +111,7 @@ class Merges(Sessions):
 
 def _record(transaction: Transaction, name: str, attempt: str, lsn: Lsn, rows: int) -> CutRecord:
     transaction.change("add_cut", name=name, attempt=attempt, lsn=lsn, rows=rows)
+    transaction.change("forget_marks", name=name, lsn=lsn)
     cut = _cut(transaction, name, attempt)
     if cut is None:
         raise LedgerError(

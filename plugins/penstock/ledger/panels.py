@@ -90,6 +90,9 @@ class TablePanel(Row):
     paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
+    verified_through: Lsn | None
+    verified_at: datetime | None
+    differs: bool
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,8 @@ class MergeQueue:
 
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
-    loaded first, by oid; `upto` is the position of the next cut; `rebuilds` are those that wait to take their place.
+    loaded first, by oid; `upto` is the position of the next cut, the first mark that has none if there is one
+    (`marked`); `rebuilds` are those that wait to take their place.
     """
 
     pipeline: PipelineRecord
@@ -345,6 +346,7 @@ class MergeQueue:
     copies: dict[int, CopyRecord]
     last_cut: CutRecord | None
     rebuilds: tuple[RebuildRecord, ...] = ()
+    marked: bool = False
 
     def files(self, table: TableRecord) -> list[FileEntry]:
         """Return the landing files that a table does not have yet, in order.

@@ -46,7 +46,7 @@ class Windows(Sessions):
         settings_digest: str,
         caught_up: bool = False,
     ) -> WindowRecord:
-        """Note which window this attempt will capture; a dead attempt at it is replaced.
+        """Note which window this attempt will capture, to the next mark at most; a dead attempt at it is replaced.
 
         `caught_up` says that it reaches the end of the WAL as it was at `source_time`.
 
@@ -145,10 +145,11 @@ class Windows(Sessions):
             if pipeline.position is None:
                 raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
             after: dict[int, Lsn] = dict(transaction.rows("merge_from", name=name))
+            ((upto, marked),) = transaction.rows("cut_upto", name=name)
             rebuilds = transaction.records(RebuildRecord, "rebuilds", name=name, states=["ready"])
             starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
             least = min(starts, default=pipeline.position)
-            due = windows(transaction, name, after=least, states=["staged", "confirmed"])
+            due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
             tables = transaction.records(TableRecord, "tables", name=name, oid=None, states=["ready", "copied"])
             tables = [table for table in tables if table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
@@ -156,7 +157,8 @@ class Windows(Sessions):
             cuts = transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=1)
         return MergeQueue(
             pipeline=pipeline,
-            upto=pipeline.position,
+            upto=upto,
+            marked=marked,
             windows=tuple(due),
             tables=tuple(tables),
             copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},

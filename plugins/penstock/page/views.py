@@ -130,7 +130,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Table:
-    """Show one table; `changes` and `changed_at` tell of the newest windows only."""
+    """Show one table; `changes` and `changed_at` tell of the newest windows only.
+
+    All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
+    """
 
     oid: int
     name: str
@@ -141,6 +144,9 @@ class Table:
     changes: int | None
     paused_slug: str | None
     paused_reason: str | None
+    verified_through: str | None
+    verified_at: datetime | None
+    differs: bool
 
 
 @dataclass(frozen=True)
@@ -284,6 +290,9 @@ def table(row: TablePanel) -> Table:
         changes=row.changes,
         paused_slug=row.paused_slug,
         paused_reason=row.paused_reason,
+        verified_through=_text(row.verified_through),
+        verified_at=row.verified_at,
+        differs=row.differs,
     )
 
 

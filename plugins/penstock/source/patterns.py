@@ -42,7 +42,11 @@ class Pattern:
 
     def matches(self, relation: Relation) -> bool:
         """Tell whether the pattern names the relation."""
-        return bool(self.schema.fullmatch(relation.schema) and self.name.fullmatch(relation.name))
+        return self.names(relation.schema, relation.name)
+
+    def names(self, schema: str, name: str) -> bool:
+        """Tell whether the pattern names this schema and table."""
+        return bool(self.schema.fullmatch(schema) and self.name.fullmatch(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from psycopg import sql
 from pyarrow import csv
 
 from penstock.connections import Connection
+from penstock.source.key_range import KeyRange
 from penstock.source.session import SourceSession, connect, translating
 
 _BLOCK_BYTES = 8 << 20
@@ -32,18 +33,33 @@ class RenderedSource:
     session: SourceSession
 
     def rows(
-        self, heaps: Sequence[tuple[str, str]], columns: Sequence[str], where: str | None = None
+        self,
+        heaps: Sequence[tuple[str, str]],
+        columns: Sequence[str],
+        where: str | None = None,
+        part: KeyRange | None = None,
     ) -> Iterator[pa.Table]:
-        """Yield the rows of some relations as tables of strings, in blocks of about 8 MiB, in no order.
+        """Yield the rows of some relations, or a part of them, as tables of strings, in blocks of about 8 MiB.
 
-        `heaps` are (schema, name) of the relations that hold the rows: the leaves of a partitioned table.
-        Columns come in the order asked for, named by their position; without any there is one column of NULLs,
+        Rows are in no order. `heaps` are (schema, name) of the relations that hold them: the leaves of a partitioned
+        table. Columns come in the order asked for, named by their position; without any there is one column of NULLs,
         for a table without columns has rows all the same. Raises SourceError.
         """
         for heap in heaps:
-            with translating(self.session.place), self.session.cursor().copy(_statement(heap, columns, where)) as copy:
+            with (
+                translating(self.session.place),
+                self.session.cursor().copy(_statement(heap, columns, where, part)) as copy,
+            ):
                 for block, count in _blocks(copy):
                     yield _table(block, count, len(columns))
+
+    def rewritten(self, heaps: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Name those that were truncated, rewritten, renamed or dropped since the snapshot, which does not see their rows.
+
+        Ask after reading: from then on the transaction's locks let nobody do that. Raises SourceError.
+        """
+        schemas, names = [schema for schema, _ in heaps], [name for _, name in heaps]
+        return [(schema, name) for schema, name in self.session.rows("rewritten", schemas=schemas, names=names)]
 
 
 @contextmanager
@@ -59,10 +75,12 @@ def rendered(
         session.run(sql.SQL("commit"))
 
 
-def _statement(heap: tuple[str, str], columns: Sequence[str], where: str | None) -> sql.Composed:
+def _statement(heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None) -> sql.Composed:
     chosen = sql.SQL(", ").join(map(sql.Identifier, columns))
     # the server's own text of a publication's row filter
-    condition = sql.SQL(" where (") + sql.SQL(where) + sql.SQL(")") if where else sql.SQL("")
+    conditions = [sql.SQL("(") + sql.SQL(where) + sql.SQL(")")] if where else []
+    conditions += [part.condition()] if part else []
+    condition = sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
     query = sql.SQL("select {} from only {}{}").format(chosen, sql.Identifier(*heap), condition)
     return sql.SQL("copy ({}) to stdout (format csv, force_quote *)").format(query)
 

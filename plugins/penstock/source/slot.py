@@ -130,6 +130,23 @@ def create_exporting(source: Connection, slot: str, *, timeout: int, what: str =
 
 
 @contextmanager
+def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) -> Iterator[Exported]:
+    """Hold a snapshot of exactly the transactions committed before its `lsn`; its temporary slot is dropped at once.
+
+    It lives on in an ordinary transaction. Raises SourceError as `create_exporting` does.
+    """
+    with closing(connect(source, what=what, statement_timeout=0)) as keeper:
+        with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
+            with translating(conn.place):
+                conn.execute(pinning(_NO_LIMITS))
+            lsn, name = _create(conn, source, slot, timeout, temporary=True)
+            keeper.run(_BEGIN)
+            keeper.run(_importing(name))
+            kept, snapshot, _ = keeper.row("export_snapshot")
+        yield Exported(lsn, kept, snapshot, keeper)
+
+
+@contextmanager
 def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Exported]:
     """Hold an exported snapshot of now, in an ordinary transaction; raises SourceError."""
     # closing, not committing: a holder that died after the last reader had finished is no failure
@@ -180,14 +197,16 @@ def open_before(conn: SourceSession, xid: int) -> list[Blocker]:
     return conn.records(Blocker, "open_before", bound=xid)
 
 
-def _create(conn: SourceSession, source: Connection, slot: str, timeout: int) -> tuple[Lsn, str]:
+def _create(
+    conn: SourceSession, source: Connection, slot: str, timeout: int, temporary: bool = False
+) -> tuple[Lsn, str]:
     # The server's own timeouts do not apply to commands of the replication protocol, nor does it notice there that
     # its client has gone: so we keep the time, and cancel on every way out but success.
     alarm = Timer(timeout, conn.cancel_safe, kwargs={"timeout": _CANCEL_SECONDS})
     alarm.start()
     try:
         with translating(conn.place):
-            row = conn.execute(_create_statement(slot, conn.info.server_version)).fetchone()
+            row = conn.execute(_create_statement(slot, conn.info.server_version, temporary)).fetchone()
     except SourceError as error:
         if error.slug == "source-timeout":  # cancelled
             raise _blocked(source, slot, timeout) from None
@@ -202,9 +221,13 @@ def _create(conn: SourceSession, source: Connection, slot: str, timeout: int) ->
     return Lsn.parse(consistent_point), name
 
 
-def _create_statement(slot: str, version: int) -> sql.Composed:
-    option = sql.SQL(_SNAPSHOT_OPTION[version >= _OPTION_LISTS])
-    return sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput {}").format(sql.Identifier(slot), option)
+def _create_statement(slot: str, version: int, temporary: bool) -> sql.Composed:
+    kind, option = "TEMPORARY LOGICAL" if temporary else "LOGICAL", _SNAPSHOT_OPTION[version >= _OPTION_LISTS]
+    return sql.SQL(f"CREATE_REPLICATION_SLOT {{}} {kind} pgoutput {option}").format(sql.Identifier(slot))
+
+
+def _importing(snapshot_name: str) -> sql.Composed:
+    return sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name))
 
 
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
@@ -223,6 +246,6 @@ def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
 def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
     with closing(connect(source, what=what)) as conn:
         conn.run(_BEGIN)
-        conn.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
+        conn.run(_importing(snapshot_name))
         (text,) = conn.row("snapshot")
     return str(text)

@@ -111,7 +111,7 @@ def stage(ledger: Ledger, name: str, from_: int, attempt: str, **changes: Any) -
 def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) -> WindowRecord:
     """One whole window, confirmed."""
     window = stage(ledger, name, from_, plan(ledger, name, from_, upto), **changes)
-    ledger.confirm_windows(name, through=Lsn(upto))
+    ledger.confirm_windows(name, through=window.upto_lsn)
     return window
 
 

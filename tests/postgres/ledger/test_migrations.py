@@ -26,6 +26,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "cut",
         "event",
         "gap",
+        "key_share",
         "maintenance",
         "mark",
         "old_table",
@@ -35,6 +36,8 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "slot_sample",
         "source_clock",
         "table",
+        "verification",
+        "verified",
         "window",
     ]
 

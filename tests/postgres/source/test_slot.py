@@ -50,6 +50,49 @@ def test_the_exported_snapshot_and_the_slot_divide_the_rows_between_them(source,
     assert slot.read(conn, "s").confirmed == exported.lsn
 
 
+def test_an_exact_snapshot_sees_what_the_stream_has_up_to_its_position_and_its_slot_is_gone(
+    source, conn, database, writer
+):
+    writer.execute("create table t (n bigint generated always as identity primary key)")
+    writer.execute("create publication p for table t")
+    stop = threading.Event()
+
+    def insert() -> None:
+        with database.connect() as own:
+            while not stop.is_set():
+                own.execute("insert into t default values")
+
+    make_slot(writer)
+    writers = [threading.Thread(target=insert) for _ in range(4)]
+    for each in writers:
+        each.start()
+    try:
+        for number in range(3):
+            with slot.exact_snapshot(source, f"exact_{number}", timeout=30, what="test") as exported:
+                assert [each.name for each in slot.all_slots(conn) if each.name.startswith("exact")] == []
+                seen = rows_seen(source, exported)
+                streamed = sorted(int(row["n"]) for row in inserted(decoded(window(source, exported.lsn))))
+                assert seen == streamed
+                assert len(seen) > 0
+    finally:
+        stop.set()
+        for each in writers:
+            each.join()
+
+
+def test_an_exact_snapshot_that_is_blocked_names_who_blocks_and_leaves_no_slot(source, conn, database, writer):
+    writer.execute("create table t (n int)")
+    with database.connect(autocommit=False) as open_:
+        open_.execute("insert into t values (1)")
+        with (
+            pytest.raises(SourceError, match=r"\[slot-creation-blocked\].*process"),
+            slot.exact_snapshot(source, "exact", timeout=1, what="test"),
+        ):
+            pass
+        open_.rollback()
+    assert slot.read(conn, "exact") is None
+
+
 def test_a_snapshot_of_later_needs_no_slot_and_lies_before_its_position(source, conn, writer):
     writer.execute("create table t (n int primary key); insert into t values (1)")
 

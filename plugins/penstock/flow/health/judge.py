@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from penstock.alarms import LEVELS
-from penstock.flow.health import own_rules, server_rules
+from penstock.flow.health import own_rules, server_rules, verified_rule
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.health.limits import Forecast, Limits, limits
@@ -33,6 +33,7 @@ RULES = (
     server_rules.room,
     server_rules.transactions,
     server_rules.standby,
+    verified_rule.verified,
 )
 _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 

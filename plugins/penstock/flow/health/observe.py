@@ -15,6 +15,7 @@ from penstock.flow.check import seconds_between
 from penstock.flow.context import Context
 from penstock.ledger.health import AlarmRecord, SlotSample, WindowRate
 from penstock.ledger.records import PipelineRecord
+from penstock.ledger.verifications import VerifiedTable
 from penstock.source import health as source
 from penstock.source import session
 from penstock.source.health import Seen
@@ -48,6 +49,7 @@ class Remembered:
     history: Sequence[SlotSample] = ()
     rates: Sequence[WindowRate] = ()
     alarms: Sequence[AlarmRecord] = ()
+    verified: Sequence[VerifiedTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def remember(ctx: Context, seen: Seen) -> Remembered:
             history=ledger.slot_samples(name, ctx.pipeline.slot, since=since),
             rates=ledger.window_rates(name),
             alarms=ledger.alarms(name),
+            verified=ledger.verified_tables(name),
         )
 
 

@@ -1,0 +1,66 @@
+"""What a verification costs the source: its share of one core while it runs, and what a sample reads.
+
+A table of a million rows is verified whole, and then by shares of a tenth. The CPU is that of the server and all its
+sessions; the bytes are the blocks of table and index that were asked for, in memory or not.
+"""
+
+from __future__ import annotations
+
+import time
+
+from bench import cpu, load
+from bench.figures import Figure
+from bench.lake import bench_world
+from penstock.flow.verify import verify
+from penstock.ledger.verifications import Mode
+from tests.world import World
+
+ROWS = 1_000_000
+SHARES = 10
+
+
+def measure() -> list[Figure]:
+    """Return the cost of a whole verification per second and row, and the bytes of one share against the heap's."""
+    with bench_world() as world:
+        with world.source.connect() as conn:
+            load.create(conn, ROWS)
+        world.settings |= {
+            "source": {"publication": "bench", "slot": "bench", "adopt": True},
+            "verify": {"share": f"1/{SHARES}", "whole_below": 1},
+        }
+        world.bootstrap()
+        _verify(world, "sample", ROWS // SHARES)  # begins the round: the lake's keys are read
+        seconds, busy, _ = _verify(world, "whole", ROWS)
+        _, _, read = _verify(world, "sample", ROWS // SHARES)
+        ((heap,),) = world.sql("select pg_table_size('bench')")
+    return [
+        Figure("verify_rows_per_s", ROWS / seconds, "rows/s"),
+        Figure("verify_source_core_share", busy / seconds, "of one core"),
+        Figure("verify_source_cpu_s_per_million", busy * 1_000_000 / ROWS, "CPU s"),
+        Figure("verify_source_bytes", read, "bytes", read / heap),
+    ]
+
+
+def _verify(world: World, mode: Mode, rows: int) -> tuple[float, float, int]:
+    """Verify; return wall seconds, CPU seconds of the source, and the bytes of blocks that it asked for."""
+    server = world.source.server.pid()
+    assert server is not None
+    before, used, started = _blocks(world), cpu.seconds(server), time.perf_counter()
+
+    def merge() -> None:
+        world.merge()
+
+    found = verify(world.ctx, mode=mode, merge=merge)
+    seconds, used = time.perf_counter() - started, cpu.seconds(server) - used
+    assert found.differing == [], world.lines
+    assert rows * 0.9 <= found.rows <= rows * 1.1, found.findings
+    return seconds, used, (_blocks(world) - before) * 8192
+
+
+def _blocks(world: World) -> int:
+    time.sleep(1.5)  # a session tells its statistics when it ends, others within a second
+    ((blocks,),) = world.sql(
+        "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit "
+        "from pg_statio_user_tables where relname = 'bench'"
+    )
+    return int(blocks)

@@ -1,0 +1,78 @@
+"""### Prove that source and lake hold the same rows at one exact position, while both go on
+
+**Does** take a snapshot of the source at an exact WAL position X (a temporary slot, which is dropped at once), read the
+tables under it, let capture and merge come to X, read the lake at the cut that lies at X, and compare every value by
+code that shares nothing with the pipeline. Counts, columns and hashes of keys are told, never a value.
+
+**Runs** at the times of `verify.schedule`, and by hand. In mode `sample` every run looks at another `verify.share` of each
+table's keys, so that N runs see every row; in mode `whole` it looks at all rows. `tables` names some; else those
+of `verify.tables`.
+
+**A difference pauses nothing.** It opens the alarm `verify-differs` for the table, which closes when that table or share is
+next found to be equal; the task `equal` is red.
+
+**Safe to repeat, to clear, to kill.** It changes nothing at the source and in the lake. A second run at the same time is
+refused (`work-under-way`). The slot and the snapshot end with the task.
+
+**If it fails:** `verify-late` means that capture or merge did not come to X in time: see that both are unpaused and
+run. `no-free-slot`: it needs one replication slot for a moment. `verify-differs`: follow its runbook.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import verify as flow
+from penstock.orchestration.delivery import deliver
+from penstock.orchestration.parts import dag_arguments, outcome
+from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.waking import MergeBell
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "verify", __doc__),
+        schedule=pipeline.verify.schedule,
+        params={
+            "tables": Param(
+                None,
+                type=["null", "array"],
+                items={"type": "string"},
+                description="compare these tables, each as schema.table; else those of verify.tables",
+            ),
+            "mode": Param(
+                "sample",
+                enum=["sample", "whole"],
+                description="the share of each table whose turn it is, or all rows",
+            ),
+        },
+    ) as dag:
+        # not in the pool of the source: it reads for long, and captures must not wait for it
+        @task(execution_timeout=timedelta(days=1))
+        def compare(**context_: Any) -> dict[str, Any]:
+            """Compare, remember what was found, and tell of differences."""
+            ctx, params = context(pipeline), context_["params"]
+            bell = MergeBell(context_["ti"], pipeline)
+            with outcome(ctx):
+                found = flow.verify(
+                    ctx, tables=params["tables"] or (), mode=params["mode"], merge=bell.ring, deliver=deliver
+                )
+            return found.summary()
+
+        @task(retries=0)
+        def equal(summary: dict[str, Any]) -> None:
+            """Be red where a table differs."""
+            with outcome(context(pipeline)):
+                flow.require_equal(summary["differing"], summary["lsn"])
+
+        equal(compare())
+    return dag
+
+
+for _pipeline in pipelines("verify"):
+    globals()[f"{_pipeline.name}_verify"] = build(_pipeline)

@@ -1,0 +1,1 @@
+create index verification_by_time on penstock.verification (pipeline, started_at)

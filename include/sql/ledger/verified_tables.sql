@@ -1,0 +1,34 @@
+-- How far each table is verified, what the newest comparison of it came to, and the newest one that found it to differ.
+select
+    t.oid, t.schema, t.name, t.verified_through, t.verified_at,
+    t.differs or coalesce(s.differs, false) as differs,
+    coalesce(s.shares, 0) as shares, coalesce(s.done, 0) as shares_done,
+    n.lsn as compared_lsn, n.verified_at as compared_at, n.outcome, n.reason,
+    d.number as verification, d.lsn as differing_lsn, d.verified_at as differing_at,
+    coalesce(d.missing, 0) as missing, coalesce(d.extra, 0) as extra, coalesce(d.different, 0) as different
+from penstock.table as t
+join penstock.pipeline as p on p.name = t.pipeline
+left join (
+    select oid, bool_or(differs) as differs, count(*)::int as shares, count(verified_lsn)::int as done
+    from penstock.key_share
+    where pipeline = %(name)s
+    group by oid
+) as s on s.oid = t.oid
+left join lateral (
+    select v.number, v.lsn, f.verified_at, f.outcome, f.reason
+    from penstock.verification as v
+    join penstock.verified as f on f.verification = v.number
+    where v.pipeline = t.pipeline and v.era = p.era and f.oid = t.oid
+    order by v.number desc, f.outcome = 'differs' desc
+    limit 1
+) as n on true
+left join lateral (
+    select v.number, v.lsn, f.verified_at, f.missing, f.extra, f.different
+    from penstock.verification as v
+    join penstock.verified as f on f.verification = v.number
+    where v.pipeline = t.pipeline and v.era = p.era and f.oid = t.oid and f.outcome = 'differs'
+    order by v.number desc
+    limit 1
+) as d on true
+where t.pipeline = %(name)s and t.state <> 'dropped'
+order by t.schema, t.name

@@ -1,0 +1,36 @@
+"""The rule for what verifications found: a table that differs, until a later verification has seen it equal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.flow.health.findings import Case, Finding
+from penstock.ledger.verifications import VerifiedTable
+
+SLUG = "verify-differs"
+
+
+def verified(case: Case) -> Iterator[Finding]:
+    """Report every table in which source and lake differ."""
+    return differing(case.seen.known.verified)
+
+
+def differing(tables: Iterable[VerifiedTable]) -> Iterator[Finding]:
+    """Report those of these tables that differ, with the counts of the newest look at what differed."""
+    for table in tables:
+        if not table.differs:
+            continue
+        subject = f"{table.schema}.{table.name}"
+        said = (
+            f"source and lake differ in {subject} at {table.differing_lsn}: {table.missing} rows missing in the lake, "
+            f"{table.extra} too many, {table.different} different"
+        )
+        numbers = {
+            "lsn": str(table.differing_lsn),
+            "missing": table.missing,
+            "extra": table.extra,
+            "different": table.different,
+            "verification": table.verification,
+        }
+        step = "readers see wrong rows until the table is repaired and a later verification finds it equal"
+        yield Finding(SLUG, subject, "critical", said, step, numbers, table.differing_at)

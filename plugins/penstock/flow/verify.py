@@ -1,0 +1,232 @@
+"""Verify: prove that source and lake hold the same rows at one exact position, while both go on.
+
+The source is read under the snapshot of a temporary slot, the lake at the cut that lies at the same position. Nothing
+is shared with the pipeline: values come by COPY and by PyIceberg. Whole tables, or a rolling sample of their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import LakeError
+from penstock.flow import verify_alarms
+from penstock.flow.capture import running
+from penstock.flow.compare import compare_table, compared, fingerprint
+from penstock.flow.comparison import ComparedTable, TableComparison
+from penstock.flow.context import Context
+from penstock.flow.fingerprint import Fingerprint
+from penstock.flow.health.alerts import Deliver
+from penstock.flow.health.check import nobody
+from penstock.flow.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
+from penstock.flow.marks import Merge, cut_at, marked_snapshot
+from penstock.flow.sampling import Chosen, choose
+from penstock.ledger.records import CutRecord
+from penstock.ledger.verifications import Finding, Mode
+from penstock.lsn import Lsn
+from penstock.source import catalog
+from penstock.source.rendered import RenderedSource, rendered
+from penstock.source.slot import Exported
+
+
+class _RewrittenError(Exception):
+    """The table was rewritten, renamed or dropped after the position: its rows of then can't be read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Report one verification."""
+
+    number: int
+    lsn: Lsn
+    findings: tuple[Finding, ...]
+
+    @property
+    def differing(self) -> list[str]:
+        """Name the tables in which source and lake differ."""
+        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "differs"})
+
+    @property
+    def rows(self) -> int:
+        """Count the rows of the source that were compared."""
+        return sum(each.source_rows for each in self.findings)
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures as plain data for logs and XCom."""
+        outcomes = [each.outcome for each in self.findings]
+        return {
+            "verification": self.number,
+            "lsn": str(self.lsn),
+            "rows": self.rows,
+            **{outcome: outcomes.count(outcome) for outcome in ("equal", "differs", "skipped")},
+            "differing": self.differing,
+        }
+
+
+def require_equal(differing: Sequence[str], lsn: Lsn | str) -> None:
+    """Raise LakeError("verify-differs") when there are tables that differ."""
+    if differing:
+        raise LakeError(
+            "verify-differs",
+            f"expected source and lake to be equal at {lsn}, but these tables differ: {', '.join(differing)}; the log of "
+            "the comparison has counts, columns and hashes of keys",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason."""
+
+    chosen: Chosen
+    table: ComparedTable | None = None
+    here: Fingerprint | None = None
+    reason: str | None = None
+
+
+def verify(
+    ctx: Context,
+    *,
+    tables: Sequence[str] = (),
+    mode: Mode = "whole",
+    merge: Merge,
+    deliver: Deliver = nobody,
+    lake_properties: Mapping[str, str] | None = None,
+) -> Verification:
+    """Compare tables of a running pipeline at one position, and remember what was found.
+
+    Without `tables` those that the pipeline file chooses. A difference is a finding, no error. Raises ConfigError for
+    tables that cannot be compared so, before any work; LedgerError("work-under-way") beside another verification;
+    LakeError("verify-late"), and whatever capture and merge raise.
+    """
+    running(ctx)
+    properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
+    with lake_reader(ctx.pipeline.lake.catalog, properties) as lake, ctx.ledger.hold(ctx.name, "verify"):
+        chosen = choose(ctx, lake, tables, mode)
+        with marked_snapshot(ctx, "verify") as exact:
+            number = ctx.ledger.begin_verification(ctx.name, mode=mode, lsn=exact.lsn)
+            ctx.progress(f"verifying at {exact.lsn}: {len({each.record.oid for each in chosen})} tables")
+            run = _Run(ctx, exact, lake, number)
+            read = list(run.read_source(chosen))
+            cut = cut_at(ctx, exact.lsn, merge)
+            findings = tuple(run.compare(each, cut) for each in read)
+        ctx.ledger.finish_verification(number)
+        verify_alarms.update(ctx, [each.oid for each in findings], deliver)
+        keep = timedelta(seconds=ctx.pipeline.health.keep)
+        ctx.ledger.trim_verifications(ctx.name, before=datetime.now(UTC) - keep)
+    return Verification(number, exact.lsn, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Carry one verification out."""
+
+    ctx: Context
+    exact: Exported
+    lake: LakeReader
+    number: int
+
+    def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_Read]:
+        """Read the source's side of everything, while the lake is still on its way."""
+        published = {
+            table.oid: table
+            for table in catalog.published_tables(self.exact.conn, self.ctx.pipeline.publication, sizes=False)
+        }
+        for each in chosen:
+            if each.skipped is not None:
+                yield _Read(each, reason=each.skipped)
+            elif each.record.oid not in published:
+                yield _Read(each, reason="the source does not publish it")
+            else:
+                yield self._read(each, replace(compared(published[each.record.oid], each.record), part=each.part))
+
+    def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
+        try:
+            here = fingerprint(table, self._rows)
+        except _RewrittenError as gone:
+            return _Read(chosen, reason=str(gone))
+        self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
+        return _Read(chosen, table, here)
+
+    def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read in a transaction of this table's own, so that its lock is held no longer than that."""
+        name = self.exact.snapshot_name
+        with rendered(self.ctx.source, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts:
+            _require_same(texts, table)
+            yield from texts.rows(table.relations, columns, table.where, table.part)
+            _require_same(texts, table)
+
+    def compare(self, read: _Read, cut: CutRecord) -> Finding:
+        """Compare one table or share with the lake at the cut, and record what was found."""
+        finding = self._finding(read, cut)
+        self.ctx.ledger.add_finding(self.ctx.name, self.number, finding)
+        return finding
+
+    def _finding(self, read: _Read, cut: CutRecord) -> Finding:
+        if read.table is None:
+            return self._skipped(read, read.reason or "")
+        there = self._lake_table(read, cut)
+        if isinstance(there, str):
+            return self._skipped(read, there)
+        try:
+            found = compare_table(read.table, self._rows, there, read.here)
+        except _RewrittenError as gone:
+            return self._skipped(read, str(gone))
+        for line in found.lines():
+            self.ctx.progress(line)
+        return _found(read.chosen, found)
+
+    def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str | None:
+        """Return the lake's table as its readers see it at the cut, None if there is none, or why it can't be told."""
+        oid = read.chosen.record.oid
+        entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
+        if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
+            return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
+        found = self.lake.table(tuple(entry["target"]))
+        if found is None:
+            return None
+        at_cut = found.as_of_cut(entry["snapshot_id"])
+        if at_cut is not None:
+            return at_cut
+        (now,) = [record for record in self.ctx.ledger.tables(self.ctx.name) if record.oid == oid]
+        if now.snapshot_id == entry["snapshot_id"]:
+            return found  # somebody else moved it back or put another in its place: that is what readers see
+        return "it was replaced while it was verified"
+
+    def _skipped(self, read: _Read, reason: str) -> Finding:
+        self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")
+        return _of(read.chosen, outcome="skipped", reason=reason)
+
+
+def _require_same(texts: RenderedSource, table: ComparedTable) -> None:
+    for schema, name in texts.rewritten(table.relations):
+        raise _RewrittenError(f"{schema}.{name} was truncated, rewritten, renamed or dropped since the position")
+
+
+def _found(chosen: Chosen, found: TableComparison) -> Finding:
+    details = {
+        "in_lake": found.in_lake,
+        "counted_whole": found.whole,
+        "columns_missing": list(found.columns_missing),
+        "columns_extra": list(found.columns_extra),
+        "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
+    }
+    return _of(
+        chosen,
+        outcome="equal" if found.equal else "differs",
+        source_rows=found.source_rows,
+        lake_rows=found.lake_rows,
+        missing=found.missing,
+        extra=found.extra,
+        different=found.different,
+        details=details,
+    )
+
+
+def _of(chosen: Chosen, **found: Any) -> Finding:
+    record, share = chosen.record, chosen.share
+    place: dict[str, Any] = {"share": share.share, "shares": share.shares} if share else {}
+    return Finding(record.oid, record.schema, record.name, **place, **found)

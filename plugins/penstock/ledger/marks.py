@@ -1,0 +1,67 @@
+"""Marks: places of the WAL where a window must end and a cut must lie, so that the lake can be read exactly there.
+
+Capture ends its window at the next mark and merge makes a cut at it, each in its ordinary run: whoever wants a cut at
+a place sets a mark and waits. The cut forgets it, so a mark whose maker died costs one cut and nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.ledger.pipelines import find, lock_active
+from penstock.ledger.records import CutRecord, Row
+from penstock.ledger.session import Sessions
+from penstock.lsn import Lsn
+
+
+@dataclass(frozen=True)
+class Mark(Row):
+    """Hold one mark, and in one word what it is for."""
+
+    lsn: Lsn
+    reason: str
+    made_at: datetime
+
+
+@dataclass(frozen=True)
+class Reached(Row):
+    """Say how far a pipeline is on its way to a mark.
+
+    `cut` is the cut at it; where `reachable` is false a window has passed over the place, and no cut can lie there.
+    """
+
+    position: Lsn | None
+    reachable: bool
+    cut: CutRecord | None
+
+
+class Marks(Sessions):
+    """Record marks."""
+
+    def add_mark(self, name: str, lsn: Lsn, *, reason: str) -> bool:
+        """Set a mark; return False where the pipeline stands beyond it, or a window that is under way ends beyond it.
+
+        Raises LedgerError("pipeline-halted", "not-bootstrapped").
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            return transaction.change("add_mark", name=name, lsn=lsn, reason=reason) == 1
+
+    def marks(self, name: str) -> list[Mark]:
+        """Return the marks of the present era that no cut has reached, in order."""
+        with self.transaction() as transaction:
+            return transaction.records(Mark, "marks", name=name)
+
+    def remove_mark(self, name: str, lsn: Lsn) -> None:
+        """Forget a mark, if it is still there."""
+        with self.transaction() as transaction:
+            transaction.change("remove_mark", name=name, lsn=lsn)
+
+    def reached(self, name: str, lsn: Lsn) -> Reached:
+        """Look whether there is a cut exactly at this position; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            position = find(transaction, name).position
+            ((reachable,),) = transaction.rows("mark_reachable", name=name, lsn=lsn)
+            cut = next(iter(transaction.records(CutRecord, "cut_at", name=name, lsn=lsn)), None)
+        return Reached(position, bool(reachable), cut)

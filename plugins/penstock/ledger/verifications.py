@@ -1,0 +1,166 @@
+"""Verifications: what comparisons of source and lake found, table by table or share by share.
+
+A rolling sample cuts the keys of a table into shares and looks at another one each time. A table is verified through
+the position at which all of its rows were seen to be equal: for shares, that of the share that was looked at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from psycopg.types.json import Jsonb
+
+from penstock.ledger.pipelines import lock
+from penstock.ledger.records import Row
+from penstock.ledger.session import Sessions
+from penstock.lsn import Lsn
+
+Mode = Literal["whole", "sample"]
+Outcome = Literal["equal", "differs", "skipped"]
+
+
+@dataclass(frozen=True)
+class Finding(Row):
+    """Hold what a comparison found of one table or share: counts, names of columns and hashes of keys, never a value.
+
+    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    outcome: Outcome
+    share: int = 1
+    shares: int = 1
+    reason: str | None = None
+    source_rows: int = 0
+    lake_rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    different: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeyShare(Row):
+    """Hold one share of a table's keys: `lower <= key_column < upper`, None for an open end.
+
+    `wanted` is the number of shares that was asked for; a table with few different keys gets fewer. `verified_lsn` is
+    None until this round has come to it.
+    """
+
+    oid: int
+    share: int
+    shares: int
+    wanted: int
+    key_column: str
+    key_type: str
+    indexed: bool
+    lower: str | None = field(repr=False)
+    upper: str | None = field(repr=False)
+    verified_lsn: Lsn | None
+    verified_at: datetime | None
+    differs: bool
+
+
+@dataclass(frozen=True)
+class VerifiedTable(Row):
+    """Say how far a table is verified, how far its present round is, and what the newest comparison came to.
+
+    `differs` is true until a later comparison has seen that table or share to be equal. The counts, and what is
+    named differing, are of the newest comparison that found a difference.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    verified_through: Lsn | None
+    verified_at: datetime | None
+    differs: bool
+    shares: int
+    shares_done: int
+    compared_lsn: Lsn | None
+    compared_at: datetime | None
+    outcome: Outcome | None
+    reason: str | None
+    verification: int | None
+    differing_lsn: Lsn | None
+    differing_at: datetime | None
+    missing: int
+    extra: int
+    different: int
+
+
+class Verifications(Sessions):
+    """Record verifications and the shares of a rolling sample."""
+
+    def begin_verification(self, name: str, *, mode: Mode, lsn: Lsn) -> int:
+        """Note that tables are compared at this position; return the verification's number."""
+        with self.transaction() as transaction:
+            ((number,),) = transaction.rows("begin_verification", name=name, mode=mode, lsn=lsn)
+        return int(number)
+
+    def add_finding(self, name: str, number: int, finding: Finding) -> None:
+        """Record what was found of one table or share, and how far the table is verified now."""
+        values = {**asdict(finding), "number": number, "table": finding.name, "details": Jsonb(finding.details)}
+        del values["name"]
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("add_verified", **values)
+            if finding.outcome == "skipped":
+                return
+            chosen = {"number": number, "oid": finding.oid, "equal": finding.outcome == "equal"}
+            if finding.shares > 1:
+                transaction.change("verify_share", share=finding.share, **chosen)
+                transaction.change("verify_round", number=number, oid=finding.oid)
+            else:
+                transaction.change("verify_table", **chosen)
+                if finding.outcome == "equal":
+                    transaction.change("clear_shares", number=number, oid=finding.oid)
+
+    def finish_verification(self, number: int) -> None:
+        """Note that every table was looked at."""
+        with self.transaction() as transaction:
+            transaction.change("finish_verification", number=number)
+
+    def findings(self, number: int) -> list[Finding]:
+        """Return what one verification found."""
+        with self.transaction() as transaction:
+            return transaction.records(Finding, "verified", number=number)
+
+    def verified_tables(self, name: str) -> list[VerifiedTable]:
+        """Return how far every table is verified, by name."""
+        with self.transaction() as transaction:
+            return transaction.records(VerifiedTable, "verified_tables", name=name)
+
+    def key_shares(self, name: str) -> dict[int, list[KeyShare]]:
+        """Return the shares of every table that has any, by oid and in order."""
+        found: dict[int, list[KeyShare]] = {}
+        with self.transaction() as transaction:
+            for share in transaction.records(KeyShare, "key_shares", name=name):
+                found.setdefault(share.oid, []).append(share)
+        return found
+
+    def cut_shares(
+        self, name: str, oid: int, *, wanted: int, column: str, type: str, indexed: bool, bounds: Sequence[str]
+    ) -> None:
+        """Cut a table's keys into shares at these bounds, and begin a round; a difference found before stays known."""
+        shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": list(bounds)}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("remember_difference", name=name, oid=oid)
+            transaction.change("forget_shares", name=name, oid=oid)
+            transaction.change("add_shares", name=name, oid=oid, **shares)
+
+    def begin_round(self, name: str, oid: int) -> None:
+        """Begin the next round with the shares as they are."""
+        with self.transaction() as transaction:
+            transaction.change("begin_round", name=name, oid=oid)
+
+    def trim_verifications(self, name: str, *, before: datetime) -> None:
+        """Forget comparisons from before that time; how far tables are verified stays."""
+        with self.transaction() as transaction:
+            transaction.change("trim_verifications", name=name, before=before)

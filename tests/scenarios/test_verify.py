@@ -1,0 +1,307 @@
+"""Verify: source and lake compared at one exact position, while the source is written to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
+from penstock.flow.verify import Verification, require_equal, verify
+from penstock.ledger.verifications import Finding
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+SHOP = """
+create table account (id int primary key, balance bigint not null, note text);
+create table entry (account int, amount bigint, at timestamptz default clock_timestamp());
+alter table entry replica identity full;
+insert into account select n, 0, 'account ' || n from generate_series(1, 200) n;
+"""
+
+STEP = """
+begin;
+update account set balance = balance + {0} where id = {0} % 200 + 1;
+insert into entry (account, amount) values ({0} % 200 + 1, {0});
+delete from account where id = 200 + {0} - 20;
+insert into account values (200 + {0}, {0}, repeat('x', {0} % 50));
+commit
+"""
+
+DAMAGED = ("lost", "extra", "value", "void", "misfit", "intact")
+
+
+@contextmanager
+def written_to(world: World) -> Iterator[None]:
+    """Let two writers change the source until the block ends."""
+    stop = threading.Event()
+
+    def write(number: int) -> None:
+        with world.source.connect() as connection:
+            connection.autocommit = True
+            while not stop.wait(0.05):
+                connection.execute(STEP.format(number))
+                number += 2
+
+    with _running(stop, *(lambda first=first: write(first) for first in (1, 2))):  # type: ignore[misc]
+        yield
+
+
+@contextmanager
+def scheduled(world: World) -> Iterator[None]:
+    """Capture and merge again and again, as two DAGs would, until the block ends."""
+    stop = threading.Event()
+
+    def repeat(work: Callable[[], object]) -> None:
+        while not stop.wait(0.2):
+            with suppress(SourceError):  # the verification may be capturing just now
+                work()
+
+    with _running(stop, lambda: repeat(world.capture), lambda: repeat(world.merge)):
+        yield
+
+
+@contextmanager
+def _running(stop: threading.Event, *bodies: Callable[[], None]) -> Iterator[None]:
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def verified(world: World, **options: Any) -> Verification:
+    def merge() -> None:
+        world.merge()
+
+    return verify(world.ctx, merge=merge, **options)
+
+
+def by_table(found: Verification) -> dict[str, Finding]:
+    return {finding.name: finding for finding in found.findings}
+
+
+def left_at_source(world: World) -> list[tuple[Any, ...]]:
+    """Return what a verification must not leave at the source: slots, and transactions that are open."""
+    return world.sql(
+        "select slot_name from pg_replication_slots where temporary union all "
+        f"select application_name from pg_stat_activity where application_name like 'penstock:{world.name}:verify%'"
+    )
+
+
+def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(world: World) -> None:
+    world.sql(SHOP)
+    world.bootstrap()
+
+    with written_to(world), scheduled(world):
+        first = verify(world.ctx, merge=lambda: "the scheduled merge is awaited")
+        second = verify(world.ctx, merge=lambda: "the scheduled merge is awaited")
+
+    for found in (first, second):
+        assert [finding.outcome for finding in found.findings] == ["equal", "equal"], world.lines
+        (cut,) = [cut for cut in world.ctx.ledger.cuts(world.name, limit=1000) if cut.lsn == found.lsn]
+        assert {table["complete_through"] for table in cut.tables} == {str(found.lsn)}
+    assert second.rows > first.rows > 200
+    assert {table.verified_through for table in world.ctx.ledger.verified_tables(world.name)} == {second.lsn}
+    assert world.ctx.ledger.marks(world.name) == []
+    assert left_at_source(world) == []
+
+
+def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(world16: World) -> None:
+    world16.sql(
+        ";".join(
+            f"create table {name} (id int primary key, note text, born date);"
+            f"insert into {name} select n, 'note ' || n, date '2020-01-01' + n from generate_series(1, 30) n;"
+            f"insert into {name} values (31, 'far', 'infinity')"
+            for name in DAMAGED
+        )
+    )
+    world16.bootstrap()
+    assert require_equal(verified(world16).differing, "0/0") is None
+    spark, place = world16.spark, f"lake.{world16.name}.public"
+    assert spark is not None
+    spark.sql(f"delete from {place}.lost where id = 7")
+    spark.sql(f"insert into {place}.extra select 99, note, born, _misfits from {place}.extra where id = 1")
+    spark.sql(f"update {place}.value set note = 'other' where id = 7")
+    spark.sql(f"update {place}.void set born = null where id = 7")
+    spark.sql(f"update {place}.misfit set _misfits = map('born', '-infinity') where id = 31")
+    # as if the pipeline itself had written it: the ledger believes it
+    ours = spark.sql(f"select snapshot_id from {place}.value.snapshots order by committed_at desc").first()
+    assert ours is not None
+    world16.ledger.execute(f"update penstock.table set snapshot_id = {ours[0]} where name = 'value'")
+
+    world16.sql("update intact set note = 'changed' where id = 1")
+    found = verified(world16)
+
+    counts = {name: (each.missing, each.extra, each.different) for name, each in by_table(found).items()}
+    assert counts == {
+        "lost": (1, 0, 0),
+        "extra": (0, 1, 0),
+        "value": (0, 0, 1),
+        "void": (0, 0, 1),
+        "misfit": (0, 0, 1),
+        "intact": (0, 0, 0),
+    }
+    assert found.differing == [f"public.{name}" for name in ("extra", "lost", "misfit", "value", "void")]
+    assert by_table(found)["void"].details["first"][0]["columns"] == ["born"]
+    ledger = world16.ctx.ledger
+    alarms = {alarm.subject: alarm for alarm in ledger.alarms(world16.name)}
+    assert sorted(alarms) == found.differing
+    assert {alarm.slug for alarm in alarms.values()} == {"verify-differs"}
+    assert not any("note 7" in line or "other" in line or "infinity" in line for line in world16.lines)
+    with pytest.raises(LakeError, match=r"\[verify-differs\].*public\.lost"):
+        require_equal(found.differing, found.lsn)
+    assert {table.state for table in ledger.tables(world16.name)} == {"ready"}, "a difference pauses nothing"
+
+    spark.sql(f"update {place}.void set born = date '2020-01-08' where id = 7")
+    again = verified(world16, tables=["public.void", "public.intact"])
+    assert again.differing == []
+    assert "public.void" not in {alarm.subject for alarm in ledger.alarms(world16.name)}
+    assert len(ledger.alarms(world16.name)) == 4
+
+
+KEYS = {
+    "by_int": ("int", "n"),
+    "by_bytes": ('text collate "C"', "md5(n::text)"),
+    "by_uuid": ("uuid", "md5(n::text)::uuid"),
+    "by_day": ("date", "date '2020-01-01' + n"),
+    "by_time": ("timestamptz", "timestamptz '2020-01-01 00:00+00' + n * interval '1.5 hours'"),
+    "by_price": ("numeric(10,2)", "(n - 200) / 4.0"),
+    "by_address": ("inet", "'10.0.0.0'::inet + n * 37"),  # not ordered alike: by text
+    "by_word": ("char(12)", "'Wort ' || n"),
+}
+
+
+def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16: World) -> None:
+    world16.settings["verify"] = {"share": "1/4", "whole_below": 1}
+    for name, (type, value) in KEYS.items():
+        world16.sql(f"create table {name} (id {type} primary key, other int)")
+        world16.sql(f"insert into {name} select {value}, n from generate_series(1, 400) n")
+    world16.sql("insert into by_day values ('infinity', 0), ('-infinity', 0), ('0044-03-15 BC', 0), ('10000-01-01', 0)")
+    world16.sql("insert into by_time values ('infinity', 0), ('-infinity', 0)")
+    world16.sql("insert into by_price values ('NaN', 0)")
+    world16.bootstrap()
+    spark, place = world16.spark, f"lake.{world16.name}.public"
+    assert spark is not None
+    for name in KEYS:
+        spark.sql(f"update {place}.{name} set other = -1 where other = 399")
+        spark.sql(f"delete from {place}.{name} where other = 3")
+        spark.sql(f"insert into {place}.{name} (id, other) select null, 1234567 from {place}.{name} limit 1")
+
+    runs = [verified(world16, mode="sample") for _ in range(4)]
+
+    for name in KEYS:
+        due = [next(each for each in run.findings if each.name == name) for run in runs]
+        assert [(each.share, each.shares) for each in due] == [(1, 4), (2, 4), (3, 4), (4, 4)], name
+        ((rows,),) = world16.sql(f"select count(*) from {name}")
+        assert sum(each.source_rows for each in due) == rows, name
+        assert max(each.source_rows for each in due) < rows / 3, name
+        damage = sum((each.missing, each.extra, each.different) != (0, 0, 0) for each in due)
+        assert damage in (2, 3), name
+        assert sum(each.missing for each in due) == 1, name
+        assert sum(each.extra for each in due) == 1, name
+        assert sum(each.different for each in due) == 1, name
+    assert {share.indexed for oid in world16.ctx.ledger.key_shares(world16.name).values() for share in oid} == {
+        True,
+        False,
+    }
+    assert {table.verified_through for table in world16.ctx.ledger.verified_tables(world16.name)} == {None}
+
+
+def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(world16: World) -> None:
+    world16.settings["verify"] = {"share": "1/3", "whole_below": 1}
+    world16.sql(
+        "create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n"
+    )
+    world16.bootstrap()
+    spark, place = world16.spark, f"lake.{world16.name}.public.t"
+    assert spark is not None
+    spark.sql(f"update {place} set other = -1 where id = 5")
+
+    def shares(found: Verification) -> list[tuple[int, str]]:
+        return [(each.share, each.outcome) for each in found.findings]
+
+    assert shares(verified(world16, mode="sample")) == [(1, "differs")]
+    assert shares(verified(world16, mode="sample")) == [(2, "equal"), (1, "differs")]
+    assert [alarm.slug for alarm in world16.ctx.ledger.alarms(world16.name)] == ["verify-differs"]
+    spark.sql(f"update {place} set other = 5 where id = 5")
+    last = verified(world16, mode="sample")
+    assert shares(last) == [(3, "equal"), (1, "equal")]
+    assert world16.ctx.ledger.alarms(world16.name) == []
+    (table,) = world16.ctx.ledger.verified_tables(world16.name)
+    assert table.verified_through is not None
+    assert table.verified_through < last.lsn, "share 2 was looked at before"
+    assert shares(verified(world16, mode="sample")) == [(1, "equal")], "a new round"
+
+
+def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(world16: World) -> None:
+    world16.settings["verify"] = {"share": "1/2", "whole_below": 1}
+    world16.sql(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
+    world16.bootstrap()
+    before = world16.sql("select pg_current_wal_insert_lsn()")
+
+    with pytest.raises(ConfigError, match=r"got public\.acount; did you mean public\.account\?"):
+        verified(world16, tables=["public.acount"])
+    with pytest.raises(ConfigError, match=r"expected public\.entry to have a key.*mode whole"):
+        verified(world16, tables=["public.entry"], mode="sample")
+    with (
+        world16.ctx.ledger.hold(world16.name, "verify"),
+        pytest.raises(LedgerError, match=r"\[work-under-way\].*verify"),
+    ):
+        verified(world16)
+    assert world16.sql("select pg_current_wal_insert_lsn()") == before, "no slot was made"
+
+    world16.ctx.ledger.pause_table(
+        world16.name, next(t.oid for t in world16.ctx.ledger.tables(world16.name) if t.name == "late"),
+        slug="schema-change", reason="for the test",
+    )  # fmt: skip
+    found = by_table(verified(world16, mode="sample"))
+    assert (found["entry"].outcome, found["entry"].reason) == (
+        "skipped",
+        "it has no key by which its rows could be cut into shares",
+    )
+    assert (found["late"].outcome, found["late"].reason) == ("skipped", "it is paused by schema-change")
+    assert found["account"].outcome == "equal"
+
+
+def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_called_wrong(
+    world16: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world16.sql(SHOP + "insert into entry values (1, 1)")
+    world16.bootstrap()
+    from penstock.flow import verify as module  # noqa: PLC0415
+
+    read = module.fingerprint
+
+    def truncating(*arguments: Any) -> Any:
+        world16.sql("truncate entry")
+        return read(*arguments)
+
+    monkeypatch.setattr(module, "fingerprint", truncating)
+
+    found = by_table(verified(world16))
+
+    assert found["account"].outcome == "equal"
+    assert found["entry"].outcome == "skipped"
+    assert "truncated, rewritten, renamed or dropped" in (found["entry"].reason or "")
+    assert by_table(verified(world16, tables=["public.account"]))["account"].outcome == "equal"
+
+
+def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(world16: World) -> None:
+    world16.settings["verify"] = {"wait": "1s"}
+    world16.sql(SHOP)
+    world16.bootstrap()
+
+    with pytest.raises(LakeError, match=r"\[verify-late\].*within 1 s.*nobody merges here"):
+        verify(world16.ctx, merge=lambda: "nobody merges here")
+
+    assert world16.ctx.ledger.marks(world16.name) == []
+    assert left_at_source(world16) == []
