@@ -15,10 +15,12 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.flow import bootstrap, capture, merge, recover
+from penstock.flow import bootstrap, capture, changelog, merge, recover
+from penstock.flow.history import Interval
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
@@ -59,6 +61,11 @@ def copy_without_spark(job: SparkJob) -> None:
         tables.landed(each, land(plan, each, source=source, options=plan.landing_options))
 
 
+def no_spark(job: SparkJob) -> None:
+    """Be a Spark that nobody should have reached."""
+    raise AssertionError(f"expected to be killed before {job.name}")
+
+
 def run(world: World, verb: str) -> None:
     """Run one use case, as its DAG task would."""
     if verb == "capture":
@@ -71,6 +78,11 @@ def run(world: World, verb: str) -> None:
         recover.begin(world.ctx, recover.look(world.ctx))
         recover.new_era(world.ctx)
         bootstrap.copy(world.ctx, copy_without_spark)
+    elif verb.startswith("fill:"):
+        start, end = map(datetime.fromisoformat, verb.removeprefix("fill:").split("/"))
+        changelog.fill(world.ctx, Interval(start, end), no_spark)
+    elif verb.startswith("settle:"):
+        changelog.settle(world.ctx, verb.removeprefix("settle:"))
     elif verb == "plan":
         merge.plan(world.ctx)
     elif verb.startswith("publish-last:"):

@@ -89,4 +89,5 @@ class Journal(Sessions):
             transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
             for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_cuts"):
                 transaction.change(statement, name=name, before=before)
+            transaction.change("trim_source_clock", name=name)
             return old
