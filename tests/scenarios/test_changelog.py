@@ -88,7 +88,7 @@ def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tupl
     filled = world.changelog(first.start, first.end)
     world.changelog(second.start, second.end)
 
-    assert filled.rows == sum(table["rows"] for table in filled.tables) == 14
+    assert filled.rows == sum(table["rows"] for table in filled.tables) == 12
     assert holds(world, slot, "keyed", first.start, first.end) == ["I", "U", "U", "I"]
     assert holds(world, slot, "keyed", second.start, second.end) == ["D", "T", "I"]
     assert holds(world, slot, "keyless", first.start, first.end) == ["I", "I", "I", "D"]
@@ -162,9 +162,11 @@ def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(wat
         world.changelog(each.start, each.end)
     assert world.spark is not None
     name = table_name(world, "keyed")
+    world.spark.sql(f"refresh table {name}")
     world.spark.sql(
         f"call lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
     ).collect()
+    world.spark.sql(f"refresh table {name}")
     assert world.spark.table(f"{name}.data_files").count() == 1
 
     world.changelog(during.start, during.end)
@@ -219,6 +221,7 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
     typed = table_changelog._typed
 
     def explained(changes: Any, *arguments: Any) -> Any:
+        changes.sparkSession.conf.set("spark.sql.maxMetadataStringLength", "1000")
         plans.append(changes._jdf.queryExecution().toString())
         return typed(changes, *arguments)
 
@@ -395,7 +398,8 @@ def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tu
 def by_origin(world: World, statement: str, time: str) -> None:
     """Commit a statement as a replication origin does: with a commit time of its choice."""
     world.sql(
-        "do $$ begin perform pg_replication_origin_create('elsewhere'); exception when duplicate_object then end $$"
+        "select pg_replication_origin_create('elsewhere') "
+        "where not exists (select from pg_replication_origin where roname = 'elsewhere')"
     )
     with world.source.connect() as connection:
         connection.execute("select pg_replication_origin_session_setup('elsewhere')")
