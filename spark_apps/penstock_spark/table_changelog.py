@@ -98,12 +98,12 @@ def _require_ours(plan: ChangelogPlan, table: LakeTable) -> None:
 
 
 def _evolve(order: ChangelogTable, table: LakeTable) -> tuple[LakeColumn, ...]:
-    """Add the fields that the changelog lacks; return all that it has then, with the types that they have."""
+    """Add the fields that the changelog lacks, widen others; return all that it has then, with their types."""
     image = table.session.table(table.sql_name).schema["new"].dataType
     present = [LakeColumn(field.name, field.dataType.simpleString()) for field in image.fields]
     fields = changelog.united(present, order.columns)
-    if added := fields[len(present) :]:
-        table.session.sql(changelog.add_fields(table.sql_name, added))
+    for statement in changelog.evolve(table.sql_name, present, fields):
+        table.session.sql(statement)
     return fields
 
 

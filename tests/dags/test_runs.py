@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -32,6 +33,7 @@ name: {name}
 source: {{slot: {slot}, publication: {slot}}}
 tables: {{include: ["public.*"]}}
 landing: {{uri: "{landing}"}}
+changelog: {{slack: 0}}
 """
 
 
@@ -124,7 +126,9 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert set(states(run("bootstrap", deployed)).values()) == {"success"}
     assert compare(deployed.ctx).rows == 2
 
+    before = deployed.sql("select clock_timestamp()")[0][0]
     deployed.sql("update t set name = 'changed' where id = 1; delete from t where id = 2; insert into t values (3, '')")
+    after = deployed.sql("select clock_timestamp()")[0][0]
     assert states(run("capture", deployed)) == {"windows": "success"}
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "success", "publish": "success"}
 
@@ -140,6 +144,11 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert cut is not None
     assert (verified.verified_through, verified.outcome) == (cut.lsn, "equal")
     deployed.sql("delete from t where id = 5")
+
+    logged = {"from": before.isoformat(), "to": after.isoformat()}
+    assert states(run("changelog", deployed, **logged)) == {"wait": "success", "fill": "success"}
+    (filled,) = deployed.ctx.ledger.fills(deployed.name)
+    assert (filled.from_time, filled.upto_time, filled.rows) == (before, after, 3)
 
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     deployed.sql("delete from t where id = 1; insert into t values (4, 'never captured')")
@@ -260,6 +269,39 @@ def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(de
 
     (event, *_) = deployed.ctx.ledger.events(deployed.name)
     assert "got public.tt; did you mean public.t?" in event.message
+
+
+def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: World) -> None:
+    begin(deployed)
+    assert states(run("capture", deployed)) == {"windows": "success"}
+
+    for wanted, slug in (
+        ({"from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00Z"}, "interval-gone"),
+        ({"from": "2999-01-01T00:00:00Z", "to": "2999-01-02T00:00:00Z"}, "interval-invalid"),
+        ({"from": "2020-01-02T00:00:00Z"}, "interval-invalid"),
+    ):
+        assert states(run("changelog", deployed, **wanted)) == {"wait": "failed", "fill": "upstream_failed"}
+        newest = deployed.ctx.ledger.events(deployed.name, limit=1)[0]
+        assert newest.slug == slug
+
+
+def test_airflows_backfill_makes_a_run_for_each_data_interval_in_either_order(deployed: World) -> None:
+    from airflow.cli.cli_parser import get_parser  # noqa: PLC0415
+    from airflow.models import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    begin(deployed)
+    run("changelog", deployed, **{"from": "2020-01-02T00:00:00Z"})  # makes the DAG known to Airflow
+    dag_id = f"{deployed.name}.changelog"
+    dates = ["--from-date", "2026-10-01", "--to-date", "2026-10-03", "--max-active-runs", "2"]
+    command = get_parser().parse_args(["backfill", "create", "--dag-id", dag_id, *dates, "--run-backwards"])
+    command.func(command)
+
+    with create_session() as session:
+        runs = session.query(DagRun).filter(DagRun.dag_id == dag_id, DagRun.run_type == "backfill").all()
+        intervals = [(each.data_interval_start, each.data_interval_end) for each in runs]
+    october = [datetime(2026, 10, day, tzinfo=UTC) for day in range(1, 5)]
+    assert sorted(intervals) == list(itertools.pairwise(october))
 
 
 def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:

@@ -16,10 +16,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.flow import bootstrap, capture, merge, rebuild, recover, verify
+from penstock.flow import bootstrap, capture, changelog, merge, rebuild, recover, verify
+from penstock.flow.history import Interval
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
@@ -71,6 +73,11 @@ def spark_elsewhere(job: SparkJob) -> None:
         time.sleep(0.05)
 
 
+def no_spark(job: SparkJob) -> None:
+    """Be a Spark that nobody should have reached."""
+    raise AssertionError(f"expected to be killed before {job.name}")
+
+
 def run(world: World, verb: str) -> None:
     """Run one use case, as its DAG task would."""
     if verb == "capture":
@@ -91,6 +98,11 @@ def run(world: World, verb: str) -> None:
         rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)
     elif verb == "verify":
         verify.verify(world.ctx, merge=lambda: "nobody merges here")
+    elif verb.startswith("fill:"):
+        start, end = map(datetime.fromisoformat, verb.removeprefix("fill:").split("/"))
+        changelog.fill(world.ctx, Interval(start, end), no_spark)
+    elif verb.startswith("settle:"):
+        changelog.settle(world.ctx, verb.removeprefix("settle:"))
     elif verb == "plan":
         merge.plan(world.ctx)
     elif verb.startswith("publish-last:"):

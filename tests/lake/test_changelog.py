@@ -63,6 +63,31 @@ def test_a_changelog_keeps_the_types_of_its_fields_and_takes_new_ones_at_the_end
     wanted = (LakeColumn("new", "bigint"), LakeColumn("id", "string"))
 
     assert changelog.united(present, wanted) == (*present, LakeColumn("new", "bigint"))
+    assert changelog.evolve("`t`", present, changelog.united(present, wanted)) == [
+        "alter table `t` add columns (`new`.`new` bigint, `old`.`new` bigint)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wider"),
+    [
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+        ("float", "double", True),
+        ("int", "string", False),
+        ("decimal(9,2)", "decimal(12,2)", True),
+        ("decimal(9,2)", "decimal(12,3)", False),
+        ("decimal(9,2)", "decimal(8,2)", False),
+        ("array<int>", "array<bigint>", False),
+    ],
+)
+def test_a_field_becomes_wider_where_iceberg_can_widen_it_in_place(old: str, new: str, wider: bool) -> None:
+    present, wanted = (LakeColumn("n", old),), (LakeColumn("n", new),)
+
+    assert changelog.united(present, wanted) == (wanted if wider else present)
+    statements = changelog.evolve("`t`", present, changelog.united(present, wanted))
+    assert len(statements) == (2 if wider else 0)
+    assert all(statement.endswith(f"`n` type {new}") for statement in statements)
 
 
 def test_names_are_quoted_wherever_they_stand() -> None:

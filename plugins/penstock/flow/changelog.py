@@ -6,24 +6,17 @@ twice or out of order, it ends the same. Spark prepares, the pointers move in on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from penstock.errors import LakeError
 from penstock.flow import history, late
+from penstock.flow.changelog_orders import table_orders
 from penstock.flow.context import Context
 from penstock.flow.history import Interval
-from penstock.flow.orders import landed_uri
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
-from penstock.lake.changelog import ChangelogFile, ChangelogPlan, ChangelogResult, ChangelogTable
-from penstock.lake.columns import LakeColumn, lake_column
+from penstock.lake.changelog import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
-from penstock.landing.schema import NO_COLUMNS_FIELD
 from penstock.ledger import new_attempt
-from penstock.ledger.changelogs import FilledTable, FillRecord, IntervalWork
-from penstock.ledger.records import TableRecord
+from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
-from penstock.source.patterns import chosen_by
 
 WORK = "changelog"
 
@@ -72,13 +65,13 @@ def plan(ctx: Context, interval: Interval) -> str:
         upto_time=interval.end,
         era=work.history.era,
         through_lsn=through,
-        tables=_tables(ctx, work, interval),
+        tables=table_orders(ctx, work, interval),
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
     )
     ctx.landing.write_text(_path(ctx, attempt, "plan"), orders.dumps())
-    changes = sum(len(table.files) for table in orders.tables)
-    ctx.progress(f"{interval}: {changes} landing files of {len(orders.tables)} tables hold its changes")
+    files = sum(len(table.files) for table in orders.tables)
+    ctx.progress(f"{interval}: {files} landing files may hold changes, of {len(orders.tables)} tables")
     return attempt
 
 
@@ -110,34 +103,6 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
         if table.slug:
             raise LakeError(table.slug, table.reason or "")
     return filled
-
-
-def _tables(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[ChangelogTable, ...]:
-    """Order every table of the pipeline that is to have a changelog, those too that nothing happened to."""
-    files: dict[int, list[tuple[int, FileEntry]]] = {}
-    for window in work.windows:
-        for entry in window.files:
-            if history.may_hold(entry, interval):
-                files.setdefault(entry.oid, []).append((window.era, entry))
-    wanted = chosen_by(ctx.pipeline.changelog.tables)
-    return tuple(
-        _table(ctx, table, files.get(table.oid, ())) for table in work.tables if wanted(table.schema, table.name)
-    )
-
-
-def _table(ctx: Context, table: TableRecord, files: Iterable[tuple[int, FileEntry]]) -> ChangelogTable:
-    listed = list(files)
-    known = {column.name: lake_column(column) for column in table.columns}
-    for _, entry in listed:  # columns that were dropped since keep their texts
-        for name in entry.columns:
-            known.setdefault(name, LakeColumn(name, "string"))
-    return ChangelogTable(
-        target=ctx.pipeline.changelog_target(table.target),
-        columns=tuple(known.values()) or (LakeColumn(NO_COLUMNS_FIELD, "string"),),
-        files=tuple(
-            ChangelogFile(landed_uri(ctx, entry), entry.rows, entry.bytes, entry.columns, era) for era, entry in listed
-        ),
-    )
 
 
 def _result(ctx: Context, attempt: str) -> ChangelogResult:

@@ -7,6 +7,7 @@ what does not fit it, now or after a change of type at the source, stands as exa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ IMAGES = ("new", "old")
 PARTITIONED_BY = "days(committed_at)"
 ORDERED_BY = "era, commit_lsn, ordinal"
 _PLAN_VERSION = 1
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,29 @@ def changelog_columns(fields: Sequence[LakeColumn]) -> tuple[LakeColumn, ...]:
 
 
 def united(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> tuple[LakeColumn, ...]:
-    """Return the fields that a changelog will have: those that are there, as they are, then the new ones."""
+    """Return the fields that a changelog will have: those that are there, some of a wider type, then the new ones."""
+    asked = {column.name: column for column in wanted}
     there = {column.name for column in present}
-    return (*present, *(column for column in wanted if column.name not in there))
+    kept = (asked[each.name] if _wider(each, asked.get(each.name)) else each for each in present)
+    return (*kept, *(column for column in wanted if column.name not in there))
+
+
+def _wider(present: LakeColumn, wanted: LakeColumn | None) -> bool:
+    """Tell whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
+    if wanted is None:
+        return False
+    old, new = (_DECIMAL.fullmatch(column.type) for column in (present, wanted))
+    if old and new:
+        return int(new[1]) > int(old[1]) and new[2] == old[2]
+    return (present.type, wanted.type) in (("int", "bigint"), ("float", "double"))
+
+
+def evolve(table: str, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> list[str]:
+    """Return the statements that make a changelog's fields, by its quoted name, those that `united` returns."""
+    changed = [(image, new) for old, new in zip(present, wanted, strict=False) if old != new for image in IMAGES]
+    statements = [f"alter table {table} alter column {path(image, new.name)} type {new.type}" for image, new in changed]
+    added = wanted[len(present) :]
+    return [*statements, add_fields(table, added)] if added else statements
 
 
 def add_fields(table: str, added: Sequence[LakeColumn]) -> str:

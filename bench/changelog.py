@@ -1,0 +1,67 @@
+"""A changelog filled with a million changes that are landed already: read, cast of both images, write, settle.
+
+The interval lies among others, as a day does: the same changes were captured before and after it, and stay unread. What
+is timed is the fill, plan and settling included, without the start of a JVM. A second fill replaces the first.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from bench import load
+from bench.figures import Figure
+from bench.lake import bench_world
+from tests.world import World
+
+CHANGES = 1_000_000
+AROUND = 100_000
+RUNS = 3
+
+
+def measure() -> list[Figure]:
+    """Return seconds per million changes; the ratio compares a merge of the same changes with it."""
+    with bench_world() as world:
+        with world.source.connect() as conn:
+            load.create(conn, 10_000)
+        world.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
+        world.settings["changelog"] = {"slack": 0}
+        world.bootstrap()
+        start, end = _interval(world, AROUND)
+        world.changelog(start, end)  # compiles
+        world.merge()
+        start, end = _interval(world, CHANGES)
+        merging = _seconds(world.merge)
+        _interval(world, AROUND)
+        times = [_seconds(lambda: _fill(world, start, end)) for _ in range(RUNS)]
+    seconds = statistics.median(times)
+    return [Figure("changelog_s_per_million", seconds * 1_000_000 / CHANGES, "s", merging / seconds)]
+
+
+def _interval(world: World, changes: int) -> tuple[datetime, datetime]:
+    """Make so many changes in an interval of their own, and capture them."""
+    with world.source.connect() as conn:
+        conn.execute("truncate bench")
+        start = _now(world)
+        load.change(conn, changes)
+    end = _now(world)
+    world.capture()
+    return start, end
+
+
+def _now(world: World) -> datetime:
+    ((time_,),) = world.sql("select clock_timestamp()")
+    assert isinstance(time_, datetime)
+    return time_
+
+
+def _fill(world: World, start: datetime, end: datetime) -> None:
+    assert world.changelog(start, end).rows == CHANGES
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

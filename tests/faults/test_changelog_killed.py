@@ -1,0 +1,138 @@
+"""A fill of the changelogs killed between any two of its steps: once more, and the interval is what the source did."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.flow import changelog
+from penstock.flow.history import Interval
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
+from tests.faults.conftest import run
+from tests.scenarios.changelogs import begin, flush, holds, now
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+LEDGER = "penstock.ledger:Ledger"
+WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
+PLANNING = [
+    (f"{LEDGER}.hold", "before"),
+    (f"{LEDGER}.interval_work", "after"),
+    (WRITE_TEXT, "before"),
+    (WRITE_TEXT, "after"),
+]
+SETTLING = [
+    (f"{LEDGER}.fill_changelogs", "before"),
+    ("penstock.ledger.changelogs:lock", "after"),
+    ("penstock.ledger.changelogs:move", "before"),
+    ("penstock.ledger.changelogs:move", "after"),
+]
+
+
+@pytest.fixture(scope="module")
+def watched(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[World, str]]:
+    with postgres16.temporary_database("faults_changelog") as source:
+        world = World(
+            source, lake.database, tmp_path_factory.mktemp("faults_changelog"), source.name, lake, spark=spark
+        )
+        world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield world, begin(world)
+
+
+def interval(world: World, key: int) -> Interval:
+    """Let the source do something in two tables, in an interval of its own."""
+    start = now(world)
+    world.sql(f"insert into keyed (id, name) values ({key}, 'new'); insert into keyless values ('page', {key})")
+    world.sql(f"update keyed set name = 'changed' where id = {key}; delete from keyless")
+    flush(world)
+    end = now(world)
+    flush(world)
+    return Interval(start, end)
+
+
+def killed(world: World, verb: str, step: str, when: str) -> None:
+    process = run(world, verb, step, when, "1")
+    assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
+
+
+def shown(world: World) -> dict[str, Any]:
+    """Return what every reader sees: the changelogs' pointers, and the intervals that count as filled."""
+    assert world.lake is not None
+    rows = world.lake.database.execute(
+        "select table_name, metadata_location from iceberg_tables where table_namespace = %s", f"{world.name}.public"
+    )
+    return {"pointers": dict(rows), "fills": [fill.attempt for fill in world.ctx.ledger.fills(world.name)]}
+
+
+def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_by_the_next(
+    watched: tuple[World, str],
+) -> None:
+    world, slot = watched
+    first, second = interval(world, 1), interval(world, 2)
+    world.changelog(first.start, first.end)
+    before = shown(world)
+
+    for step, when in PLANNING:
+        killed(world, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", step, when)
+        assert shown(world) == before
+    attempt = changelog.plan(world.ctx, second)
+    world.submit(changelog.job(world.ctx, attempt))
+    before = shown(world)
+    for step, when in SETTLING:
+        killed(world, f"settle:{attempt}", step, when)
+        assert shown(world) == before, step
+    world.changelog(second.start, second.end)
+
+    for each in (first, second):
+        assert holds(world, slot, "keyed", each.start, each.end) == ["I", "U"]
+        assert holds(world, slot, "keyless", each.start, each.end) == ["I", "D"]
+
+
+def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: tuple[World, str]) -> None:
+    world, slot = watched
+    third = interval(world, 3)
+    attempt = changelog.plan(world.ctx, third)
+    world.submit(changelog.job(world.ctx, attempt))
+
+    killed(world, f"settle:{attempt}", f"{LEDGER}.fill_changelogs", "after")
+
+    assert world.ctx.ledger.fills(world.name, limit=1)[0].attempt == attempt
+    assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
+    changelog.settle(world.ctx, attempt)
+    world.changelog(third.start, third.end)
+    assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
+
+
+def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
+    watched: tuple[World, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock_spark import changelog as application  # noqa: PLC0415  # with Spark's session only
+
+    world, slot = watched
+    fourth = interval(world, 4)
+    before = world.ctx.ledger.fills(world.name)
+    fill_table = application.fill_table
+
+    def ends(session: Any, plan: Any, order: Any) -> Any:
+        result = fill_table(session, plan, order)
+        if order.target[-1].startswith("keyed"):
+            raise KeyboardInterrupt
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(application, "fill_table", ends)
+        with pytest.raises(KeyboardInterrupt):
+            world.changelog(fourth.start, fourth.end)
+    assert world.ctx.ledger.fills(world.name) == before
+    world.changelog(fourth.start, fourth.end)
+
+    assert holds(world, slot, "keyed", fourth.start, fourth.end) == ["I", "U"]
+    assert holds(world, slot, "keyless", fourth.start, fourth.end) == ["I", "D"]
