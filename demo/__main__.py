@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from demo import fresh, report
+from demo.beside import Beside
 from demo.drive import Demo
 from penstock.errors import PenstockError
 from stack import steps
@@ -72,6 +73,9 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     demo.bootstrap()
     demo.let_schedules_run()
     demo.live(captures, merges)
+    beside = Beside(demo)
+    beside.begin()
+    beside.end()
     demo.catch_up(demo.stop_load())
     demo.pause_schedules()
     found, at = demo.compare(), demo.cut

@@ -24,6 +24,7 @@ from penstock.flow.compare import Comparison, compare
 from penstock.flow.context import Context
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
+from stack.airflow_api import AirflowApi
 from stack.databases import SHOP, SHOP_OWNER
 from stack.errors import StackError
 from stack.local import Stack
@@ -49,8 +50,8 @@ class Demo:
         with self.progress.step("A fresh beginning") as step:
             step.say("waiting for Airflow to read the DAGs")
             for dag in fresh.dag_ids(self.pipeline):
-                self.stack.airflow.api.wait_for_dag(dag)
-            fresh.end_runs(self.stack.airflow.api, self.pipeline)
+                self.api.wait_for_dag(dag)
+            fresh.end_runs(self.api, self.pipeline)
             warehouse = LandingZone.open(self.stack.warehouse, self.stack.store_options(), self.stack.environment())
             fresh.forget(self.pipeline, self.stack.ledger_dsn(), self.context.landing, warehouse)
             size = source.create(Database(self.stack.source, SHOP), progress=step.say)
@@ -69,21 +70,21 @@ class Demo:
                 environ=dict(self.stack.airflow.environ) | self.stack.source.environment(SHOP) | address,
                 cwd=self.stack.project.root,
             )
-            self._wait(step, lambda: "" if self.totals().transactions else "no transaction yet", self._watch_load)
+            self.wait(step, lambda: "" if self.totals().transactions else "no transaction yet", self._watch_load)
             step.result = "several writers and pgbench, each at a bounded rate"
 
     def bootstrap(self) -> None:
         """Run the bootstrap DAG to its end; the load goes on meanwhile."""
         with self.progress.step(self.watch.dag("bootstrap")) as step:
-            self._unpause("bootstrap")
-            run = self.stack.airflow.api.trigger(self.watch.dag("bootstrap"))
-            self.stack.airflow.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.tell_tasks)
+            self.unpause("bootstrap")
+            run = self.api.trigger(self.watch.dag("bootstrap"))
+            self.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.tell_tasks)
             step.result = f"first cut at {self.cut}"
 
     def let_schedules_run(self) -> None:
         """Unpause what runs by schedule."""
-        for verb in ("capture", "merge", "slot_health"):
-            self._unpause(verb)
+        for verb in ("capture", "merge", "resync", "slot_health"):
+            self.unpause(verb)
 
     def live(self, captures: int, merges: int) -> None:
         """Wait until so many scheduled captures have succeeded, and the last of so many merges has begun."""
@@ -95,12 +96,12 @@ class Demo:
             return "" if enough else f"{captured} of {captures} captures, {begun} of {merges} merges"
 
         with self.progress.step("By schedule, while the load goes on") as step:
-            self._wait(step, missing, self._watch_all)
+            self.wait(step, missing, self.watch_all)
 
     def stop_load(self) -> Lsn:
         """Stop the load between transactions; return the end of the source's WAL, beyond all that it wrote."""
         with self.progress.step("Stopping the live load") as step:
-            self._watch_all()
+            self.watch_all()
             self.load.stop()
             done = self.totals()
             step.result = f"{done.transactions:,} transactions in {done.seconds:.0f} s, {done.refused.total()} refused"
@@ -121,19 +122,19 @@ class Demo:
                 return ""
             if landed.pipeline.position is None or landed.pipeline.position < goal:
                 return f"landed through {landed.pipeline.position} of {goal}"
-            merges = self.stack.airflow.api.runs(self.watch.dag("merge"))
+            merges = self.api.runs(self.watch.dag("merge"))
             if not landed.unmerged_rows and not fresh.unfinished(merges):
-                self.stack.airflow.api.trigger(self.watch.dag("merge"), {"force": True})
+                self.api.trigger(self.watch.dag("merge"), {"force": True})
             return f"merged through {self.cut} of {goal}"
 
         with self.progress.step("The lake catches up") as step:
-            self.stack.airflow.api.trigger(self.watch.dag("capture"))
-            self._wait(step, missing, self.watch.look)
+            self.api.trigger(self.watch.dag("capture"))
+            self.wait(step, missing, self.watch.look)
 
     def pause_schedules(self) -> None:
         """Pause all DAGs; runs that have begun go on."""
         for dag in fresh.dag_ids(self.pipeline):
-            self.stack.airflow.api.pause(dag)
+            self.api.pause(dag)
         fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
 
     def compare(self) -> Comparison:
@@ -146,7 +147,7 @@ class Demo:
     def await_last_runs(self) -> None:
         """Wait for the runs that began before the pause; what they would leave unfinished would be shown as failed."""
         with self.progress.step("The last runs") as step:
-            self._wait(step, lambda: ", ".join(self._running()))
+            self.wait(step, lambda: ", ".join(self._running()))
 
     def has_begun(self) -> bool:
         """Tell whether there is a pipeline that could go on: one with a cut in the lake."""
@@ -171,9 +172,14 @@ class Demo:
     @cached_property
     def watch(self) -> Watch:
         """Return the watch over this demo's runs: those that began after it was first asked for."""
-        api = self.stack.airflow.api
+        api = self.api
         earlier = {run["dag_run_id"] for dag in fresh.dag_ids(self.pipeline) for run in api.runs(dag)}
         return Watch(self.context, api, self.progress.console.print, earlier)
+
+    @property
+    def api(self) -> AirflowApi:
+        """Return Airflow's REST API."""
+        return self.stack.airflow.api
 
     @property
     def load(self) -> Session:
@@ -190,10 +196,11 @@ class Demo:
         return Totals.read(self._totals_file)
 
     def figures(self) -> Figures:
-        """Return what went through each stage."""
+        """Return what went through each stage; copies made after bootstrap's aside."""
+        copies = self.context.ledger.copies(NAME)
         return Figures(
             load=self.totals(),
-            copied_rows=sum(copied.rows for copied in self.context.ledger.copies(NAME)),
+            copied_rows=sum(copied.rows for copied in copies if copied.started_at < self.watch.cuts()[0].published_at),
             windows=self.watch.windows(),
             cuts=self.watch.cuts(),
             copy_seconds=self.watch.task_seconds("bootstrap", "copy"),
@@ -207,15 +214,17 @@ class Demo:
     def _totals_file(self) -> Path:
         return self.stack.project.local / "workload.json"
 
-    def _unpause(self, verb: str) -> None:
+    def unpause(self, verb: str) -> None:
+        """Let a DAG's runs begin."""
         fresh.schedules_mark(self.stack.project).touch()
-        self.stack.airflow.api.unpause(self.watch.dag(verb))
+        self.api.unpause(self.watch.dag(verb))
 
     def _running(self) -> list[str]:
-        runs = self.stack.airflow.api.runs
+        runs = self.api.runs
         return [dag for dag in fresh.dag_ids(self.pipeline) for _ in fresh.unfinished(runs(dag), paused=True)]
 
-    def _watch_all(self) -> None:
+    def watch_all(self) -> None:
+        """Tell what is new of load and pipeline; raises StackError when something went wrong."""
         self._watch_load()
         self.watch.look()
 
@@ -223,7 +232,7 @@ class Demo:
         if not self.load.is_alive():
             raise StackError("the live load to go on", "it has ended", "read its log", self.load.log)
 
-    def _wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
+    def wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
         """Wait until nothing is `missing`, and look every time at what goes on."""
         deadline = time.monotonic() + PATIENCE
         while waiting_for := missing():
