@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.lake.plan import ColumnPlan
 from penstock.ledger import Ledger
+from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
@@ -193,6 +194,17 @@ def filling(scene: Scene) -> None:
         16406,
         slug="schema-change",
         reason="expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table anew",
+    )
+
+
+def rebuilding(scene: Scene) -> None:
+    """A replay is half-way."""
+    place = ("shop", "_penstock_new_again", "shop", "order_line")
+    scene.ledger.start_rebuilds(scene.name, [NewRebuild("again", "replay", facts(16403, "order_line"), place, "first")])
+    scene.ledger.run_rebuilds(scene.name, ids=["again"], run="run")
+    step = RebuildStep("again", Lsn(START + 100 * 8 * MIB), 4711, 1_234_567, "building")
+    scene.ledger.advance_rebuilds(
+        scene.name, run="run", catalog=scene.ledger.connection, catalog_name="lake", pointers=[], steps=[step]
     )
 
 

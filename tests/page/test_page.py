@@ -95,6 +95,22 @@ def test_the_page_says_what_the_json_says(viewer: TestClient, scene: Scene) -> N
     assert [each for each in said if text(each) not in page] == []
 
 
+def test_a_table_that_is_being_made_anew_is_shown_with_how_far_it_is(viewer: TestClient, scene: Scene) -> None:
+    scenes.healthy(scene)
+    before = viewer.get(f"/cdc/pipelines/{scene.name}").text
+    scenes.rebuilding(scene)
+
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
+    page = text(viewer.get(f"/cdc/pipelines/{scene.name}").text)
+
+    assert "Tables being made anew" not in before
+    (rebuild,) = shown["rebuilds"]
+    assert (rebuild["table"], rebuild["kind"], rebuild["state"]) == ("shop.order_line", "replay", "building")
+    assert rebuild["end_lsn"] == shown["pipeline"]["position"]
+    said = (rebuild["id"], rebuild["through_lsn"], rebuild["end_lsn"], words.count(rebuild["rows"]))
+    assert [each for each in ("Tables being made anew 1", *said) if text(each) not in page] == []
+
+
 def test_the_overview_puts_what_is_worst_first(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
     scenes.lost(scene)
     (pipelines / "a_new_one.yaml").write_text('name: a_new_one\ntables: {include: ["shop.*"]}\n')

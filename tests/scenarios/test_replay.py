@@ -95,7 +95,9 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World)
     begin(world16)
     lsn = world16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
     then = at_source(world16)
-    world16.sql("alter table item drop price; alter table item add column colour int default 3; delete from item")
+    world16.sql("alter table item drop price; alter table item add column colour int default 3")
+    world16.sql("delete from item")
+    between = world16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
     flush(world16)
     world16.capture()
     ids = rebuild.resync(world16.ctx, ["public.item"], world16.submit)
@@ -104,6 +106,8 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World)
     rebuild.replay(world16.ctx, Replay(("public.item",), upto=lsn, shadow="then"), world16.submit)
 
     assert sorted(world16.lake_rows("item__then")) == then["item"]
+    with pytest.raises(LakeError, match=r"range-unavailable.*a column colour.*resync it"):
+        rebuild.replay(world16.ctx, Replay(("public.item",), upto=between, shadow="between"), world16.submit)
     rebuild.replay(world16.ctx, Replay(("public.item",), shadow="now"), world16.submit)
     assert world16.lake_rows("item__now") == []
     equal(world16)

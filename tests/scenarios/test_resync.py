@@ -119,7 +119,8 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
     def submit(job: SparkJob) -> None:
         if job.application.stem == "copy_tables" and not done:
             done.append(True)
-            world16.sql("truncate visit; insert into visit values ('after', 1); vacuum full item")
+            world16.sql("truncate visit; insert into visit values ('after', 1)")
+            world16.sql("vacuum full item")
             world16.sql("alter table item add column colour text default 'red'")
             world16.sql("update item set colour = 'blue' where id = 7")
             flush(world16)

@@ -1,4 +1,4 @@
-select pipeline, id, oid, snapshot, lsn, state, files, rows, bytes, started_at, finished_at
+select pipeline, id, oid, snapshot, lsn, state, files, rows, bytes, started_at, finished_at, needs_after
 from penstock.copy
 where
     pipeline = %(name)s

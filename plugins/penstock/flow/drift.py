@@ -108,7 +108,7 @@ def verdict(
     return Verdict(added=tuple(map(column_plan, _added(columns, now))))
 
 
-def reshaped(table: TableRecord | RebuildRecord, relation: Relation) -> str | None:
+def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
     """Say why landed rows of this shape do not belong into the table, or None when they do.
 
     Columns that the rows lack are fine: they were added later, or dropped since (which `verdict` notices).

@@ -15,7 +15,7 @@ from penstock.flow.context import Context
 from penstock.flow.orders import refs
 from penstock.lake.plan import TablePlan
 from penstock.landing.manifest import FileEntry
-from penstock.ledger.records import CopyRecord, RebuildRecord, WindowRecord
+from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 
@@ -39,6 +39,14 @@ class Snapshot:
     def sees(self, xid: int) -> bool:
         """Tell whether the commit of a transaction was seen."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Hold what a table looked like when it was copied, and the text of the snapshot that the copy was made under."""
+
+    facts: TableFacts
+    snapshot: str
 
 
 def shapes(ctx: Context) -> Shapes:
@@ -79,8 +87,9 @@ def rebuild_plan(
 
     Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
     """
-    files = list(_fitting(ctx, rebuild, windows, known))
     goal = rebuild.goal_lsn
+    copy_of = Copied(drift.facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
+    files = list(fitting(ctx, copy_of, windows, known, goal=goal))
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry in files)
     overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
     return TablePlan(
@@ -101,27 +110,34 @@ def rebuild_plan(
     )
 
 
-def _fitting(
-    ctx: Context, rebuild: RebuildRecord, windows: Sequence[WindowRecord], known: Shapes
+def fitting(
+    ctx: Context, copied: Copied, windows: Sequence[WindowRecord], known: Shapes, *, goal: Lsn | None = None
 ) -> Iterator[FileEntry]:
-    """Yield the table's files; those of an older shape are left out where the copy saw everything in them.
+    """Yield a table's files with changes that its copy may not have seen, up to a goal; raises LakeError("schema-change").
 
-    A table that is copied anew after its columns changed has such files; a later one of a strange shape is an error.
+    A table that is copied anew after its columns changed has files of the older shape: they are left out where the copy
+    saw everything in them, as a file is whose changes all come after the goal.
     """
-    snapshot = Snapshot.parse(rebuild.copy_snapshot or "0:0:")
+    snapshot, facts = Snapshot.parse(copied.snapshot), copied.facts
     for window in windows:
         for entry in window.files:
-            if entry.oid != rebuild.oid or (entry.max_xid is not None and entry.max_xid < snapshot.xmin):
+            if entry.oid != facts.oid or not _between(entry, snapshot, goal):
                 continue
-            reason = drift.reshaped(rebuild, known[entry.oid, entry.version])
+            reason = drift.reshaped(facts, known[entry.oid, entry.version])
             if reason is None:
                 yield entry
             elif not _all_seen(ctx, entry, snapshot):
                 raise LakeError(
                     "schema-change",
                     f"expected the changes landed in {window.from_lsn}-{window.upto_lsn} to have the columns of "
-                    f"{rebuild.qualified}, but {reason}; copy the table anew: resync it",
+                    f"{facts.schema}.{facts.name}, but {reason}; copy the table anew: resync it",
                 )
+
+
+def _between(entry: FileEntry, snapshot: Snapshot, goal: Lsn | None) -> bool:
+    seen = entry.max_xid is not None and entry.max_xid < snapshot.xmin
+    late = goal is not None and entry.min_commit_lsn is not None and entry.min_commit_lsn >= goal
+    return not seen and not late
 
 
 def _all_seen(ctx: Context, entry: FileEntry, snapshot: Snapshot) -> bool:

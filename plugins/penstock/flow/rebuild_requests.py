@@ -219,19 +219,21 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
     found = Source(_facts(ctx, record, copied), copied, needed, target, goal)
     _require_files(ctx, found)
+    _require_shape(ctx, found)
     return found
 
 
 def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
     """Tell whether no window has been deleted that may hold a change which this copy had not seen.
 
-    A commit is in the WAL a moment before snapshots see it, so one whole window before the copy must still be there,
-    unless none has ever been deleted.
+    An older copy does not say after which place it needs them. A commit is in the WAL a moment before snapshots see it, so
+    then one whole window before the copy must still be there, unless none has ever been deleted.
     """
     record = ctx.ledger.pipeline(ctx.name)
-    if not windows:
-        return record.position == record.consistent_point or copied.lsn >= (record.position or 0)
-    return windows[0].from_lsn <= (record.consistent_point or 0) or windows[0].upto_lsn <= copied.lsn
+    oldest = windows[0].from_lsn if windows else record.position or Lsn(0)
+    if copied.needs_after is not None:
+        return oldest <= copied.needs_after
+    return oldest <= (record.consistent_point or 0) or (bool(windows) and windows[0].upto_lsn <= copied.lsn)
 
 
 def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
@@ -262,6 +264,17 @@ def _require_files(ctx: Context, found: Source) -> None:
                 f"expected the landing zone to have {entry.path}, which {found.facts.schema}.{found.facts.name} is built "
                 "from, found none; restore the file, or resync the table",
             )
+
+
+def _require_shape(ctx: Context, found: Source) -> None:
+    """See that the table kept its columns from its copy to the goal; raises LakeError("range-unavailable")."""
+    table = rebuild_orders.Copied(found.facts, found.copied.snapshot)
+    try:
+        tuple(rebuild_orders.fitting(ctx, table, found.windows, rebuild_orders.shapes(ctx), goal=found.goal))
+    except LakeError as error:
+        if error.slug != "schema-change":
+            raise
+        raise LakeError("range-unavailable", error.message) from None
 
 
 def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRecord]) -> None:

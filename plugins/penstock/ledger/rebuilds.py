@@ -101,6 +101,7 @@ class Rebuilds(Sessions):
             begun = transaction.change("start_rebuild_copy", name=name, rebuilds=Jsonb(listed), **chosen)
             if begun != len(facts):
                 raise _conflict(name, "to be copying")
+            transaction.change("needs_after", name=name, copy_id=copy_id)
 
     def finish_rebuild_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
         """Note that a rebuild's table is copied; raises LedgerError("ledger-conflict") when another copy was begun."""
@@ -150,6 +151,8 @@ class Rebuilds(Sessions):
             listed = Jsonb([{**asdict(step), "through_lsn": str(step.through_lsn)} for step in steps])
             if transaction.change("advance_rebuilds", name=name, run=run, steps=listed) != len(steps):
                 raise _conflict(name, "to be advanced by this run")
+            if not pointers:
+                return
             if same_database(self.connection, catalog):
                 move(transaction, catalog, catalog_name, pointers)
             else:

@@ -180,7 +180,8 @@ class TableRecord(Row):
 class CopyRecord(Row):
     """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
 
-    Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too.
+    Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too. What it does
+    not see lies in windows after `needs_after`; None where that was not written down.
     """
 
     pipeline: str
@@ -194,6 +195,7 @@ class CopyRecord(Row):
     bytes: int
     started_at: datetime
     finished_at: datetime | None
+    needs_after: Lsn | None = None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:

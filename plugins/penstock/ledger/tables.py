@@ -63,6 +63,7 @@ class Tables(Sessions):
                     "save the source's tables, then start over",
                 )
             transaction.change("start_copy", snapshot=snapshot, lsn=lsn, **chosen)
+            transaction.change("needs_after", name=name, copy_id=copy_id)
             return _copies(transaction, name, copy_id=copy_id)
 
     def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> CopyRecord:
