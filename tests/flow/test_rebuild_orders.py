@@ -91,7 +91,7 @@ def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_
         path = f"{'-'.join(map(str, xids))}.parquet"
         writer = world.ctx.landing.writer(path, ["id"])
         writer.write(rows(xids))
-        writer.close(oid=1, version=2)
+        writer.close(oid=1, version=2, inserts=len(xids))
         return window(70, replace(entry(72, version=2, max_xid=max(xids)), path=path))
 
     assert fitting(world, landed(690, 700, 704)) == []
