@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import Directive, PenstockError
-from penstock.flow import capture, merge, rebuild_build, rebuild_copy
+from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy
 from penstock.flow import rebuild_requests as requests
 from penstock.flow.context import Context
 from penstock.flow.lake_reader import lake_reader, sql_catalog
@@ -104,7 +104,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
 
 def _merge(ctx: Context, submit: Submit) -> None:
-    with ctx.ledger.hold(ctx.name, "lake", wait=_POLITE_SECONDS):
+    with lake_turn.to_merge(ctx):
         attempt = merge.plan(ctx)
         if attempt is not None:
             submit(merge.job(ctx, attempt))
