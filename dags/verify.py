@@ -9,7 +9,7 @@ table's keys, so that N runs see every row; in mode `whole` it looks at all rows
 of `verify.tables`.
 
 **A difference pauses nothing.** It opens the alarm `verify-differs` for the table, which closes when that table or share is
-next found to be equal; the task `equal` is red.
+next found to be equal; the task `equal` is red. With `verify.on_difference: resync` the DAG `resync` is triggered for it.
 
 **Safe to repeat, to clear, to kill.** It changes nothing at the source and in the lake. A second run at the same time is
 refused (`work-under-way`). The slot and the snapshot end with the task.
@@ -30,7 +30,7 @@ from penstock.flow import verify as flow
 from penstock.orchestration.delivery import deliver
 from penstock.orchestration.parts import dag_arguments, outcome
 from penstock.orchestration.pipelines import context, pipelines
-from penstock.orchestration.waking import MergeBell
+from penstock.orchestration.waking import MergeBell, trigger
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -70,7 +70,17 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(context(pipeline)):
                 flow.require_equal(summary["differing"], summary["lsn"])
 
-        equal(compare())
+        @task
+        def repair(summary: dict[str, Any], **context_: Any) -> None:
+            """Let the tables that differ be copied anew."""
+            if summary["differing"]:
+                conf = {"tables": summary["differing"]}
+                context(pipeline).progress(trigger(context_["ti"], f"{pipeline.name}.resync", conf))
+
+        found = compare()
+        equal(found)
+        if pipeline.verify.on_difference == "resync":
+            repair(found)
     return dag
 
 

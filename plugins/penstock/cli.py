@@ -203,6 +203,9 @@ def verify(
 
         found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
         Console().print(", ".join(f"{key} {value}" for key, value in found.summary().items()))
+        if found.differing and ctx.pipeline.verify.on_difference == "resync":
+            submit = submitter(ctx)
+            _switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
         verify_flow.require_equal(found.differing, found.lsn)
 
 

@@ -173,6 +173,8 @@ class Verify(Section):
     """A table with a smaller heap is compared whole in every run."""
     wait: Seconds = 3600
     """Wait this long for capture and merge to come to the position."""
+    on_difference: Literal["alarm", "resync"] = "alarm"
+    """`alarm` only tells; `resync` copies the tables that differ anew besides."""
 
     @property
     def shares(self) -> int:

@@ -95,7 +95,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
 
 
 def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
-    world16: World, penstock: Command
+    world16: World, penstock: Command, tmp_path: Path
 ) -> None:
     world16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
@@ -107,7 +107,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     assert "verified through" in penstock("status").output
     unknown = penstock("verify", "--table", "public.nobody")
     assert unknown.exit_code == 1
-    assert "[config-invalid]" in unknown.output
+    assert "[table-unknown]" in unknown.output
 
     name = world16.ctx.ledger.tables(world16.name)[0].name
     assert world16.spark is not None
@@ -117,3 +117,10 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     assert "[verify-differs]" in differs.output
     assert "docs/runbooks/verify-differs.md" in differs.output
     assert f"differs public.{name}" in penstock("status").output
+
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(file.read_text() + "verify: {on_difference: resync}\n")
+    assert penstock("verify", "--table", f"public.{name}").exit_code == 1, "it did differ, and was copied anew"
+    mended = penstock("verify", "--table", f"public.{name}")
+    assert mended.exit_code == 0, mended.output
+    assert f"differs public.{name}" not in penstock("status").output

@@ -6,7 +6,6 @@ column. A round looks at every share once; a share in which something differed i
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from penstock.errors import ConfigError
 from penstock.flow.context import Context
 from penstock.flow.lake_reader import LakeReader, LakeTable
 from penstock.flow.lake_texts import row_texts, texts
+from penstock.flow.rebuild_requests import named
 from penstock.ledger.records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.source import catalog, session
@@ -55,24 +55,19 @@ class Chosen:
 def selected(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
     """Return the tables of these names, or without any those that the pipeline file chooses.
 
-    Raises ConfigError("config-invalid") with the nearest name.
+    Raises ConfigError("table-unknown") with the nearest name.
     """
-    records = {f"{each.schema}.{each.name}": each for each in ctx.ledger.tables(ctx.name) if each.state != "dropped"}
-    for name in names:
-        if name not in records:
-            nearest = difflib.get_close_matches(name, records, n=1, cutoff=0.5)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(sorted(records)) or 'none'}"
-            raise ConfigError("config-invalid", f"expected a table of {ctx.name} as schema.table, got {name}; {hint}")
-    patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
+    known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
     if names:
-        return [records[name] for name in dict.fromkeys(names)]
-    return [each for each in records.values() if any(pattern.names(each.schema, each.name) for pattern in patterns)]
+        return named(known, names)
+    patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
+    return [record for record in known if any(pattern.names(record.schema, record.name) for pattern in patterns)]
 
 
 def choose(ctx: Context, lake: LakeReader, names: Sequence[str], mode: Mode) -> list[Chosen]:
     """Choose what this run compares, and begin new rounds where the old ones are at their end.
 
-    Raises ConfigError("config-invalid") for an unknown table, and in a sample for a table without a key that was named.
+    Raises ConfigError: "table-unknown", and in a sample "config-invalid" for a table without a key that was named.
     """
     records = selected(ctx, names)
     if mode == "whole" or ctx.pipeline.verify.shares == 1:

@@ -1,4 +1,4 @@
-"""Bring a merge about from another DAG's task: trigger `<pipeline>.merge`, and say what hinders it."""
+"""Let another DAG of the pipeline run from inside a task: the merge that a verification waits for, or a resync."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from penstock.config import Pipeline
 _AGAIN_SECONDS = 300.0
 
 
+def trigger(ti: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+    """Trigger a DAG in the name of this task's; return what became of it, for the log."""
+    run_id = f"{ti.dag_id.rpartition('.')[2]}__{datetime.now(UTC).isoformat()}"
+    answer = task_runner.SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=dag_id, run_id=run_id, conf=conf))
+    if isinstance(answer, ErrorResponse):
+        return f"the DAG {dag_id} could not be triggered: {answer.error.value}; trigger it"
+    paused = ti.get_dag(dag_id).is_paused
+    return f"the DAG {dag_id} was triggered" + ("; it is paused: unpause it" if paused else "")
+
+
 class MergeBell:
     """Trigger the merge DAG when asked, at most once in five minutes: runs queue one behind the other."""
 
@@ -21,15 +31,12 @@ class MergeBell:
         self.ti = ti
         self.dag_id = f"{pipeline.name}.merge"
         self.rung_at = float("-inf")
+        self.said = ""
 
     def ring(self) -> str:
         """Return what is being waited for, for the log."""
         if self.ti.get_dag(self.dag_id).is_paused:
             return f"the DAG {self.dag_id} is paused: unpause it"
         if time.monotonic() - self.rung_at >= _AGAIN_SECONDS:
-            run_id = f"verify__{datetime.now(UTC).isoformat()}"
-            answer = task_runner.SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=self.dag_id, run_id=run_id))
-            if isinstance(answer, ErrorResponse):
-                return f"the DAG {self.dag_id} could not be triggered: {answer.error.value}; trigger it"
-            self.rung_at = time.monotonic()
-        return f"the DAG {self.dag_id} was triggered"
+            self.said, self.rung_at = trigger(self.ti, self.dag_id), time.monotonic()
+        return self.said
