@@ -27,7 +27,7 @@ PLAN = MaintenancePlan(
         TableUpkeep(("shop", "public", "t"), 7, (5, 7), 16400),
         TableUpkeep(("shop", "x"), None, (), watched=False),
     ),
-    old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t"),),
+    old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
     folders=("file:///lake/t/metadata",),
     deleted_share=0.1,
     small_files=5,

@@ -7,7 +7,7 @@ does: whatever was prepared before can no longer be published onto tables that h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -117,7 +117,7 @@ def _plan(ctx: Context, attempt: str, tables: Sequence[TableRecord], *, whole: b
         planned_at=_milliseconds(now),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
         tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
-        old_tables=tuple(_due(ctx, _old_tables(ctx, there), now)) if whole else (),
+        old_tables=tuple(_old_tables(ctx, there, now)) if whole else (),
         folders=tuple(location.rpartition("/")[0] for _, _, location in there),
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
@@ -147,20 +147,22 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
     return sorted(tables, key=lambda table: table.target in done)
 
 
-def _old_tables(ctx: Context, there: Iterable[tuple[str, str, str]]) -> list[OldTable]:
-    """Name the tables of the catalog that nobody will read or fill any more, and the folder of each."""
+def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
+    """Yield the tables that nobody reads or fills any more and that were seen long ago, or what is left of them."""
     era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
-    return [
-        OldTable(namespace, name, location.rpartition("/metadata/")[0] or None)
+    left = {
+        (namespace, name): OldTable(namespace, name, location.rpartition("/metadata/")[0])
         for namespace, name, location in there
         if is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
-    ]
-
-
-def _due(ctx: Context, found: Sequence[OldTable], now: datetime) -> list[OldTable]:
-    known = ctx.ledger.see_old_tables(ctx.name, found)
+    }
+    listed = {(namespace, name) for namespace, name, _ in there}
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    return [OldTable(old.namespace, old.name, old.location) for old in known if old.seen_at < before]
+    for old in ctx.ledger.see_old_tables(ctx.name, [*left.values()]):
+        place = old.namespace, old.name
+        if place in listed and place not in left:  # the name was given to another table since
+            ctx.ledger.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
+        elif old.seen_at < before:
+            yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
 
 
 def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:

@@ -27,11 +27,15 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class OldTable:
-    """Name a table that was set aside and is to be dropped: where its metadata and its files lie, once known."""
+    """Name a table that nobody reads any more and that is to be dropped, and the folder of its files.
+
+    `listed` says that the catalog has it; one that it no longer has left files behind.
+    """
 
     namespace: str
     table: str
-    location: str | None = None
+    location: str
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
