@@ -46,7 +46,7 @@ class LakeTable:
     @property
     def folder(self) -> str:
         """Return the folder below which the table keeps its files."""
-        return self.table.location()
+        return str(self.table.location())
 
     @property
     def columns(self) -> tuple[str, ...]:
