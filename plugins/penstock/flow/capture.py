@@ -113,9 +113,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
         landed = _land(ctx, conn, record, end, upto) if upto > record.position else None
         confirmed = slot.advance(conn, record.slot, upto)
-        if landed is None:
-            ctx.ledger.nothing_new(ctx.name, position=record.position, source_time=end.time)
-        else:
+        if landed is not None:
             ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
     report = WindowReport(
         from_lsn=record.position,
@@ -194,7 +192,6 @@ def _land(
         upto_lsn=upto,
         attempt=attempt,
         source_time=end.time,
-        caught_up=upto >= end.flushed,
         settings_digest=session.pinned_digest(),
     )
     messages = peek.peek(
