@@ -83,6 +83,7 @@ def _plan(bench: Workbench, table: Table) -> MaintenancePlan:
         attempt="z",
         catalog=bench.catalog,
         planned_at=now,
+        read_since=now,
         orphans_before=now - 86_400_000,
         tables=(TableUpkeep(table.target, table.snapshot, (), table.oid),),
         old_tables=(),

@@ -193,8 +193,11 @@ def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: 
         "+ number * interval '1 second' where pipeline = %s",
         world.name,
     )
+    world.settings["maintain"] = {"patience": "1s", "cuts": "1s"}
     busy(world, 1)
+    time.sleep(1.1)
     world.maintain()
+    world.settings["maintain"] = {"patience": "1s"}
     assert not set(seen) & snapshots(world, "item"), "the cuts that showed them are older than maintain.daily_cuts"
     assert equal(world)
 
