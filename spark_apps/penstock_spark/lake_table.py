@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -128,6 +129,12 @@ class LakeTable:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
         return passed
+
+    def main_since(self, moment: int) -> list[int]:
+        """Return the snapshots that were main at or after a moment, in milliseconds since 1970."""
+        history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in self.load().history()]
+        passed = [snapshot for (_, snapshot), (until, _) in pairwise(history) if until >= moment]
+        return passed + [snapshot for _, snapshot in history[-1:]]
 
     def cut_branch(self) -> None:
         """Make the branch at main; on a table without snapshots it begins with an empty one."""

@@ -16,18 +16,19 @@ _log = logging.getLogger("penstock.maintain")
 
 
 def drop_old(table: LakeTable, old: OldTable, folders: tuple[str, ...], io: Any) -> OldTable | None:
-    """Drop one old table through any table's `io`; return it, or None where its place is unknown or not its own.
+    """Drop one old table through any table's `io`; return it, or None where its folder is not its own.
 
-    A table that the catalog no longer has was dropped by a run that died before it had deleted the files.
+    A table that the catalog no longer has was dropped by a run that died before it had deleted the files. One that
+    it has again is another one.
     """
     there = table.exists()
     location = table.folder() if there else old.location
-    if location is None or not owns_folder(location, folders, own=int(there)):
+    if (there and not old.listed) or not owns_folder(location, folders, own=int(old.listed)):
         _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
         return None
     if there:
         table.drop()
     for part in ("data", "metadata"):
-        io.deletePrefix(f"{location.rstrip('/')}/{part}")
+        io.deletePrefix(f"{location.rstrip('/')}/{part}/")
     _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
     return replace(old, location=location)

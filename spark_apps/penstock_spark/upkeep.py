@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import LakeError
-from penstock.lake.maintenance import Figures, MaintenancePlan, TableReport, TableUpkeep, owns_folder
+from penstock.lake.maintenance import Figures, MaintenancePlan, TableReport, TableUpkeep, is_dead, owns_folder
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java
 
-_BRANCH = "penstock_"
 _MANIFEST_BYTES = 8 << 20
 _FEW_MANIFESTS = 10
 _SHARED = "orphans were not looked for: another table keeps its files in the same folder"
@@ -122,9 +121,8 @@ class Upkeep:
     def _drop_dead_branches(self) -> int:
         """Drop the branches of merges that can no longer be published."""
         loaded = self.table.load()
-        mine = f"{_BRANCH}{self.plan.attempt}"
         names = [str(name) for name in loaded.refs().keySet().toArray()]
-        dead = [name for name in names if name.startswith(_BRANCH) and name < mine]
+        dead = [name for name in names if is_dead(name, self.plan.attempt)]
         manage = loaded.manageSnapshots()
         for name in dead:
             manage = manage.removeBranch(name)
@@ -135,7 +133,8 @@ class Upkeep:
     def _expire(self) -> int:
         """Expire the snapshots that no cut names and nothing else needs; delete the files that only they had."""
         loaded = self.table.load()
-        kept = {*self.order.keep, *self.table.since(self.order.expected_snapshot), *_refs(loaded)}
+        compacted = self.table.since(self.order.expected_snapshot)
+        kept = {*self.order.keep, *compacted, *_refs(loaded), *self.table.main_since(self.plan.read_since)}
         old = [
             int(snapshot.snapshotId())
             for snapshot in loaded.snapshots()

@@ -13,6 +13,7 @@ from penstock.lake.maintenance import (
     OldTable,
     TableReport,
     TableUpkeep,
+    is_dead,
     owns_folder,
 )
 from penstock.lake.pointers import aside, is_left_behind, place_of, rebuilt, replaced
@@ -22,12 +23,13 @@ PLAN = MaintenancePlan(
     attempt="a",
     catalog="lake",
     planned_at=2,
+    read_since=1,
     orphans_before=1,
     tables=(
         TableUpkeep(("shop", "public", "t"), 7, (5, 7), 16400),
         TableUpkeep(("shop", "x"), None, (), watched=False),
     ),
-    old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t"),),
+    old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
     folders=("file:///lake/t/metadata",),
     deleted_share=0.1,
     small_files=5,
@@ -54,6 +56,22 @@ def test_a_result_survives_its_json() -> None:
     result = MaintenanceResult("shop", "a", (done, left), PLAN.old_tables, 3.5)
 
     assert MaintenanceResult.loads(result.dumps()) == result
+
+
+@pytest.mark.parametrize(
+    ("branch", "dead"),
+    [
+        ("penstock_20261121t091500122_3f9a1c2d", True),
+        ("penstock_changelog_20261121t091500122_3f9a1c2d", True),
+        ("penstock_20261121t091500123_3f9a1c2d", False),  # its own
+        ("penstock_20261121t091500124_00000000", False),
+        ("penstock_audit", False),
+        ("main", False),
+        ("20261121t091500122_3f9a1c2d", False),
+    ],
+)
+def test_a_branch_is_dead_when_its_attempt_is_older(branch: str, dead: bool) -> None:
+    assert is_dead(branch, "20261121t091500123_3f9a1c2d") is dead
 
 
 @pytest.mark.parametrize(

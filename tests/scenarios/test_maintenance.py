@@ -1,53 +1,524 @@
-"""Maintenance on real servers: what a table shows stays, how it is stored changes."""
+"""Maintenance on real servers: what a table shows stays, how it is stored changes; killed, doubled, beside merges.
+
+One world serves all tests, with ledger and catalog in one database, as by default.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import ConfigError, LedgerError
+from penstock.flow import capture, lake_turn, merge, status
 from penstock.flow.compare import compare
+from penstock.flow.discard import discard
+from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.flow.maintain import Upkept
+from penstock.lake.maintenance import TableReport
+from penstock_spark import maintain as maintaining
+from penstock_spark import old_table
+from penstock_spark.upkeep import Upkeep
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
 from tests.world import World
+
+pytestmark = pytest.mark.spark
 
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
 create table visit (page text, n int);
 alter table visit replica identity full;
+create table still (id int primary key, note text);
+create table taken (id int primary key, note text);
 insert into item select n, 'item ' || n, n / 3.0 from generate_series(1, 200) n;
 insert into visit select 'page ' || n % 3, n % 4 from generate_series(1, 40) n;
+insert into still select n, 'still ' || n from generate_series(1, 50) n;
+insert into taken select n, 'taken ' || n from generate_series(1, 20) n;
 """
+CHANGES = """
+update item set name = name || '+' where id % 7 = 1;
+delete from item where id = (select min(id) from item);
+insert into item select max(id) + 1, 'new' from item;
+insert into visit values ('page 1', 1);
+delete from visit where ctid = (select ctid from visit limit 1);
+"""
+DAY = timedelta(days=1)
 
 
-def flush(world: World) -> None:
-    """Bring every commit into the WAL: the tests' servers commit asynchronously."""
-    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+@pytest.fixture(scope="module")
+def world(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    with postgres16.temporary_database("maintained") as source:
+        made = World(source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark)
+        made.settings = {
+            "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
+            "maintain": {"patience": "1s"},
+        }
+        made.sql(SHOP)
+        made.bootstrap()
+        busy(made, 5)
+        yield made
 
 
-def busy(world: World, rounds: int) -> None:
+def busy(world: World, rounds: int, changes: str = CHANGES) -> None:
     """Change the tables, capture and merge, several times."""
     for _ in range(rounds):
-        world.sql(
-            "update item set name = name || '+' where id % 7 = 1; delete from item where id = (select min(id) from item);"
-            "insert into item select max(id) + 1, 'new' from item; insert into visit values ('page 1', 1);"
-            "delete from visit where ctid = (select ctid from visit limit 1)"
-        )
-        flush(world)
-        world.capture()
+        change(world, changes)
         world.merge()
 
 
-def test_after_maintenance_source_and_lake_are_equal_and_the_tables_are_compact(world16: World) -> None:
-    world16.sql(SHOP)
-    world16.bootstrap()
-    busy(world16, 6)
+def change(world: World, changes: str = CHANGES) -> None:
+    """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
+    world.sql(changes)
+    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    world.capture()
 
-    report = world16.maintain()
 
+def maintained(world: World, **arguments: Any) -> tuple[Upkept, dict[str, TableReport]]:
+    """Maintain, and return the report, also by the tables' names."""
+    report = world.maintain(**arguments)
     assert report is not None
-    assert report.lake is not None
-    tables = {table.target[-1]: table for table in report.lake.tables}
-    item = tables["item"]
+    return report, {table.target[-1]: table for table in report.lake.tables}
+
+
+def equal(world: World) -> bool:
+    """Tell whether source and lake are equal, whole tables, and all of them are ready."""
+    states = {table.state for table in world.ctx.ledger.tables(world.name)}
+    return compare(world.ctx).equal and states == {"ready"}
+
+
+def iceberg(world: World, table: str) -> Any:
+    """Return a lake table as PyIceberg sees it."""
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        found = reader.table((world.name, "public", table))
+        assert found is not None
+        return found.table
+
+
+def snapshots(world: World, table: str) -> set[int]:
+    return {snapshot.snapshot_id for snapshot in iceberg(world, table).snapshots()}
+
+
+def folder(world: World, table: str) -> Path:
+    return Path(iceberg(world, table).location().removeprefix("file://"))
+
+
+def shown(world: World, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
+    """Return the rows of a snapshot as Spark and as PyIceberg read them."""
+    assert world.spark is not None
+    name = f"lake.{world.name}.public.{table}"
+    world.spark.sql(f"refresh table {name}")
+    by_spark = [tuple(row)[:-1] for row in world.spark.sql(f"select * from {name} version as of {snapshot}").collect()]
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        found = reader.table((world.name, "public", table), snapshot)
+        assert found is not None
+        by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits").to_pylist()
+    return sorted(by_spark, key=str), sorted((tuple(row.values()) for row in by_iceberg), key=str)
+
+
+# --- what it does -----------------------------------------------------------------------------------
+
+
+def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(world: World) -> None:
+    change(world)
+    prepared = merge.plan(world.ctx)
+    assert prepared is not None
+    world.submit(merge.job(world.ctx, prepared))  # and nobody publishes it
+    mark = iceberg(world, "item").properties["penstock.lsn"]
+    old, young = folder(world, "item") / "data" / "old.parquet", folder(world, "item") / "data" / "young.parquet"
+    for orphan in (old, young):
+        orphan.write_text("of a killed merge")
+    long_ago = time.time() - 4 * 86400
+    os.utime(old, (long_ago, long_ago))
+
+    looked, _ = maintained(world, dry_run=True)
+    report, tables = maintained(world)
+
+    item, still = tables["item"], tables["still"]
     assert item.before is not None
     assert item.after is not None
-    assert (item.before.delete_files > 0, item.after.delete_files, item.after.files) == (True, 0, 1)
-    assert tables["_penstock_cuts"].left is None
-    assert compare(world16.ctx).equal
-    busy(world16, 2)
-    assert compare(world16.ctx).equal
-    assert {table.state for table in world16.ctx.ledger.tables(world16.name)} == {"ready"}
+    assert item.before.delete_files > 0
+    assert (item.after.delete_files, item.after.deleted_rows, item.after.files) == (0, 0, 1)
+    assert item.before.scan_seconds is not None
+    assert item.after.scan_seconds is not None
+    assert (item.branches, item.orphans, old.exists(), young.exists()) == (1, 1, False, True)
+    assert still.before == still.after, "a table without changes is left as it was"
+    assert {table.left for table in report.lake.tables} == {None}
+    assert all(table.before == table.after for table in looked.lake.tables), "a dry run changes nothing"
+    assert iceberg(world, "item").properties["penstock.lsn"] == mark
+    assert [ref for ref in iceberg(world, "item").refs() if ref.startswith("penstock_")] == []
+    recorded = {table.name: table.snapshot_id for table in world.ctx.ledger.tables(world.name)}
+    assert recorded["item"] == item.snapshot_id == iceberg(world, "item").current_snapshot().snapshot_id
+
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        merge.publish(world.ctx, prepared)
+    world.merge()
+    assert equal(world)
+    (newest,) = world.ctx.ledger.maintenances(world.name)
+    assert newest.report is not None
+    assert newest.report["lake"]["tables"] == report.to_json()["lake"]["tables"]
+    lines = dict(status.lines(status.status(world.ctx)))
+    assert "files" in lines["maintained"]
+
+
+def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: World) -> None:
+    world.maintain()
+    seen: dict[int, list[Any]] = {}
+    for _ in range(3):
+        busy(world, 1)
+        seen[cut_snapshot(world, "item")] = sorted(
+            [tuple(row) for row in world.sql("select id, name, price from item")], key=str
+        )
+    before = snapshots(world, "item")
+    world.maintain()
+
+    assert len(before) > len(snapshots(world, "item"))
+    assert set(seen) <= snapshots(world, "item")
+    for snapshot, rows in seen.items():
+        assert shown(world, "item", snapshot) == (rows, rows)
+
+    world.ledger.execute(
+        "update penstock.cut set published_at = date_trunc('day', now(), 'UTC') - interval '40 days' "
+        "+ number * interval '1 second' where pipeline = %s",
+        world.name,
+    )
+    world.settings["maintain"] = {"patience": "1s", "cuts": "1s"}
+    busy(world, 1)
+    time.sleep(1.1)
+    world.maintain()
+    world.settings["maintain"] = {"patience": "1s"}
+    assert not set(seen) & snapshots(world, "item"), "the cuts that showed them are older than maintain.daily_cuts"
+    assert equal(world)
+
+
+def cut_snapshot(world: World, table: str) -> int:
+    """Return the snapshot that the last cut shows of a table."""
+    cut = world.ctx.ledger.last_cut(world.name)
+    assert cut is not None
+    return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
+
+
+def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(world: World) -> None:
+    retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
+    world.settings |= retention
+    try:
+        busy(world, 1)
+        dead = world.landing / world.name / "windows" / "00000000DEADBEEF-00000000DEADBEF0" / "attempt" / "1.1.parquet"
+        dead.parent.mkdir(parents=True)
+        dead.write_text("of a killed capture")
+        time.sleep(1.1)
+        report, _ = maintained(world)
+    finally:
+        world.settings = {name: value for name, value in world.settings.items() if name not in retention}
+
+    assert (report.landing.windows > 0, report.landing.copies) == (True, 4)
+    assert not dead.exists()
+    assert list((world.landing / world.name / "windows").iterdir()) == []
+    assert list((world.landing / world.name / "copies").iterdir()) == []
+    busy(world, 1)
+    assert equal(world)
+
+
+def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> None:
+    assert world.spark is not None
+    busy(world, 1, "update taken set note = note || '+'")
+    world.spark.sql(f"delete from lake.{world.name}.public.taken where id = 7")
+    before = snapshots(world, "taken")
+
+    _, tables = maintained(world)
+
+    assert tables["taken"].left is not None
+    assert "did not publish" in tables["taken"].left
+    assert snapshots(world, "taken") == before
+    assert tables["item"].left is None
+    # mended: the row is back, and main is where the last merge left it
+    expected = next(table.snapshot_id for table in world.ctx.ledger.tables(world.name) if table.name == "taken")
+    world.spark.sql(f"call lake.system.rollback_to_snapshot('{world.name}.public.taken', {expected})")
+    busy(world, 1)
+    assert equal(world)
+
+
+def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.spark is not None
+    for name in ("a", "b"):
+        world.spark.sql(f"create namespace if not exists lake.{world.name}._penstock_era0")
+        world.spark.sql(f"create table lake.{world.name}._penstock_era0.{name} using iceberg as select 1 as id")
+    world.spark.sql(f"create namespace if not exists lake.{world.name}._penstock_era1")
+    world.spark.sql(f"create table lake.{world.name}._penstock_era1.mine using iceberg as select 1 as id")
+    world.spark.sql(f"create table lake.{world.name}.public.removed using iceberg as select 1 as id")
+    removed = folder(world, "removed")
+    discard(world.ctx, (world.name, "public", "removed"))
+    warehouse = removed.parents[1]
+
+    def names() -> set[str]:
+        rows = world.ledger.execute(
+            "select table_name from iceberg_tables where table_namespace like %s", f"{world.name}.%"
+        )
+        return {name for (name,) in rows}
+
+    def files() -> list[Path]:
+        folders = (warehouse / "_penstock_era0" / "a", warehouse / "_penstock_era0" / "b", removed)
+        return [path for place in folders for path in place.rglob("*") if path.is_file()]
+
+    world.maintain()
+    assert {"a", "b", "mine"} <= names()
+    assert len(files()) > 10
+    world.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", world.name
+    )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(old_table, "replace", Killed.now)  # of the first one, dropped with its files and not reported
+        with pytest.raises(Killed):
+            world.maintain()
+    assert not {"a", "b"} <= names()
+    report, _ = maintained(world)
+    assert {"a", "b", "removed"} == {old.table for old in report.lake.dropped}
+    assert (files(), {"a", "b"} & names(), "mine" in names()) == ([], set(), True)
+    assert equal(world)
+
+
+def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
+    assert world.spark is not None
+    name = f"lake.{world.name}.public.back"
+    world.spark.sql(f"create table {name} using iceberg as select 1 as id")
+    discard(world.ctx, (world.name, "public", "back"))
+    world.spark.sql(f"create table {name} using iceberg as select 2 as id")
+    world.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", world.name
+    )
+
+    report, _ = maintained(world)
+
+    assert "back" not in {old.table for old in report.lake.dropped}
+    assert [tuple(row) for row in world.spark.table(name).collect()] == [(2,)]
+    world.spark.sql(f"drop table {name} purge")
+
+
+def test_an_unknown_table_is_refused_before_any_work(world: World) -> None:
+    before = world.ctx.ledger.maintenances(world.name)
+
+    with pytest.raises(ConfigError, match=r"public\.nope.*public\.item"):
+        world.maintain(tables=["public.nope"])
+
+    assert world.ctx.ledger.maintenances(world.name) == before
+
+
+# --- killed, doubled, beside merges -----------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Stand for the end of the process: nothing of ours catches it."""
+
+    @classmethod
+    def now(cls, *_: Any, **__: Any) -> Any:
+        raise cls
+
+
+def killed_after(patched: pytest.MonkeyPatch, owner: Any, step: str) -> None:
+    """Let the process end right after a step."""
+    original = getattr(owner, step)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        original(*arguments, **named)
+        raise Killed
+
+    patched.setattr(owner, step, wrapped)
+
+
+STEPS = ["_compact", "_drop_dead_branches", "_expire", "_gather_manifests", "_delete_orphans"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [step if step in ("_compact", "_expire") else pytest.param(step, marks=pytest.mark.slow) for step in STEPS],
+)
+def test_killed_after_any_step_of_spark_the_pipeline_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    busy(world, 2)
+    with monkeypatch.context() as patched:
+        killed_after(patched, Upkeep, step)
+        with pytest.raises(Killed):
+            world.maintain()
+    busy(world, 1)
+    assert equal(world)
+    assert cut_snapshot(world, "still") in snapshots(world, "still")
+
+    _, tables = maintained(world)
+    assert {table.left for table in tables.values()} == {None}
+    assert equal(world)
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [
+        ("penstock.ledger.Ledger", "begin_merge"),
+        ("penstock.ledger.Ledger", "begin_maintenance"),
+        ("tests.world.World", "submit"),
+        ("penstock.ledger.Ledger", "move_compacted"),
+        ("penstock.ledger.Ledger", "forget_landed"),
+        ("penstock.ledger.Ledger", "end_maintenance"),
+    ],
+)
+@pytest.mark.slow
+def test_killed_after_any_step_of_the_task_the_pipeline_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, owner: str, step: str
+) -> None:
+    module, _, name = owner.rpartition(".")
+    busy(world, 1)
+    with monkeypatch.context() as patched:
+        killed_after(patched, getattr(__import__(module, fromlist=[name]), name), step)
+        with pytest.raises(Killed):
+            world.maintain()
+    busy(world, 1)
+    assert equal(world)
+    world.maintain()
+    assert equal(world)
+
+
+def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
+    for _ in range(2):
+        with monkeypatch.context() as patched:  # Spark's work is done, and the ledger never hears of it
+            patched.setattr("penstock.ledger.Ledger.move_compacted", Killed.now)
+            with pytest.raises(Killed):
+                world.maintain()
+    world.merge(force=True)
+    busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
+    assert equal(world)
+
+
+def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: World) -> None:
+    world.settings |= {"lake": {"wait": "1s"}}
+    with world.ctx.ledger.hold(world.name, lake_turn.WORK):
+        for work in (world.maintain, world.merge):
+            with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {world.name} lake"):
+                work()
+    world.settings = {name: value for name, value in world.settings.items() if name != "lake"}
+
+    held = ExitStack()
+    held.enter_context(world.ctx.ledger.hold(world.name, lake_turn.WORK))
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(world.maintain) for _ in range(2)]
+        time.sleep(1)
+        assert not any(each.done() for each in both)
+        held.close()
+        first, second = (each.result() for each in both)
+    assert first is not None
+    assert second is not None
+    assert first.attempt != second.attempt
+    assert equal(world)
+
+
+def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -> None:
+    world.settings["maintain"] = {"patience": "5m"}
+    change(world)
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    world.submit(merge.job(world.ctx, attempt))
+    with ThreadPoolExecutor(1) as pool:
+        maintenance = pool.submit(world.maintain)
+        deadline = time.monotonic() + 60
+        while not any(f"merge {attempt} is prepared" in line for line in world.lines):
+            assert time.monotonic() < deadline, "maintenance never noticed the prepared merge"
+            time.sleep(0.1)
+        with lake_turn.to_merge(world.ctx):
+            cut = merge.publish(world.ctx, attempt)
+        maintenance.result()
+    world.settings["maintain"] = {"patience": "1s"}
+
+    assert cut.attempt == attempt
+    assert equal(world)
+
+
+def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_nothing_is_lost(world: World) -> None:
+    change(world)
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    world.maintain()
+    world.submit(merge.job(world.ctx, attempt))  # a Spark run that outlived its task
+
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        merge.publish(world.ctx, attempt)
+    world.merge()
+    assert equal(world)
+
+
+def test_without_time_the_tables_that_were_left_come_first_next_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy(world, 1)
+    ticks = iter([0.0, 0.0, 1e9])
+    with monkeypatch.context() as patched:
+        patched.setattr(world, "settings", {**world.settings, "spark": {"parallel_tables": 1}})
+        patched.setattr(maintaining, "time", _Clock(ticks))
+        report, _ = maintained(world)
+    done = [table.target for table in report.lake.tables if table.after]
+    left = [table.target for table in report.lake.tables if table.left and "time budget" in table.left]
+    assert (len(done), len(left)) == (1, 4)
+
+    report, _ = maintained(world)
+    assert [table.target for table in report.lake.tables][-2] == done[0]
+    assert equal(world)
+
+
+class _Clock:
+    """A clock whose time leaps."""
+
+    def __init__(self, ticks: Iterator[float]) -> None:
+        self._ticks = ticks
+        self._last = 0.0
+
+    def monotonic(self) -> float:
+        self._last = next(self._ticks, self._last)
+        return self._last
+
+
+def test_a_cut_says_by_which_time_of_the_source_it_is_complete(world: World) -> None:
+    before = datetime.now(UTC)
+    change(world)
+    ((late,),) = world.sql("select clock_timestamp()")
+    world.merge()
+    first = source_time(world)
+    world.capture()  # nothing new: time passes all the same
+    world.merge(force=True)
+    second = source_time(world)
+
+    assert before - DAY < first <= late <= second
+    world.settings["capture"] = {"max_wal_bytes": 64}
+    world.sql(f"{CHANGES} set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    assert capture.capture_window(world.ctx).behind > 0
+    del world.settings["capture"]
+    world.merge(force=True)
+    assert source_time(world) == second, "the window ends long before what was committed then"
+    world.capture()
+    world.merge()
+    assert source_time(world) > second
+    assert equal(world)
+
+
+def source_time(world: World) -> datetime:
+    """Return the newest cut's time of the source, as readers find it."""
+    assert world.spark is not None
+    cuts = f"lake.{world.name}._penstock_cuts"
+    world.spark.sql(f"refresh table {cuts}")
+    ((seconds,),) = world.spark.sql(
+        f"select cast(source_time as double) from {cuts} order by published_at desc limit 1"
+    ).collect()
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,12 +1,5 @@
--- The latest time of the source by which all that was committed is in windows through a position; NULL where unknown.
-select greatest(
-    (
-        select max(w.source_time)
-        from penstock.window as w
-        where
-            w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and w.caught_up and w.upto_lsn <= %(upto)s
-    ),
-    case when p.position <= %(upto)s then p.source_time end
-)
-from penstock.pipeline as p
-where p.name = %(name)s
+-- The latest time of the source by which all that was committed lies at or before a position; NULL where unknown.
+select max(c.last_at)
+from penstock.source_clock as c
+join penstock.pipeline as p on p.name = c.pipeline and p.era = c.era
+where c.pipeline = %(name)s and c.lsn <= %(upto)s

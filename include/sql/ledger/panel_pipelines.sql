@@ -38,7 +38,6 @@ left join lateral (
     from penstock.window as w
     where
         w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and cut.comparable
-        and w.caught_up is not false
         and w.upto_lsn <= coalesce(due.from_lsn, p.position)
     order by w.upto_lsn desc
     limit 1

@@ -115,9 +115,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         if upto > record.position:
             upto, landed = _land(ctx, conn, record, end, upto)
         confirmed = slot.advance(conn, record.slot, upto)
-        if landed is None:
-            ctx.ledger.nothing_new(ctx.name, position=record.position, source_time=end.time)
-        else:
+        if landed is not None:
             ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
     report = WindowReport(
         from_lsn=record.position,
@@ -196,7 +194,6 @@ def _land(
         upto_lsn=upto,
         attempt=attempt,
         source_time=end.time,
-        caught_up=upto >= end.flushed,
         settings_digest=session.pinned_digest(),
     ).upto_lsn
     messages = peek.peek(

@@ -47,6 +47,11 @@ class LakeTable:
     empty: bool = False
 
     @property
+    def folder(self) -> str:
+        """Return the folder below which the table keeps its files."""
+        return str(self.table.location())
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns that the snapshot shows."""
         return tuple(field.name for field in self._scan().projection().fields)
@@ -120,7 +125,7 @@ class LakeReader:
             raise _unreachable(error) from None
 
     def drop(self, target: Target) -> None:
-        """Take a table's name away, if it is there; its files stay. Raises LakeError."""
+        """Take a table's name away, if it is there; its files stay (`penstock.flow.discard` sees to them). Raises LakeError."""
         try:
             with suppress(NoSuchTableError):
                 self.catalog.drop_table(target)

@@ -7,13 +7,14 @@ does: whatever was prepared before can no longer be published onto tables that h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.errors import ConfigError, LakeError
-from penstock.flow import lake_turn, merge, retention
+from penstock.errors import ConfigError, LakeError, LedgerError
+from penstock.flow import changelog, lake_turn, merge, retention
 from penstock.flow.context import Context
 from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
@@ -50,11 +51,11 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
     chosen = _chosen(ctx, tables)
     if not dry_run:
         _trim_history(ctx)
-    with lake_turn.to_maintain(ctx):
+    with lake_turn.to_maintain(ctx), _changelogs(ctx) as changelogs:
         merge.adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.begin_merge(ctx.name, halted=True)
         ctx.ledger.begin_maintenance(ctx.name, attempt, dry_run=dry_run)
-        orders = _plan(ctx, attempt, chosen, whole=not tables, dry_run=dry_run)
+        orders = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
         ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
         submit(_job(ctx, attempt))
         lake = _settle(ctx, orders)
@@ -63,6 +64,21 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
     ctx.ledger.end_maintenance(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
     return report
+
+
+@contextmanager
+def _changelogs(ctx: Context) -> Iterator[bool]:
+    """Hold the changelogs, too, and tell so; where they are being filled they are left for the next time."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(ctx.ledger.hold(ctx.name, changelog.WORK))
+        except LedgerError as error:
+            if error.slug != "work-under-way":
+                raise
+            ctx.progress("changelogs are being filled: they are left for the next time")
+            yield False
+            return
+        yield True
 
 
 def summary(report: Upkept) -> str:
@@ -100,24 +116,37 @@ def _trim_history(ctx: Context) -> None:
     )
 
 
-def _plan(ctx: Context, attempt: str, tables: Sequence[TableRecord], *, whole: bool, dry_run: bool) -> MaintenancePlan:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Say what a run works on: tables, all there are if `whole`, and whether their changelogs are free to work on."""
+
+    tables: Sequence[TableRecord]
+    whole: bool
+    changelogs: bool
+
+
+def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
     settings, now = ctx.pipeline.maintain, datetime.now(UTC)
     there = catalog.listed(ctx.catalog, ctx.pipeline.lake.catalog)
     kept = _named_by_cuts(ctx.ledger.cuts(ctx.name, limit=1 << 31))
     upkeep = [
         TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
-        for table in tables
+        for table in chosen.tables
         if table.snapshot_id is not None
     ]
+    listed = {(*namespace.split("."), name) for namespace, name, _ in there}
+    histories = [ctx.pipeline.changelog_target(table.target) for table in chosen.tables if chosen.changelogs]
+    upkeep += [TableUpkeep(target, None, (), watched=False) for target in histories if target in listed]
     cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), merge.cuts_snapshot(ctx), ())
     return MaintenancePlan(
         pipeline=ctx.name,
         attempt=attempt,
         catalog=ctx.pipeline.lake.catalog,
         planned_at=_milliseconds(now),
+        read_since=_milliseconds(now - timedelta(seconds=settings.cuts)),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
         tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
-        old_tables=tuple(_due(ctx, _old_tables(ctx, there), now)) if whole else (),
+        old_tables=tuple(_old_tables(ctx, there, now)) if chosen.whole else (),
         folders=tuple(location.rpartition("/")[0] for _, _, location in there),
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
@@ -147,20 +176,22 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
     return sorted(tables, key=lambda table: table.target in done)
 
 
-def _old_tables(ctx: Context, there: Iterable[tuple[str, str, str]]) -> list[OldTable]:
-    """Name the tables of the catalog that nobody will read or fill any more, and the folder of each."""
+def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
+    """Yield the tables that nobody reads or fills any more and that were seen long ago, or what is left of them."""
     era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
-    return [
-        OldTable(namespace, name, location.rpartition("/metadata/")[0] or None)
+    left = {
+        (namespace, name): OldTable(namespace, name, location.rpartition("/metadata/")[0])
         for namespace, name, location in there
         if is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
-    ]
-
-
-def _due(ctx: Context, found: Sequence[OldTable], now: datetime) -> list[OldTable]:
-    known = ctx.ledger.see_old_tables(ctx.name, found)
+    }
+    listed = {(namespace, name) for namespace, name, _ in there}
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    return [OldTable(old.namespace, old.name, old.location) for old in known if old.seen_at < before]
+    for old in ctx.ledger.see_old_tables(ctx.name, [*left.values()]):
+        place = old.namespace, old.name
+        if place in listed and place not in left:  # the name was given to another table since
+            ctx.ledger.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
+        elif old.seen_at < before:
+            yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
 
 
 def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:

@@ -15,7 +15,7 @@ from penstock.errors import Directive, PenstockError
 from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy
 from penstock.flow import rebuild_requests as requests
 from penstock.flow.context import Context
-from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.flow.discard import discard
 from penstock.flow.rebuild_requests import Replay
 from penstock.flow.spark_job import Submit
 from penstock.lake.pointers import rebuilt
@@ -98,8 +98,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
             if each.oid in oids:
                 reason = "a person has given it up"
                 ctx.ledger.give_up_rebuild(ctx.name, each, slug="rebuild-given-up", reason=reason)
-                with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
-                    lake.drop(each.place)
+                discard(ctx, each.place)
                 ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
 
 

@@ -7,6 +7,7 @@ says per table where main must be, and which snapshots somebody may still want t
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -27,19 +28,24 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class OldTable:
-    """Name a table that was set aside and is to be dropped: where its metadata and its files lie, once known."""
+    """Name a table that nobody reads any more and that is to be dropped, and the folder of its files.
+
+    `listed` says that the catalog has it; one that it no longer has left files behind.
+    """
 
     namespace: str
     table: str
-    location: str | None = None
+    location: str
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
     """Order one run.
 
-    Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, files from `orphans_before` on and branches
-    of attempts from this one on are never touched: they may belong to work that began later. `folders` is where every
+    Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
+    later, files from `orphans_before` on and branches of attempts from this one on are never touched: they may belong
+    to work that began later, or to readers. `folders` is where every
     table of the catalog has its metadata. Compaction takes files of which more than `deleted_share` is deleted, and
     groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
     """
@@ -48,6 +54,7 @@ class MaintenancePlan:
     attempt: str
     catalog: str
     planned_at: int
+    read_since: int
     orphans_before: int
     tables: tuple[TableUpkeep, ...]
     old_tables: tuple[OldTable, ...]
@@ -136,6 +143,12 @@ class MaintenanceResult:
         data = json.loads(text)
         tables = tuple(map(report_from_json, data.pop("tables")))
         return cls(tables=tables, dropped=tuple(OldTable(**entry) for entry in data.pop("dropped")), **data)
+
+
+def is_dead(branch: str, attempt: str) -> bool:
+    """Tell whether a branch is that of an attempt before this one; other people's branches are nobody's business."""
+    found = re.fullmatch(r"penstock_(?:[a-z]+_)?(\d{8}t\d{9}_[0-9a-f]{8})", branch)
+    return found is not None and found[1] < attempt
 
 
 def report_from_json(data: dict[str, Any]) -> TableReport:

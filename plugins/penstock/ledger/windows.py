@@ -44,11 +44,8 @@ class Windows(Sessions):
         attempt: str,
         source_time: datetime | None,
         settings_digest: str,
-        caught_up: bool = False,
     ) -> WindowRecord:
         """Note which window this attempt will capture, to the next mark at most; a dead attempt at it is replaced.
-
-        `caught_up` says that it reaches the end of the WAL as it was at `source_time`.
 
         Raises LedgerError: "ledger-conflict" (the pipeline stands elsewhere by now), "pipeline-halted",
         "not-bootstrapped".
@@ -57,7 +54,6 @@ class Windows(Sessions):
             "upto_lsn": upto_lsn,
             "source_time": source_time,
             "settings_digest": settings_digest,
-            "caught_up": caught_up,
         }
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
@@ -65,13 +61,8 @@ class Windows(Sessions):
                 raise _moved(name, from_lsn, known.position)
             return _window(transaction, name, from_lsn)
 
-    def nothing_new(self, name: str, *, position: Lsn, source_time: datetime) -> None:
-        """Note that the source had nothing after the pipeline's position at a time of its clock."""
-        with self.transaction() as transaction:
-            transaction.change("nothing_new", name=name, position=position, source_time=source_time)
-
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
-        """Return the source's time by which all that was committed is in windows through `upto`, where that is known."""
+        """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""
         with self.transaction() as transaction:
             return next((time for (time,) in transaction.rows("complete_time", name=name, upto=upto)), None)
 

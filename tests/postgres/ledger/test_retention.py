@@ -6,11 +6,11 @@ which files somebody needs. Ledger and files are real.
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,7 +130,7 @@ class Model:
     def rebuild(self) -> None:
         oid = self.chance.choice(OIDS)
         if oid in self.rebuilds:
-            id_, _copied = self.rebuilds.pop(oid)
+            id_, _ = self.rebuilds.pop(oid)
             (record,) = (each for each in self.ledger.rebuilds(self.name) if each.id == id_)
             self.ledger.give_up_rebuild(self.name, record, slug="rebuild-given-up", reason="x")
             return
@@ -189,7 +189,7 @@ class Model:
         listed = {entry.path for each in (*known, *copies) for entry in each.files}
         assert not listed - there, "the ledger lists a file that is gone"
         done = [window for window in known if window.state != "planned"]
-        assert all(a.upto_lsn == b.from_lsn for a, b in itertools.pairwise(done)), "a hole among the windows"
+        assert all(a.upto_lsn == b.from_lsn for a, b in pairwise(done)), "a hole among the windows"
 
         replayable = {copied.id for copied in copies if copied.state == "loaded"}
         for copied in self.copies.values():
