@@ -19,7 +19,7 @@ from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableUpkeep
-from penstock.lake.pointers import is_left_behind
+from penstock.lake.pointers import Place, is_left_behind, place_of
 from penstock.landing import layout
 from penstock.ledger import catalog, new_attempt
 from penstock.ledger.records import CutRecord, TableRecord
@@ -117,7 +117,7 @@ def _plan(ctx: Context, attempt: str, tables: Sequence[TableRecord], *, whole: b
         planned_at=_milliseconds(now),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
         tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
-        old_tables=tuple(_due(ctx, _old_tables(ctx, there), now)) if whole else (),
+        old_tables=tuple(_old_tables(ctx, there)) if whole else (),
         folders=tuple(location.rpartition("/")[0] for _, _, location in there),
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
@@ -148,19 +148,31 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
 
 
 def _old_tables(ctx: Context, there: Iterable[tuple[str, str, str]]) -> list[OldTable]:
-    """Name the tables of the catalog that nobody will read or fill any more, and the folder of each."""
+    """Name the tables of the catalog that are to go, with the folder of each, when they have rested long enough.
+
+    Nobody will read or fill them any more, or their source table has left and the policy is to drop them.
+    """
     era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
-    return [
+    discarded, root = _discarded(ctx), ctx.pipeline.namespace
+    found = [
         OldTable(namespace, name, location.rpartition("/metadata/")[0] or None)
         for namespace, name, location in there
-        if is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
+        if (namespace, name) in discarded or is_left_behind(root, namespace, era, rebuilds)
+    ]
+    known = ctx.ledger.see_old_tables(ctx.name, found)
+    before = datetime.now(UTC) - timedelta(seconds=ctx.pipeline.maintain.old_tables)
+    due = [OldTable(old.namespace, old.name, old.location) for old in known if old.seen_at < before]
+    # one that was seen before may have its name again: its source table has come back
+    return [
+        old
+        for old in due
+        if (old.namespace, old.table) in discarded or is_left_behind(root, old.namespace, era, rebuilds)
     ]
 
 
-def _due(ctx: Context, found: Sequence[OldTable], now: datetime) -> list[OldTable]:
-    known = ctx.ledger.see_old_tables(ctx.name, found)
-    before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    return [OldTable(old.namespace, old.name, old.location) for old in known if old.seen_at < before]
+def _discarded(ctx: Context) -> dict[Place, int]:
+    """Name the lake tables of tables that left and are to be dropped, with their oids."""
+    return {place_of(table.target): table.oid for table in ctx.ledger.tables_to_discard(ctx.name)}
 
 
 def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
@@ -173,6 +185,10 @@ def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
         expected = {order.target: order.expected_snapshot for order in orders.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
         ctx.ledger.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        discarded = _discarded(ctx)
+        for old in result.dropped:
+            if (old.namespace, old.table) in discarded:
+                ctx.ledger.discarded(ctx.name, discarded[old.namespace, old.table])
         ctx.ledger.forget_old_tables(ctx.name, result.dropped)
     return result
 
