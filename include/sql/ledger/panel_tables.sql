@@ -1,7 +1,8 @@
 -- The last change of a table is looked for in the newest windows that hold changes, not in all that ever were.
 select
     t.oid, t.schema, t.name, t.target, t.state, t.complete_through, t.paused_slug, t.paused_reason,
-    recent.changes, recent.changed_at
+    recent.changes, recent.changed_at, t.state = 'new' and t.joined_lsn is not null as waits,
+    t.state = 'ready' and t.left_lsn is not null as leaves
 from penstock.table as t
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,

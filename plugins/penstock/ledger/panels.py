@@ -95,7 +95,10 @@ class CutPanel(Row):
 
 @dataclass(frozen=True)
 class TablePanel(Row):
-    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none."""
+    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none.
+
+    `waits` tells that it joined and waits for its copy, `leaves` that it left and is still to be merged that far.
+    """
 
     oid: int
     schema: str
@@ -107,6 +110,8 @@ class TablePanel(Row):
     paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
+    waits: bool = False
+    leaves: bool = False
 
 
 @dataclass(frozen=True)
