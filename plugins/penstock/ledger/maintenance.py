@@ -147,7 +147,6 @@ class Maintenance(Sessions):
             transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
             transaction.change("trim_source_clock", name=name)
             last = max((window.max_xid for window in old if window.present and window.max_xid is not None), default=0)
-            transaction.change("trim_source_clock", name=name)
             copies = transaction.rows("forget_useless_copies", name=name, max_xid=last, before=before)
             return Forgotten(tuple(old), tuple((copy_id, oid, size) for copy_id, oid, size in copies))
 

@@ -78,7 +78,10 @@ class CutPanel(Row):
 
 @dataclass(frozen=True)
 class TablePanel(Row):
-    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none."""
+    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none.
+
+    `waits` tells that it joined and waits for its copy, `leaves` that it left and is still to be merged that far.
+    """
 
     oid: int
     schema: str
@@ -90,9 +93,11 @@ class TablePanel(Row):
     paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
-    verified_through: Lsn | None
-    verified_at: datetime | None
-    differs: bool
+    verified_through: Lsn | None = None
+    verified_at: datetime | None = None
+    differs: bool = False
+    waits: bool = False
+    leaves: bool = False
 
 
 @dataclass(frozen=True)
