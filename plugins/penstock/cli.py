@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -285,7 +285,7 @@ def resync(
             ctx.progress(line)
         if not dry_run:
             submit = submitter(ctx)
-            _switch(ctx, rebuild_flow.resync(ctx, chosen, submit), submit)
+            rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, chosen, submit), submit)
 
 
 @app.command()
@@ -307,7 +307,7 @@ def replay(
             ctx.progress(source.line())
         if not dry_run:
             submit = submitter(ctx)
-            _switch(ctx, rebuild_flow.replay(ctx, request, submit), submit)
+            rebuild_flow.switch(ctx, rebuild_flow.replay(ctx, request, submit), submit)
 
 
 @app.command()
@@ -315,11 +315,6 @@ def abandon(name: Name, tables: TableNames = None) -> None:
     """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
     with reported(name) as ctx:
         rebuild_flow.abandon(ctx, tables or ())
-
-
-def _switch(ctx: Context, rebuilds: Sequence[str], submit: Submit) -> None:
-    if not rebuild_flow.switch(ctx, rebuilds, submit):
-        raise LakeError("rebuild-given-up", "expected the rebuilt tables to be switched to, but one was given up")
 
 
 @app.command()

@@ -162,6 +162,9 @@ def readable(world: World) -> list[tuple[object, ...]]:
 def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: World) -> None:
     change(world, 50)
     ids = rebuild.resync(world.ctx, TABLES, world.submit)
+    world.sql(CHANGES.format(51))
+    flush(world)
+    world.capture()  # as far as the copy's snapshot: before that there is nothing to switch to
     overtaken = merge.plan(world.ctx)
     assert overtaken is not None
     world.submit(merge.job(world.ctx, overtaken))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from penstock.errors import Directive, PenstockError
+from penstock.errors import Directive, LakeError, LedgerError, PenstockError
 from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy
 from penstock.flow import rebuild_requests as requests
 from penstock.flow.context import Context
@@ -55,7 +55,7 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     found = requests.sources(ctx, request)
     records = requests.named(ctx.ledger.tables(ctx.name), request.tables)
     with _held(ctx, records):
-        there = _going_on(ctx, found)
+        there = _going_on(ctx, found, request.upto)
         new = [each for each in found if each.place not in there]
         orders = [each.order(new_attempt(), ctx.pipeline.namespace) for each in new]
         started = ctx.ledger.start_rebuilds(ctx.name, orders) if orders else []
@@ -68,7 +68,9 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     """Merge until the rebuilt tables have taken their names; tell whether all have.
 
     A merge of somebody else may do it as well, and one that is about to publish is given the time. Captures first where
-    the pipeline has not come as far as a copy's snapshot. Raises what capture and merge raise, after some tries.
+    the pipeline has not come as far as a copy's snapshot. What cannot be switched yet, because a cut is wanted at an
+    earlier place first, is left to the next merge. Raises LakeError("rebuild-given-up"), and what capture and merge
+    raise, after some tries.
     """
     for attempt_number in range(_TRIES):
         waiting = [each for each in ctx.ledger.rebuilds(ctx.name, states=["ready"]) if each.id in ids]
@@ -77,13 +79,14 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
         try:
             _capture_through(ctx, waiting)
             _let_publish(ctx)
-            _merge(ctx, submit)
+            if not _merge(ctx, submit):
+                break
         except PenstockError as error:
             if error.directive is not Directive.RETRY or attempt_number == _TRIES - 1:
                 raise
             ctx.progress(f"{error}; trying again")
             time.sleep(_PAUSE_SECONDS)
-    return set(ids) <= {each.id for each in ctx.ledger.rebuilds(ctx.name, states=["done"])}
+    return _all_done(ctx, ids)
 
 
 def abandon(ctx: Context, tables: Sequence[str]) -> None:
@@ -102,12 +105,27 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
                 ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
 
 
-def _merge(ctx: Context, submit: Submit) -> None:
+def _merge(ctx: Context, submit: Submit) -> bool:
+    """Merge what is due, and tell whether anything was."""
     with lake_turn.to_merge(ctx):
         attempt = merge.plan(ctx)
         if attempt is not None:
             submit(merge.job(ctx, attempt))
             merge.publish(ctx, attempt)
+        return attempt is not None
+
+
+def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
+    """Tell whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
+    ended = [each for each in ctx.ledger.rebuilds(ctx.name, states=["done", "given_up"]) if each.id in ids]
+    lost = [f"{each.qualified}: {each.reason}" for each in ended if each.state == "given_up"]
+    if lost:
+        raise LakeError(
+            "rebuild-given-up", f"expected every table to be switched to its new one, but {'; '.join(lost)}"
+        )
+    if len(ended) < len(ids):
+        ctx.progress("what is left is switched by the next merge that can hold it")
+    return len(ended) == len(ids)
 
 
 def _let_publish(ctx: Context) -> None:
@@ -133,12 +151,21 @@ def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuil
     ]
 
 
-def _going_on(ctx: Context, found: Sequence[requests.Source]) -> dict[tuple[str, ...], RebuildRecord]:
+def _going_on(ctx: Context, found: Sequence[requests.Source], upto: str | None) -> dict[tuple[str, ...], RebuildRecord]:
     """Return the rebuilds that an earlier run of the same request began, by the place that it is to fill at last."""
     oids = {each.facts.oid for each in found}
     open_ = [each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids]
     by_place = {each.place if each.kind == "shadow" else each.target: each for each in open_}
-    return {each.place: by_place[each.place] for each in found if each.place in by_place}
+    going_on = {each.place: by_place[each.place] for each in found if each.place in by_place}
+    for each in found:
+        known = going_on.get(each.place)
+        if known is not None and upto is not None and known.goal_lsn != each.goal:
+            raise LedgerError(
+                "rebuild-open",
+                f"expected the open shadow {known.id} of {known.qualified} to be as of {each.goal}, but it is as of "
+                f"{known.goal_lsn}; leave `upto` out to end it, or abandon it, then start over",
+            )
+    return going_on
 
 
 def _ids(ctx: Context, going_on: Sequence[RebuildRecord], started: Sequence[RebuildRecord]) -> list[str]:

@@ -300,7 +300,7 @@ def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mappi
             raise LedgerError(
                 "rebuild-open",
                 f"expected no open rebuild of {each.qualified}, but its {each.kind} {each.id} is {each.state} since "
-                f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or give it up, then start over",
+                f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or abandon it, then start over",
             )
     return found
 

@@ -202,7 +202,7 @@ def _clash(order: NewRebuild, already: Sequence[RebuildRecord]) -> str:
     which = next((f"{each.kind} {each.id} (since {each.started_at:%F %T} UTC)" for each in in_the_way), "another one")
     return (
         f"expected no open rebuild of {table}, but {which} is not done; let it end by running that verb again, "
-        "or give it up, then start over"
+        "or abandon it, then start over"
     )
 
 
