@@ -205,7 +205,7 @@ def verify(
         Console().print(", ".join(f"{key} {value}" for key, value in found.summary().items()))
         if found.differing and ctx.pipeline.verify.on_difference == "resync":
             submit = submitter(ctx)
-            _switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
+            rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
         verify_flow.require_equal(found.differing, found.lsn)
 
 
