@@ -194,6 +194,7 @@ def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # ten Spark applications, one after the other
 def test_resync_and_replay_run_by_airflow_make_tables_anew(
     deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ with
             id text, schema text, name text, target text[], place text[], identity text, columns jsonb,
             catalog_digest jsonb
         )
-        where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state in ('copying', 'building')
+        where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state = 'copying'
         returning r.oid
     )
 insert into penstock.copy (pipeline, id, oid, snapshot, lsn)
