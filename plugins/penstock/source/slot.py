@@ -117,8 +117,7 @@ def create_exporting(source: Connection, slot: str, *, timeout: int, what: str =
     "slot-exists", "no-free-slot". The slot stays when the block inside fails.
     """
     with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
-        with translating(conn.place):
-            conn.execute(pinning(_NO_LIMITS))
+        conn.run(pinning(_NO_LIMITS))
         lsn, name = _create(conn, source, slot, timeout)
         try:
             snapshot = _text_of(source, name, what)
@@ -137,12 +136,13 @@ def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) ->
     """
     with closing(connect(source, what=what, statement_timeout=0)) as keeper:
         with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
-            with translating(conn.place):
-                conn.execute(pinning(_NO_LIMITS))
+            conn.run(pinning(_NO_LIMITS))
             lsn, name = _create(conn, source, slot, timeout, temporary=True)
             keeper.run(_BEGIN)
             keeper.run(_importing(name))
             kept, snapshot, _ = keeper.row("export_snapshot")
+            # the end of its session drops it as well, but some time later
+            conn.run(sql.SQL("DROP_REPLICATION_SLOT {}").format(sql.Identifier(slot)))
         yield Exported(lsn, kept, snapshot, keeper)
 
 
