@@ -314,7 +314,7 @@ def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
 def test_an_unknown_table_is_refused_before_any_work(world: World) -> None:
     before = world.ctx.ledger.maintenances(world.name)
 
-    with pytest.raises(ConfigError, match=r"public\.nope.*public\.item"):
+    with pytest.raises(ConfigError, match=r"table-unknown.*public\.nope.*public\.item"):
         world.maintain(tables=["public.nope"])
 
     assert world.ctx.ledger.maintenances(world.name) == before
