@@ -165,6 +165,12 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     (filled,) = deployed.ctx.ledger.fills(deployed.name)
     assert (filled.from_time, filled.upto_time, filled.rows) == (before, after, 3)
 
+    assert states(run("maintain", deployed)) == {"maintain": "success"}
+    (maintained,) = deployed.ctx.ledger.maintenances(deployed.name)
+    assert maintained.report is not None
+    done = {table["target"][-1]: table["left"] for table in maintained.report["lake"]["tables"]}
+    assert done == {"t": None, "t__changelog": None, "_penstock_cuts": None}
+
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     deployed.sql("delete from t where id = 1; insert into t values (4, 'never captured')")
     assert states(run("recover", deployed)).pop("look") == "success"
@@ -228,9 +234,10 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
 
     assert states(run("resync", deployed, tables=["public.tt"]))["look"] == "failed"
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed", "its copy is not loaded yet"
+    assert states(run("maintain", deployed, tables=["public.tt"]))["maintain"] == "failed"
 
     slugs = [event.slug for event in deployed.ctx.ledger.events(deployed.name)]
-    assert slugs[:2] == ["table-not-ready", "table-unknown"]
+    assert slugs[:3] == ["table-unknown", "table-not-ready", "table-unknown"]
     assert deployed.ctx.ledger.rebuilds(deployed.name, states=None) == []
 
 

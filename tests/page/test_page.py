@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from html import unescape
 from pathlib import Path
 from statistics import median
@@ -13,7 +14,9 @@ from urllib.parse import urljoin
 
 import pytest
 from fastapi.testclient import TestClient
+from psycopg.types.json import Jsonb
 
+from penstock.lake.maintenance import Figures, MaintenanceResult, OldTable, TableReport
 from penstock.page import words
 from tests.page import scenes
 from tests.page.scenes import GIB, Scene
@@ -313,3 +316,29 @@ def test_thirty_days_of_samples_are_shown_quickly(
         lines.append(f"{what}: median {median(times):.0f} ms, slowest {max(times):.0f} ms")
     with capsys.disabled():
         print("\n30 days, a window and a sample per minute, 20 other slots\n" + "\n".join(lines))  # noqa: T201  # said, not asserted
+
+
+def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestClient, scene: Scene) -> None:
+    scenes.healthy(scene)
+    before = Figures(120, 3 << 30, 1000, 100, 40, 400, 210, 4.0)
+    done = TableReport(("shop", "sales", "order"), 1, 8, before, replace(before, files=7, delete_files=0), 9.5)
+    left = TableReport(("shop", "sales", "taken"), 2, 8, None, None, 0.0, left="it has commits of somebody else")
+    lake = MaintenanceResult("shop", "a", (done, left), (OldTable("shop._penstock_era1.sales", "order", "x"),), 9.6)
+    report = {"lake": asdict(lake), "landing": {"windows": 12, "copies": 1, "bytes": 5 << 20}}
+    scene.run(
+        "insert into penstock.maintenance (pipeline, attempt, started_at, ended_at, dry_run, report)"
+        " values (%(name)s, 'a', now() - interval '3 hours', now() - interval '2 hours', false, %(report)s)",
+        report=Jsonb(report),
+    )
+
+    page = text(viewer.get(f"/cdc/pipelines/{scene.name}").text)
+    for shown in (
+        "Maintenance done 2 h",
+        "120 → 7",
+        "100 → 0",
+        "12 windows and 1 copies, 5.0 MiB",
+        "commits of somebody",
+    ):
+        assert shown in page.replace("\u202f", " "), shown
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["upkeep"]
+    assert (shown["tables"][0]["files"], shown["dropped"]) == ([120, 7], ["shop._penstock_era1.sales.order"])

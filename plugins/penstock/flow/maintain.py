@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.errors import ConfigError, LakeError, LedgerError
+from penstock.errors import LakeError, LedgerError
 from penstock.flow import changelog, lake_turn, merge, retention
 from penstock.flow.context import Context
+from penstock.flow.rebuild_requests import named
 from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.ddl import CUTS_TABLE
@@ -43,7 +44,7 @@ class Upkept:
 def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False) -> Upkept | None:
     """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
 
-    A dry run measures and lists, and changes nothing. Raises ConfigError("config-invalid") for an unknown table.
+    A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
     """
     if ctx.ledger.pipeline(ctx.name).state in ("new", "bootstrapping"):
         ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
@@ -96,14 +97,8 @@ def summary(report: Upkept) -> str:
 
 
 def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
-    known = {f"{t.schema}.{t.name}": t for t in ctx.ledger.tables(ctx.name) if t.state != "dropped"}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ConfigError(
-            "config-invalid",
-            f"expected tables of {ctx.name} as schema.table, got {', '.join(unknown)}; it has {', '.join(sorted(known))}",
-        )
-    return [known[name] for name in names or sorted(known)]
+    there = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped"]
+    return named(there, names) if names else there
 
 
 def _trim_history(ctx: Context) -> None:
