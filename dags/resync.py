@@ -1,11 +1,11 @@
-"""### Copy tables anew while everything else goes on: by hand
+"""### Copy tables anew while everything else goes on: when tables joined, and by hand
 
 **Does** a fresh copy of the `tables` named, each as `schema.table`, or of all tables that are new in the pipeline when
 none is named: a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
 the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
 
 **For** a table that is paused by `schema-change`, `foreign-commit` or `divergence`, one that `verify` finds different, and
-one that joined the publication. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
+one that joined the publication: capture wakes this DAG for it, unless `tables.on_added` is `wait`. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
 without a key as well.
 
 **Meanwhile** the table goes on as it is: a healthy one is merged, a paused one stays readable. Capture goes on, so no WAL is
@@ -28,7 +28,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow import rebuild
 from penstock.flow.rebuild_requests import resync_lines
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, outcome
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome
 from penstock.orchestration.pipelines import context, pipelines
 from penstock.orchestration.spark import ResyncOperator, SwitchOperator
 
@@ -37,7 +37,7 @@ def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     with DAG(
         **dag_arguments(pipeline, "resync", __doc__),
-        schedule=None,
+        schedule=[new_tables_asset(pipeline)] if pipeline.tables.on_added == "copy" else None,
         params={
             "tables": Param(
                 [],

@@ -20,7 +20,7 @@ from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableUpkeep
-from penstock.lake.pointers import is_left_behind
+from penstock.lake.pointers import Place, is_left_behind, place_of
 from penstock.landing import layout
 from penstock.ledger import catalog, new_attempt
 from penstock.ledger.records import CutRecord, TableRecord
@@ -177,12 +177,16 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
 
 
 def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
-    """Yield the tables that nobody reads or fills any more and that were seen long ago, or what is left of them."""
+    """Yield the tables that are to go and were seen long ago, or what is left of them.
+
+    Nobody reads or fills them any more, or their source table has left and the policy is to drop them.
+    """
     era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
+    discarded = _discarded(ctx)
     left = {
         (namespace, name): OldTable(namespace, name, location.rpartition("/metadata/")[0])
         for namespace, name, location in there
-        if is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
+        if (namespace, name) in discarded or is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
     }
     listed = {(namespace, name) for namespace, name, _ in there}
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
@@ -192,6 +196,11 @@ def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: dateti
             ctx.ledger.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
         elif old.seen_at < before:
             yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
+
+
+def _discarded(ctx: Context) -> dict[Place, int]:
+    """Name the lake tables of tables that left and are to be dropped, with their oids."""
+    return {place_of(table.target): table.oid for table in ctx.ledger.tables_to_discard(ctx.name)}
 
 
 def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
@@ -204,6 +213,10 @@ def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
         expected = {order.target: order.expected_snapshot for order in orders.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
         ctx.ledger.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        discarded = _discarded(ctx)
+        for old in result.dropped:
+            if (old.namespace, old.table) in discarded:
+                ctx.ledger.discarded(ctx.name, discarded[old.namespace, old.table])
         ctx.ledger.forget_old_tables(ctx.name, result.dropped)
     return result
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from psycopg.types.json import Jsonb
+
+from penstock.lake.pointers import place_of
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import TableFacts, TableRecord
 from penstock.ledger.session import Sessions, Transaction
@@ -29,6 +32,8 @@ class Membership(Sessions):
             lock(transaction, name)
             transaction.change("make_way", target=list(table.target), **chosen)
             save(transaction, name, [table])
+            namespace, target = place_of(table.target)
+            transaction.change("forget_old_tables", name=name, tables=Jsonb([{"namespace": namespace, "name": target}]))
             transaction.change("join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             _note(transaction, name, table.oid, "table-added", message)
 
