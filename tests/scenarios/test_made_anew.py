@@ -7,7 +7,7 @@ from tests.faults.killed import copy_without_spark
 from tests.world import World
 
 
-def test_a_table_dropped_and_made_anew_pauses_and_capture_goes_on(bare16: World) -> None:
+def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(bare16: World) -> None:
     world = bare16
     world.sql("create table t (id int primary key); create table other (id int primary key)")
     bootstrap.prepare(world.ctx)
@@ -20,6 +20,6 @@ def test_a_table_dropped_and_made_anew_pauses_and_capture_goes_on(bare16: World)
 
     assert report.changes == 2
     states = {(table.name, table.state) for table in world.ctx.ledger.tables(world.name)}
-    assert states == {("other", "copied"), ("t", "dropped"), ("t", "paused")}
+    assert states == {("other", "copied"), ("t", "dropped"), ("t", "new")}
     world.sql("insert into other values (2)")
     assert world.capture().changes == 1
