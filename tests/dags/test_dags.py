@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,17 @@ def test_parsing_opens_no_connection(pipelines: Path, monkeypatch: pytest.Monkey
         monkeypatch.delenv(name)
 
     assert all(load(verb) for verb in VERBS)
+
+
+def test_resync_wakes_for_tables_that_joined_unless_a_person_decides(pipelines: Path) -> None:
+    (pipelines / "crm.yaml").write_text('name: crm\ntables: {include: ["public.*"], on_added: wait}\n')
+    dags = load("resync")
+
+    woken: Any = dags["shop.resync"]
+    assert [uri for _, uri in _assets(woken)] == ["penstock://shop/new_tables"]
+    assert _assets(dags["crm.resync"]) == []
+
+
+def _assets(dag: Any) -> list[tuple[str, str]]:
+    condition = getattr(dag.timetable, "asset_condition", None)
+    return [] if condition is None else [(key.name, key.uri) for key, _ in condition.iter_assets()]

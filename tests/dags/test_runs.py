@@ -102,6 +102,21 @@ def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: Wo
     assert {window.state for window in windows} == {"confirmed"}
 
 
+def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: World) -> None:
+    from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415  # after the throw-away home is set
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    begin(deployed)
+    deployed.sql("create table u (id int primary key)")
+    assert states(run("capture", deployed)) == {"windows": "success"}
+    assert states(run("capture", deployed)) == {"windows": "success"}
+
+    with create_session() as session:
+        events = session.query(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        rung = events.filter(AssetModel.uri == f"penstock://{deployed.name}/new_tables").all()
+        assert [event.extra["tables"] for event in rung] == [["public.u"]]
+
+
 def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed: World) -> None:
     begin(deployed)
     deployed.sql("insert into t values (2, 'lost')")

@@ -4,7 +4,9 @@ select
     recent.changes, recent.changed_at, t.verified_through, t.verified_at,
     t.differs or exists (
         select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
-    ) as differs
+    ) as differs,
+    t.state = 'new' and t.joined_lsn is not null as waits,
+    t.state = 'ready' and t.left_lsn is not null as leaves
 from penstock.table as t
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,

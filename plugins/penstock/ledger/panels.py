@@ -78,7 +78,10 @@ class CutPanel(Row):
 
 @dataclass(frozen=True)
 class TablePanel(Row):
-    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none."""
+    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none.
+
+    `waits` tells that it joined and waits for its copy, `leaves` that it left and is still to be merged that far.
+    """
 
     oid: int
     schema: str
@@ -93,6 +96,8 @@ class TablePanel(Row):
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
+    waits: bool
+    leaves: bool
 
 
 @dataclass(frozen=True)

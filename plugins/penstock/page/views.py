@@ -133,6 +133,7 @@ class Table:
     """Show one table; `changes` and `changed_at` tell of the newest windows only.
 
     All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
+    `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
     """
 
     oid: int
@@ -284,7 +285,7 @@ def table(row: TablePanel) -> Table:
         oid=row.oid,
         name=f"{row.schema}.{row.name}",
         target=".".join(row.target),
-        state=row.state,
+        state="waiting" if row.waits else "leaving" if row.leaves else row.state,
         complete_through=_text(row.complete_through),
         changed_at=row.changed_at,
         changes=row.changes,
