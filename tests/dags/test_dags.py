@@ -111,10 +111,11 @@ def test_resync_wakes_for_tables_that_joined_unless_a_person_decides(pipelines: 
     dags = load("resync")
 
     woken: Any = dags["shop.resync"]
-    assert [uri for _, uri in _assets(woken)] == ["penstock://shop/new_tables"]
+    assert _assets(woken) == ["penstock://shop/new_tables"]
     assert _assets(dags["crm.resync"]) == []
 
 
-def _assets(dag: Any) -> list[tuple[str, str]]:
+def _assets(dag: Any) -> list[str]:
+    """Name the assets that wake a DAG."""
     condition = getattr(dag.timetable, "asset_condition", None)
-    return [] if condition is None else [(key.name, key.uri) for key, _ in condition.iter_assets()]
+    return [asset.uri for asset in condition.objects] if condition is not None else []

@@ -23,7 +23,7 @@ CHANGES = """
 insert into {0} select coalesce(max(id), 0) + 1, 'new' from {0};
 update {0} set note = note || '+' where id % 5 = 1;
 delete from {0} where id = (select min(id) from {0} where id % 3 = 0);
-update {0} set id = id + 100000 where id = (select min(id) from {0} where id < 100000);
+update {0} set id = -id where id = (select min(id) from {0} where id > 0);
 """
 
 
@@ -86,7 +86,7 @@ def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: Wo
 
     equal(world)
     assert ("late",) in world.lake_rows("t2", "note")
-    assert (1000, "so, too") in world.lake_rows("u") or (101000, "so, too") in world.lake_rows("u")
+    assert ("so, too",) in world.lake_rows("u", "note")
 
 
 def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: World) -> None:

@@ -93,11 +93,11 @@ class TablePanel(Row):
     paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
-    verified_through: Lsn | None = None
-    verified_at: datetime | None = None
-    differs: bool = False
-    waits: bool = False
-    leaves: bool = False
+    verified_through: Lsn | None
+    verified_at: datetime | None
+    differs: bool
+    waits: bool
+    leaves: bool
 
 
 @dataclass(frozen=True)
