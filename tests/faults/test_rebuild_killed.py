@@ -59,7 +59,6 @@ COPYING: list[Step] = [
     (f"{LEDGER}.finish_rebuild_copy", "after", 1),
 ]
 QUICK = {
-    ("resync", f"{LEDGER}.finish_rebuild_copy", "after", 1),
     ("resync", f"{LEDGER}.advance_rebuilds", "before", 1),
     ("replay", f"{LEDGER}.advance_rebuilds", "after", 1),
 }
@@ -159,6 +158,7 @@ def readable(world: World) -> list[tuple[object, ...]]:
     )
 
 
+@pytest.mark.slow
 def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: World) -> None:
     change(world, 50)
     ids = rebuild.resync(world.ctx, TABLES, world.submit)
@@ -236,6 +236,7 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
     server.remove()
 
 
+@pytest.mark.slow
 def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(world: World) -> None:
     change(world, 70)
 

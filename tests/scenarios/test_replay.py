@@ -30,36 +30,36 @@ def begin(world: World) -> None:
         world.merge()
 
 
-def test_a_bad_edit_by_hand_is_undone_in_one_cut(world: World) -> None:
-    world.settings["merge"] = {"rebuild_bytes": 1}
-    begin(world)
-    assert world.spark is not None
-    world.spark.sql(f"update lake.{world.name}.public.item set name = 'a bad edit'")
-    world.spark.sql(f"delete from lake.{world.name}.public.visit")
-    wrong, before = shown(world), traces(world)
+def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: World) -> None:
+    world16.settings["merge"] = {"rebuild_bytes": 1}
+    begin(world16)
+    assert world16.spark is not None
+    world16.spark.sql(f"update lake.{world16.name}.public.item set name = 'a bad edit'")
+    world16.spark.sql(f"delete from lake.{world16.name}.public.visit")
+    wrong, before = shown(world16), traces(world16)
     runs = []
     request = Replay(TABLES)
-    lines = [source.line() for source in sources(world.ctx, request)]
-    assert traces(world) == before, "a dry run changes nothing"
+    lines = [source.line() for source in sources(world16.ctx, request)]
+    assert traces(world16) == before, "a dry run changes nothing"
     assert "public.item: copy" in lines[0]
     assert "and 2 windows since (7 changes, " in lines[0]
     assert "in place of" in lines[0]
 
     def submit(job: Any) -> None:
         runs.append(job)
-        world.submit(job)
+        world16.submit(job)
 
-    ids = rebuild.replay(world.ctx, request, submit)
+    ids = rebuild.replay(world16.ctx, request, submit)
 
     assert len(runs) == 2, "so small a chunk holds one window"
-    assert shown(world) == wrong
-    world.sql("update item set name = 'the source goes on' where id = 9")
-    flush(world)
-    world.capture()
-    assert rebuild.switch(world.ctx, ids, world.submit)
-    equal(world)
-    follows(world)
-    assert [each.kind for each in world.ctx.ledger.rebuilds(world.name, states=["done"])] == ["replay"] * 3
+    assert shown(world16) == wrong
+    world16.sql("update item set name = 'the source goes on' where id = 9")
+    flush(world16)
+    world16.capture()
+    assert rebuild.switch(world16.ctx, ids, world16.submit)
+    equal(world16)
+    follows(world16)
+    assert [each.kind for each in world16.ctx.ledger.rebuilds(world16.name, states=["done"])] == ["replay"] * 3
 
 
 def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: World) -> None:
@@ -91,6 +91,7 @@ def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: World)
     follows(world16)
 
 
+@pytest.mark.slow
 def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World) -> None:
     begin(world16)
     lsn = world16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
@@ -113,6 +114,7 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World)
     equal(world16)
 
 
+@pytest.mark.slow
 def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(world16: World) -> None:
     begin(world16)
     windows = world16.ctx.ledger.windows(world16.name)

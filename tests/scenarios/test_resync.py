@@ -68,6 +68,7 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(worl
     equal(world16)
 
 
+@pytest.mark.slow
 def test_a_table_that_somebody_else_wrote_to_comes_back(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
@@ -87,6 +88,7 @@ def test_a_table_that_somebody_else_wrote_to_comes_back(world16: World) -> None:
     follows(world16)
 
 
+@pytest.mark.slow
 def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
@@ -135,6 +137,7 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
     follows(world16)
 
 
+@pytest.mark.slow
 def test_wal_is_freed_while_a_copy_is_under_way(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
