@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.flow.verify import verify
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.world import World
+
+pytestmark = pytest.mark.spark
 
 MARKS = "penstock.flow.marks"
 VERIFY = "penstock.flow.verify"
@@ -21,6 +31,20 @@ STEPS = [
 ]
 
 
+@pytest.fixture
+def shop(postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    """A world whose table is in a cut; the verifications are processes without Spark."""
+    with (
+        postgres16.temporary_database("faults_verify") as source,
+        postgres16.temporary_database("faults_verify_ledger") as ledger,
+    ):
+        world = World(source, ledger, tmp_path / "landing", source.name, lake=lake, spark=spark)
+        world.settings = {"source": {"slot": source.name, "publication": source.name}, "verify": {"wait": "1s"}}
+        world.sql("create table t (id int primary key); insert into t select generate_series(1, 100)")
+        world.bootstrap()
+        yield world
+
+
 def left(world: World) -> list[tuple[str]]:
     """Return what must not stay at the source; the server takes a moment to notice that a process has gone."""
     query = (
@@ -33,37 +57,24 @@ def left(world: World) -> list[tuple[str]]:
     return found
 
 
-def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark_for_ever(doomed: World) -> None:
-    doomed.settings["verify"] = {"wait": "1s"}
-    doomed.sql("create table t (id int primary key); insert into t select generate_series(1, 100)")
-    assert run(doomed, "prepare").returncode == 0
-    assert run(doomed, "copy").returncode == 0
-
+def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark_for_ever(shop: World) -> None:
     for step, when in STEPS:
-        doomed.sql("insert into t select max(id) + 1 from t")
-        process = run(doomed, "verify", step, when, "1")
+        shop.sql("insert into t select max(id) + 1 from t")
+        process = run(shop, "verify", step, when, "1")
         assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
-        assert left(doomed) == [], (step, when)
-        assert len(doomed.ctx.ledger.marks(doomed.name)) <= 1, (step, when)
+        assert left(shop) == [], (step, when)
+        assert len(shop.ctx.ledger.marks(shop.name)) <= 1, (step, when)
 
-    unharmed = run(doomed, "verify")
-    assert "[verify-late]" in unharmed.stderr, unharmed.stderr[-2000:]
-    assert left(doomed) == []
-    assert doomed.ctx.ledger.marks(doomed.name) == []
-    assert doomed.ctx.ledger.windows(doomed.name), "the position was captured all the same"
-    assert doomed.ctx.ledger.pipeline(doomed.name).state == "running"
-
-
-def test_a_capture_after_a_killed_verification_goes_past_its_mark(doomed: World) -> None:
-    doomed.sql("create table t (id int primary key)")
-    assert run(doomed, "prepare").returncode == 0
-    assert run(doomed, "copy").returncode == 0
-    run(doomed, "verify", "penstock.ledger:Ledger.begin_verification", "after", "1")
-    (mark,) = doomed.ctx.ledger.marks(doomed.name)
-
-    doomed.sql("insert into t values (1)")
-    assert run(doomed, "capture").returncode == 0
-
-    windows = doomed.ctx.ledger.windows(doomed.name)
+    (mark,) = shop.ctx.ledger.marks(shop.name)
+    shop.sql("insert into t values (-1)")
+    assert run(shop, "capture").returncode == 0
+    windows = shop.ctx.ledger.windows(shop.name)
     assert mark.lsn in {window.upto_lsn for window in windows}
-    assert windows[-1].upto_lsn > mark.lsn
+    assert windows[-1].upto_lsn > mark.lsn, "a capture goes past the mark of a verification that is no more"
+
+    unharmed = run(shop, "verify")
+    assert "[verify-late]" in unharmed.stderr, unharmed.stderr[-2000:]
+    assert left(shop) == []
+    assert shop.ctx.ledger.marks(shop.name) == []
+    shop.merge()
+    assert verify(shop.ctx, merge=lambda: str(shop.merge() or "")).differing == []

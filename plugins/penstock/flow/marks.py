@@ -101,6 +101,6 @@ def _approach(ctx: Context, lsn: Lsn, reached: Reached, merge: Merge) -> str | N
 def _late(ctx: Context, lsn: Lsn, reached: Reached, hindrance: str | None) -> str:
     return (
         f"expected a cut of {ctx.name} at {lsn} within {ctx.pipeline.verify.wait} s, but the pipeline stands at "
-        f"{reached.position} and no cut lies there: {hindrance or 'merges take too long'}; "
+        f"{reached.position} and no cut lies there: {hindrance or 'capture and merge take too long'}; "
         "see that capture and merge run, then verify again, or raise verify.wait"
     )
