@@ -1,6 +1,6 @@
 """Drop a table that was set aside, with all its files, so that a run killed on the way is finished by the next one.
 
-The catalog forgets it first. Then its folders go by name: nothing has to be read to know what to delete.
+The catalog forgets it first. Then its folder goes by name: nothing has to be read to know what to delete.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ def drop_old(table: LakeTable, old: OldTable, folders: tuple[str, ...], io: Any)
         return None
     if there:
         table.drop()
-    for part in ("data", "metadata"):
-        io.deletePrefix(f"{location.rstrip('/')}/{part}/")
+    io.deletePrefix(f"{location.rstrip('/')}/")
     _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
     return replace(old, location=location)

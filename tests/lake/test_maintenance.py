@@ -79,7 +79,7 @@ def test_a_branch_is_dead_when_its_attempt_is_older(branch: str, dead: bool) -> 
     [
         ((), True),
         (("file:///lake/shop/t2/metadata",), True),
-        (("file:///lake/shop/t/inner/metadata",), True),  # in the same folder, but not where this table has its files
+        (("file:///lake/shop/t/inner/metadata",), False),  # a namespace that is named as the table
         (("file:///lake/shop/t/metadata",), False),
         (("file:///lake/shop/t/data/metadata",), False),
         (("file:///lake/shop/t/metadata/deep/metadata",), False),

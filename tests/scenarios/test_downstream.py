@@ -18,6 +18,14 @@ from tests.world import ROOT, World
 pytestmark = pytest.mark.spark
 
 EXAMPLES = ROOT / "docs" / "examples"
+BUNDLES = [  # where Airflow looks for DAGs: as if the example had been copied to a deployment
+    {
+        "name": name,
+        "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+        "kwargs": {"path": str(folder)},
+    }
+    for name, folder in (("examples", EXAMPLES), ("dags-folder", ROOT / "dags"))
+]
 SHOP = """
 create schema shop;
 create table shop.orders (id bigint primary key, customer_id bigint, placed_at timestamptz);
@@ -66,6 +74,7 @@ def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_sam
     login = {"conn_type": "postgres", "host": "127.0.0.1", "port": server.port, "login": "postgres"}
     login |= {"password": server.password, "schema": world16.lake.database.name}
     monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_CATALOG", json.dumps(login))
+    monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps(BUNDLES))
     example, by_spark = load("orders_by_day"), load("orders_by_day_spark")
     yesterday = str((today - timedelta(days=1)).date())
 

@@ -158,11 +158,10 @@ def report_from_json(data: dict[str, Any]) -> TableReport:
 
 
 def owns_folder(location: str, folders: tuple[str, ...], *, own: int = 1) -> bool:
-    """Tell whether no other table of the catalog keeps its files where this one does.
+    """Tell whether no other table of the catalog keeps its files in this one's folder, or below it.
 
     `folders` has every table's folder of metadata, this one's `own` times. Where two share a place, the files of one
     look like orphans of the other.
     """
-    root = location.rstrip("/")
-    inside = [folder for folder in folders if f"{folder}/".startswith((f"{root}/data/", f"{root}/metadata/"))]
+    inside = [folder for folder in folders if folder.startswith(f"{location.rstrip('/')}/")]
     return len(inside) <= own
