@@ -177,7 +177,7 @@ def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_th
     world.capture()
     assert {table.name for table in world.ctx.ledger.tables_to_discard(world.name)} == {"w"}, "u has come back"
 
-    world.settings["maintain"] = {"old_tables": 0}
+    world.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
     world.maintain()
     names = "select table_name from iceberg_tables where table_namespace = %s order by 1"
     assert world.lake.database.execute(names, f"{world.name}.public") == [("t",), ("u",)]
