@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError, LedgerError
 from penstock.flow import changelog
 from penstock.flow.history import Interval
+from penstock.flow.outcome import remembered
 from penstock.lake.changelog import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.postgres import Server
@@ -366,6 +367,23 @@ def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watche
     assert old.end - timedelta(seconds=1) <= named <= new.start + (old.end - old.start)
     world.changelog(new.start, new.end)
     assert holds(world, slot, "keyed", new.start, new.end) == ["I"]
+
+
+def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[World, str]) -> None:
+    world, slot = watched
+    one = interval(world)
+    (window,) = (window for window in world.ctx.ledger.windows(world.name) if _within(window, one))
+    place = world.landing / window.files[0].path
+    place.rename(world.landing / "aside")
+
+    with pytest.raises(LedgerError, match="interval-gone") as caught, remembered(world.ctx):
+        world.changelog(one.start, one.end)
+
+    assert window.files[0].path in caught.value.message
+    assert world.ctx.ledger.pipeline(world.name).state == "running"
+    (world.landing / "aside").rename(place)
+    world.changelog(one.start, one.end)
+    assert holds(world, slot, "keyed", one.start, one.end) == ["I"]
 
 
 def _within(window: Any, wanted: Interval) -> bool:
