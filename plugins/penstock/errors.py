@@ -100,7 +100,7 @@ def _kinds() -> dict[str, Kind]:
         "landing-version": Kind(halt, "A landing file has a contract version this code does not read."),
         "interval-invalid": Kind(fail, "An interval to fill ends before it begins, or is not over yet."),
         "interval-gone": Kind(fail, "The landing zone does not hold all changes of an interval, or no longer."),
-        "interval-not-captured": Kind(retry, "The changes of an interval are not captured yet."),
+        "interval-not-captured": Kind(fail, "The changes of an interval are not captured yet."),
         "target-clash": Kind(page, "Two source tables would share one target table."),
         "spark-failed": Kind(retry, "The Spark application ended without a result."),
         "catalog-unreachable": Kind(

@@ -33,6 +33,8 @@ SETTLING = [
     ("penstock.ledger.changelogs:move", "before"),
     ("penstock.ledger.changelogs:move", "after"),
 ]
+ALL_STEPS = pytest.param(PLANNING, SETTLING, marks=pytest.mark.slow, id="at each step")
+LAST_STEPS = pytest.param(PLANNING[-1:], SETTLING[-1:], id="at the last of either")
 
 
 @pytest.fixture(scope="module")
@@ -72,21 +74,22 @@ def shown(world: World) -> dict[str, Any]:
     return {"pointers": dict(rows), "fills": [fill.attempt for fill in world.ctx.ledger.fills(world.name)]}
 
 
+@pytest.mark.parametrize(("planning", "settling"), [LAST_STEPS, ALL_STEPS])
 def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_by_the_next(
-    watched: tuple[World, str],
+    watched: tuple[World, str], planning: list[tuple[str, str]], settling: list[tuple[str, str]]
 ) -> None:
     world, slot = watched
-    first, second = interval(world, 1), interval(world, 2)
+    first, second = interval(world, 10 * len(planning)), interval(world, 10 * len(planning) + 1)
     world.changelog(first.start, first.end)
     before = shown(world)
 
-    for step, when in PLANNING:
+    for step, when in planning:
         killed(world, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", step, when)
         assert shown(world) == before
     attempt = changelog.plan(world.ctx, second)
     world.submit(changelog.job(world.ctx, attempt))
     before = shown(world)
-    for step, when in SETTLING:
+    for step, when in settling:
         killed(world, f"settle:{attempt}", step, when)
         assert shown(world) == before, step
     world.changelog(second.start, second.end)
@@ -96,6 +99,7 @@ def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_
         assert holds(world, slot, "keyless", each.start, each.end) == ["I", "D"]
 
 
+@pytest.mark.slow
 def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: tuple[World, str]) -> None:
     world, slot = watched
     third = interval(world, 3)
@@ -111,6 +115,7 @@ def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: 
     assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
 
 
+@pytest.mark.slow
 def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
     watched: tuple[World, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,22 @@ def test_positions_are_kept_over_all_batches_in_any_order(zone: LandingZone) -> 
     assert (entry.min_commit_lsn, entry.max_commit_lsn, entry.max_xid) == (90, 70_001, 1 << 40)
 
 
+def test_commit_times_are_kept_unless_one_is_unknown(zone: LandingZone) -> None:
+    def times(*values: int | None) -> pa.RecordBatch:
+        rows = inserts(len(values))
+        place = rows.schema.get_field_index("committed_at")
+        return rows.set_column(place, "committed_at", pa.array(values, pa.timestamp("us", tz="UTC")))
+
+    writer, timeless, empty = (zone.writer(f"{name}.parquet", COLUMNS) for name in "abc")
+    for values in ((5, 9), (-(1 << 60), 7)):
+        writer.write(times(*values))
+    timeless.write(times(5, None))
+    entries = [each.close(oid=1, version=1, inserts=each.rows) for each in (writer, timeless, empty)]
+
+    ends = [(entry.min_committed_at, entry.max_committed_at) for entry in entries]
+    assert ends == [(-(1 << 60), 9), (None, None), (None, None)]
+
+
 def test_a_file_without_rows_is_a_whole_file(zone: LandingZone) -> None:
     entry = zone.writer(PATH, COLUMNS).close(oid=1, version=0)
 

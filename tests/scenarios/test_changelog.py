@@ -16,12 +16,15 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError, LedgerError
 from penstock.flow import changelog
 from penstock.flow.history import Interval
+from penstock.flow.outcome import remembered
 from penstock.lake.changelog import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now
+from tests.scenarios.recovery import flush as flush_only
+from tests.scenarios.recovery import recovered
 from tests.world import World
 
 pytestmark = pytest.mark.spark
@@ -106,6 +109,7 @@ def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tupl
     )
 
 
+@pytest.mark.slow
 def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_changelog(
     watched: tuple[World, str],
 ) -> None:
@@ -128,6 +132,27 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
     texts = [str(row["b"]) if row["b"] is not None else misfits["b"] for row, misfits in found]
     assert texts == ["1", "2", "3", "four"]
     assert [str(row["c"]) for row, _ in found] == ["None", "2024-01-01", "2024-01-01", "2024-02-29"]
+
+
+@pytest.mark.slow
+def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(world16: World) -> None:
+    slot = begin(world16)
+    before = interval(world16, "insert into keyed (id, name) values (1, 'before')")
+    world16.sql("insert into keyed (id, name) values (2, 'never captured')")
+    flush_only(world16)
+    world16.sql(f"select pg_drop_replication_slot('{world16.ctx.pipeline.slot}')")
+    recovered(world16)
+    after = interval(world16, "insert into keyed (id, name) values (3, 'after')")
+
+    world16.changelog(before.start, after.end)
+
+    found = [(row["era"], row["new"]["name"]) for row in logged(world16, "keyed", before.start, after.end)]
+    assert found == [(1, "before"), (2, "after")]
+    history = source_history.changes(world16, slot, "keyed")
+    assert [change.new["name"] for change in history if change.new] == ["before", "never captured", "after"]
+    warning = next(event for event in world16.ctx.ledger.events(world16.name) if event.slug == "interval-gone")
+    assert "none was captured between" in warning.message
+    assert "after era 1" in warning.message
 
 
 # --- replacing --------------------------------------------------------------------------------------
@@ -155,6 +180,7 @@ def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: 
     assert [fill.from_time for fill in world.ctx.ledger.fills(world.name, since=before.start)] == [before.start]
 
 
+@pytest.mark.slow
 def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(watched: tuple[World, str]) -> None:
     world, slot = watched
     before, during, after = (interval(world) for _ in range(3))
@@ -177,6 +203,7 @@ def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(wat
     assert holds(world, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
 
 
+@pytest.mark.slow
 def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied(watched: tuple[World, str]) -> None:
     world, _ = watched
     start = now(world)
@@ -236,6 +263,7 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
 # --- one at a time ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(watched: tuple[World, str]) -> None:
     world, slot = watched
     one, two = interval(world), interval(world)
@@ -261,6 +289,7 @@ def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[World, str]
     assert f"penstock {world.name} changelog" in caught.value.message
 
 
+@pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[World, str]) -> None:
     world, slot = watched
     one = interval(world)
@@ -340,6 +369,23 @@ def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watche
     assert holds(world, slot, "keyed", new.start, new.end) == ["I"]
 
 
+def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[World, str]) -> None:
+    world, slot = watched
+    one = interval(world)
+    (window,) = (window for window in world.ctx.ledger.windows(world.name) if _within(window, one))
+    place = world.landing / window.files[0].path
+    place.rename(world.landing / "aside")
+
+    with pytest.raises(LedgerError, match="interval-gone") as caught, remembered(world.ctx):
+        world.changelog(one.start, one.end)
+
+    assert window.files[0].path in caught.value.message
+    assert world.ctx.ledger.pipeline(world.name).state == "running"
+    (world.landing / "aside").rename(place)
+    world.changelog(one.start, one.end)
+    assert holds(world, slot, "keyed", one.start, one.end) == ["I"]
+
+
 def _within(window: Any, wanted: Interval) -> bool:
     return any(changelog.history.may_hold(file, wanted) for file in window.files)
 
@@ -368,6 +414,7 @@ def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill
     assert logged(world, "keyed", filled.start, filled.end)[-1]["origin"] == "elsewhere"
 
 
+@pytest.mark.slow
 def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watched: tuple[World, str]) -> None:
     world, _ = watched
     filled = interval(world)

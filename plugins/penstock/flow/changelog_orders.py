@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.flow.history import Interval, may_hold
-from penstock.flow.orders import landed_uri
 from penstock.lake.changelog import ChangelogFile, ChangelogTable
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.landing.manifest import FileEntry
@@ -35,9 +35,10 @@ class _Landed:
 
 
 def table_orders(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[ChangelogTable, ...]:
-    """Order every table that is to have a changelog, those too that nothing happened to; raises LakeError.
+    """Order every table that is to have a changelog, those too that nothing happened to.
 
-    Changes of tables that the ledger no longer knows are left out, with a warning that names them.
+    Changes of tables that the ledger no longer knows are left out, with a warning that names them. Raises
+    LedgerError("interval-gone") when a landing file is missing.
     """
     wanted = chosen_by(ctx.pipeline.changelog.tables)
     files, strange = _by_table(work, interval)
@@ -79,10 +80,21 @@ def _order(ctx: Context, table: TableRecord, files: Sequence[_Landed]) -> Change
         target=ctx.pipeline.changelog_target(table.target),
         columns=_fields(table, files),
         files=tuple(
-            ChangelogFile(landed_uri(ctx, each.entry), each.entry.rows, each.entry.bytes, each.entry.columns, each.era)
+            ChangelogFile(_uri(ctx, each.entry), each.entry.rows, each.entry.bytes, each.entry.columns, each.era)
             for each in files
         ),
     )
+
+
+def _uri(ctx: Context, entry: FileEntry) -> str:
+    """Return where a landing file lies. That one is missing stops this interval, and nothing that was merged long ago."""
+    if not ctx.landing.exists(entry.path):
+        raise LedgerError(
+            "interval-gone",
+            f"expected the landing file {entry.path} that the manifest lists, found none; "
+            "restore it, or leave the interval as it is",
+        )
+    return ctx.landing.uri(entry.path)
 
 
 def _fields(table: TableRecord, files: Iterable[_Landed]) -> tuple[LakeColumn, ...]:

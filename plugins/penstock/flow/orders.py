@@ -44,19 +44,14 @@ def refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
     return tuple(_ref(ctx, entry) for entry in entries)
 
 
-def landed_uri(ctx: Context, entry: FileEntry) -> str:
-    """Return where a landing file lies; raises LakeError("landing-file-missing")."""
+def _ref(ctx: Context, entry: FileEntry) -> FileRef:
     if not ctx.landing.exists(entry.path):
         raise LakeError(
             "landing-file-missing",
             f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
         )
-    return ctx.landing.uri(entry.path)
-
-
-def _ref(ctx: Context, entry: FileEntry) -> FileRef:
     return FileRef(
-        uri=landed_uri(ctx, entry),
+        uri=ctx.landing.uri(entry.path),
         rows=entry.rows,
         bytes=entry.bytes,
         columns=entry.columns,

@@ -74,9 +74,9 @@ def targets(asked: Asked) -> Iterator[Finding]:
     logged = chosen_by(asked.pipeline.changelog.tables)
     for table in asked.tables:
         target = asked.pipeline.target(table.schema, table.name)
-        by_target[target].append(table.qualified)
-        if logged(table.schema, table.name):
+        if logged(table.schema, table.name) and target not in by_target:  # two of one target are told once
             by_target[asked.pipeline.changelog_target(target)].append(f"the changelog of {table.qualified}")
+        by_target[target].append(table.qualified)
     for target, claimed in by_target.items():
         if len(claimed) > 1:
             yield error(

@@ -91,13 +91,13 @@ def postgres18(servers_home: Path, new_server: Callable[..., Server]) -> Server:
 def pipeline(*include: str, **source_keys: object) -> Pipeline:
     """A pipeline over these patterns."""
     exclude = source_keys.pop("exclude", [])
-    lake = source_keys.pop("lake", {})
+    others = {section: source_keys.pop(section, {}) for section in ("lake", "changelog")}
     return Pipeline.model_validate(
         {
             "name": "shop",
             "source": source_keys,
             "tables": {"include": list(include), "exclude": exclude},
-            "lake": lake,
+            **others,
         }
     )
 

@@ -168,6 +168,17 @@ def test_a_table_named_as_our_own_is_refused(conn, shop):
     assert found.slug == "target-clash"
 
 
+def test_a_table_named_as_another_ones_changelog_is_refused_unless_that_has_none(conn, shop):
+    shop.execute("create table shop.t (id int primary key); create table shop.t__changelog (id int primary key)")
+
+    found = only_error(preflight.check(conn, pipeline("shop.*")))
+    assert (found.slug, found.subject) == ("target-clash", "shop.shop.t__changelog")
+    assert "the changelog of shop.t, shop.t__changelog" in found.message
+
+    without = pipeline("shop.*", changelog={"tables": {"include": ["*.*"], "exclude": ["shop.t"]}})
+    assert not level(preflight.check(conn, without), "error")
+
+
 def test_generated_columns_and_row_filters_are_named(conn, shop):
     shop.execute(
         """create table shop.g (id int primary key, d int generated always as (1) stored);
