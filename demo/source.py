@@ -98,15 +98,16 @@ def _publish(connection: Connection) -> None:
     # of such a table (pgbench itself only inserts), and Penstock refuses to do that to anybody's table. FULL keeps
     # the table as usable as it was.
     connection.execute("alter table public.pgbench_history replica identity full")
-    for schema in map(sql.Identifier, SCHEMAS):
-        reader = sql.Identifier(READER)
-        connection.execute(sql.SQL("grant usage on schema {} to {}").format(schema, reader))
-        connection.execute(sql.SQL("grant select on all tables in schema {} to {}").format(schema, reader))
+    # the publication before the grants: it locks the tables, so that no autovacuum waits for our row of one in pg_class
     connection.execute(
         sql.SQL("create publication {} for table {} with (publish_via_partition_root = true)").format(
             sql.Identifier(PUBLICATION), sql.SQL(", ").join(published(connection))
         )
     )
+    for schema in map(sql.Identifier, SCHEMAS):
+        reader = sql.Identifier(READER)
+        connection.execute(sql.SQL("grant usage on schema {} to {}").format(schema, reader))
+        connection.execute(sql.SQL("grant select on all tables in schema {} to {}").format(schema, reader))
 
 
 def _text(name: str) -> bytes:

@@ -134,6 +134,11 @@ def postgres(request: pytest.FixtureRequest) -> Server:
     return server
 
 
+other_version_when_slow = pytest.mark.parametrize(
+    "postgres", [pytest.param("postgres15", marks=pytest.mark.slow), "postgres16"], indirect=True, scope="session"
+)
+"""Marks a test that takes long and hardly depends on the server's version: one of them is enough every time."""
+
 _database_numbers = itertools.count(1)
 
 

@@ -144,15 +144,25 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert set(states(run("bootstrap", deployed)).values()) == {"success"}
     assert compare(deployed.ctx).rows == 2
 
-    before = deployed.sql("select clock_timestamp()")[0][0]
     deployed.sql("update t set name = 'changed' where id = 1; delete from t where id = 2; insert into t values (3, '')")
-    after = deployed.sql("select clock_timestamp()")[0][0]
     assert states(run("capture", deployed)) == {"windows": "success"}
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "success", "publish": "success"}
 
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.cuts(deployed.name)] == ["ready", "ready"]
+
+
+@pytest.mark.slow
+def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_airflow(
+    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
+    deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
+    assert set(states(run("bootstrap", deployed)).values()) == {"success"}
+    before = deployed.sql("select clock_timestamp()")[0][0]
+    deployed.sql("update t set name = 'changed' where id = 1; delete from t where id = 2; insert into t values (3, '')")
+    after = deployed.sql("select clock_timestamp()")[0][0]
 
     deployed.sql("insert into t values (5, 'not captured yet')")
     monkeypatch.setattr(waking.MergeBell, "ring", lambda _: merge_by_command(deployed))

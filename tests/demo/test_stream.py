@@ -142,7 +142,7 @@ def test_a_renamed_product_takes_the_keys_of_other_tables_along(stream: Stream):
 
 def test_a_row_is_updated_twice_and_then_gets_another_key_in_one_transaction(stream: Stream):
     assert any(
-        [(isinstance(each, m.Update), bool(each.old)) for each in one][:3]
+        [(isinstance(each, m.Update), bool(getattr(each, "old", None))) for each in one][:3]
         == [(True, False), (True, False), (True, True)]
         for one in stream.changes("products")
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.faults.conftest import run
 from tests.faults.oracle import at_source, landed
 from tests.scenarios.members import copy_waiting, members, states, told
@@ -29,6 +31,7 @@ def begin(world: World) -> None:
     assert run(world, "copy").returncode == 0
 
 
+@pytest.mark.slow
 def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doomed: World) -> None:
     begin(doomed)
     for number, (step, when) in enumerate(JOINING):
@@ -53,6 +56,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
         assert landed(doomed, table, "id") == at_source(doomed, table, "id") != {}
 
 
+@pytest.mark.slow
 def test_whatever_step_is_the_last_a_table_leaves_once(doomed: World) -> None:
     begin(doomed)
     tables = [f"u{number}" for number in range(len(LEAVING))]

@@ -8,12 +8,14 @@ from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError
 from penstock.flow import rebuild, status
 from penstock.flow.rebuild import Replay
 from penstock.flow.spark_job import SparkJob
+from tests.conftest import other_version_when_slow
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
 
+@other_version_when_slow
 def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readable(world: World) -> None:
     world.sql(SHOP)
     world.bootstrap()
