@@ -206,6 +206,8 @@ def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(wat
 @pytest.mark.slow
 def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied(watched: tuple[World, str]) -> None:
     world, _ = watched
+    first = interval(world, "insert into keyless values ('a', 1)")
+    world.changelog(first.start, first.end)
     start = now(world)
     flush(world)
     end = now(world)
