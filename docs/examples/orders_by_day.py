@@ -82,7 +82,6 @@ def first_cut_past(day: date, found: list[Cut], readable: set[int]) -> Cut | Non
 def write_day(lake: Any, day: date, cut: Cut) -> Path:
     """Sum up one day's orders at one cut and write them whole."""
     import duckdb  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
 
     orders = lake.load_table(ORDERS).scan(snapshot_id=cut.snapshots[ORDERS]).to_arrow()
     lines = lake.load_table(LINES).scan(snapshot_id=cut.snapshots[LINES]).to_arrow()
@@ -92,7 +91,7 @@ def write_day(lake: Any, day: date, cut: Cut) -> Path:
         database.register("orders", orders)
         database.register("lines", lines)
         database.execute("set timezone = 'UTC'")
-        sales = database.execute(
+        sales = database.sql(
             """
             select o.id, o.customer_id, count(l.line_no) as lines, sum(l.quantity * l.price) as amount
             from orders as o left join lines as l on l.order_id = o.id
@@ -100,9 +99,9 @@ def write_day(lake: Any, day: date, cut: Cut) -> Path:
             group by all
             order by o.id
             """,
-            {"start": end_of(day - timedelta(days=1)), "end": end_of(day)},
+            params={"start": end_of(day - timedelta(days=1)), "end": end_of(day)},
         )
-        parquet.write_table(sales.fetch_arrow_table(), draft)
+        sales.write_parquet(str(draft))
     draft.rename(path)
     return path
 

@@ -5,6 +5,7 @@ One world serves all tests, with ledger and catalog in one database, as by defau
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -170,7 +171,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert equal(world)
     (newest,) = world.ctx.ledger.maintenances(world.name)
     assert newest.report is not None
-    assert newest.report["lake"]["tables"] == report.to_json()["lake"]["tables"]
+    assert newest.report == json.loads(json.dumps(report.to_json()))
     lines = dict(status.lines(status.status(world.ctx)))
     assert "files" in lines["maintained"]
 
