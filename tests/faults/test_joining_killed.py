@@ -6,7 +6,9 @@ import signal
 
 import pytest
 
+from penstock.flow import bootstrap
 from tests.faults.conftest import run
+from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.scenarios.members import copy_waiting, members, states, told
 from tests.world import World
@@ -27,8 +29,8 @@ LEAVING = [
 
 def begin(world: World) -> None:
     world.sql("create table t (id int primary key, note text); insert into t values (1, 'copied')")
-    assert run(world, "prepare").returncode == 0
-    assert run(world, "copy").returncode == 0
+    bootstrap.prepare(world.ctx)
+    bootstrap.copy(world.ctx, copy_without_spark)
 
 
 @pytest.mark.slow
@@ -41,8 +43,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
         doomed.sql(
             f"insert into u{number} values (2, 'before it is noted'); update u{number} set note = '' where id = 1"
         )
-        repaired = run(doomed, "capture")
-        assert repaired.returncode == 0, repaired.stderr[-2000:]
+        doomed.capture()
         doomed.sql(f"insert into u{number} values (3, 'after')")
 
     joined = {f"u{number}" for number in range(len(JOINING))}
@@ -51,7 +52,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
     copy_waiting(doomed)
     for table in sorted(joined):
         doomed.sql(f"delete from {table} where id = 2")
-    assert run(doomed, "capture").returncode == 0
+    doomed.capture()
     for table in sorted(joined):
         assert landed(doomed, table, "id") == at_source(doomed, table, "id") != {}
 
@@ -61,13 +62,13 @@ def test_whatever_step_is_the_last_a_table_leaves_once(doomed: World) -> None:
     begin(doomed)
     tables = [f"u{number}" for number in range(len(LEAVING))]
     doomed.sql("; ".join(f"create table {table} (id int primary key)" for table in tables))
-    assert run(doomed, "capture").returncode == 0
+    doomed.capture()
     for table, (step, when) in zip(tables, LEAVING, strict=True):
         left = [*doomed.settings.get("tables", {"exclude": []})["exclude"], f"public.{table}"]
         doomed.settings["tables"] = {"include": ["public.*"], "exclude": left}
         killed = run(doomed, "capture", step, when, "1")
         assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
-        assert run(doomed, "capture").returncode == 0
+        doomed.capture()
 
     assert members(doomed) == {"t"}
     assert states(doomed) == {"t": "copied", **dict.fromkeys(tables, "dropped")}
