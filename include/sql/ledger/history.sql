@@ -16,7 +16,9 @@ select
     (
         select max(c.last_at)
         from penstock.source_clock as c
-        where c.pipeline = p.name and c.era = p.era and c.lsn <= p.position
+        where
+            c.pipeline = p.name and c.era = p.era and c.lsn <= p.position
+            and (not c.begins or c.last_at > c.first_at) -- a slot's own time was read after it was made
     ) as captured_through,
     known.first_at as known_from,
     coalesce(known.begins and known.lsn = oldest.lsn, false) as from_the_start,

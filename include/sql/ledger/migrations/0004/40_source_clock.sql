@@ -1,5 +1,6 @@
 -- What capture saw of the source's clock: all that had committed before `first_at` lies at or before `lsn`, and at
--- `last_at` that was still so. `begins` marks the position at which an era's slot was made.
+-- `last_at` that was still so. `begins` marks the position at which an era's slot was made: its `first_at` was read after
+-- that, so all that committed since `first_at` lies after `lsn`, and it says nothing of what lies before.
 create table penstock.source_clock (
     pipeline text not null references penstock.pipeline on delete cascade,
     era integer not null,
