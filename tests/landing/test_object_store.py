@@ -6,18 +6,26 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
+from penstock.config import Pipeline
 from penstock.errors import Directive, LakeError
+from penstock.flow import retention
+from penstock.flow.context import Context
+from penstock.landing import layout
 from penstock.landing.zone import LandingZone
+from penstock.lsn import Lsn
 from stack import jars, object_store, ports
 from stack.object_store import ObjectStore
 from stack.paths import Project
+from stack.postgres import Database
 from tests.landing.samples import COLUMNS, inserts
+from tests.postgres.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
 
 pytestmark = pytest.mark.slow  # its jars are fetched
 
@@ -138,3 +146,45 @@ def test_the_servers_secret_is_on_no_command_line_and_in_no_file(server: tuple[O
     assert b"org.gaul.s3proxy.Main" in told
     assert store.secret_key.encode() not in told
     assert not [path for path in folder.rglob("*") if path.is_file() and store.secret_key.encode() in path.read_bytes()]
+
+
+def test_a_file_goes_and_one_that_is_gone_already_is_no_error(zone: LandingZone) -> None:
+    zone.write_text("gone/file.txt", "x")
+
+    for _ in range(2):
+        zone.delete("gone/file.txt")
+
+    assert not zone.exists("gone/file.txt")
+
+
+def test_maintenance_deletes_from_a_store_what_the_ledger_does_not_know(
+    server: tuple[ObjectStore, int, Path], database16: Database, tmp_path: Path
+) -> None:
+    store = server[0]
+    landing = {"uri": f"s3://{object_store.LANDING}/penstock", "options": store.options()}
+    pipeline = Pipeline.model_validate({"name": "swept", "tables": {"include": ["public.*"]}, "landing": landing})
+    ctx = Context(pipeline, lambda _: connection_to(database16), tmp_path, store.environment())
+    ctx.ledger.migrate()
+    bootstrap(ctx.ledger, "swept")
+    ctx.ledger.save_tables("swept", [facts(1, "a"), facts(2, "b")])
+    for copy_id, oids in (("both", (1, 2)), ("newer", (1,))):
+        copied = {oid: layout.copy_file(layout.copy_folder("swept", copy_id), f"{oid}-00000") for oid in oids}
+        ctx.ledger.start_copy("swept", copy_id=copy_id, snapshot="700:705:701", lsn=START, oids=oids)
+        for oid, path in copied.items():
+            ctx.landing.write_text(path, "rows")
+            ctx.ledger.finish_copy("swept", copy_id=copy_id, oid=oid, files=[replace(entry(oid, version=0), path=path)])
+    known = layout.window_folder("swept", START, Lsn(START + 8), plan(ctx.ledger, "swept", START, START + 8))
+    dead = layout.window_folder("swept", START, Lsn(START + 4), "dead")
+    old, young = (layout.run_folder("swept", f"2026{month}21t091500123_3f9a1c2d") for month in ("01", "12"))
+    for folder in (known, dead, layout.copy_folder("swept", "dead"), old, young):
+        ctx.landing.write_text(f"{folder}/file", "x")
+
+    assert retention.sweep(ctx, datetime(2026, 6, 1, tzinfo=UTC)) == (3, 1)
+    assert ctx.landing.list("swept") == sorted(
+        [
+            f"{known}/file",
+            layout.copy_file(layout.copy_folder("swept", "both"), "2-00000"),
+            layout.copy_file(layout.copy_folder("swept", "newer"), "1-00000"),
+            f"{young}/file",
+        ]
+    )
