@@ -19,6 +19,7 @@ from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.flow.places import place
 from penstock.flow.rebuild_copy import published
 from penstock.lake.pointers import rebuilt
+from penstock.ledger.plain import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import (
     CopyRecord,
@@ -27,7 +28,6 @@ from penstock.ledger.records import (
     TableFacts,
     TableRecord,
     WindowRecord,
-    column_from_json,
 )
 from penstock.lsn import Lsn
 

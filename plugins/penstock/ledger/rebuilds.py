@@ -18,7 +18,8 @@ from penstock.lake.pointers import Pointer
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.catalog import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts, column_to_json
+from penstock.ledger.plain import column_to_json
+from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 

@@ -15,6 +15,7 @@ from psycopg.types.range import Range
 from penstock.errors import LedgerError
 from penstock.landing.manifest import FileEntry, moment
 from penstock.ledger.pipelines import find, lock, lock_active
+from penstock.ledger.plain import relation_to_json
 from penstock.ledger.records import (
     CopyRecord,
     CutRecord,
@@ -24,7 +25,6 @@ from penstock.ledger.records import (
     TableRecord,
     WindowRecord,
     WindowState,
-    relation_to_json,
 )
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Sessions, Transaction
