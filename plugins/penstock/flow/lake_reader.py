@@ -1,18 +1,15 @@
-"""Read lake tables without Spark: through PyIceberg, one data file at a time, deletion vectors applied."""
+"""Read lake tables without Spark: through PyIceberg, one data file at a time, deletion vectors applied.
+
+PyIceberg is imported where it is used: with what it brings it takes a second, and every DAG file would pay for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.table import ALWAYS_TRUE, Table
-from pyiceberg.table.snapshots import Operation, Snapshot
 from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,7 +18,14 @@ from penstock.errors import LakeError
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
 Target = tuple[str, ...]
+_COMPACTION = "replace"
 
 
 def sql_catalog(connection: Connection) -> dict[str, str]:
@@ -93,6 +97,9 @@ class LakeTable:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in no order, or some columns of them, misfits included; memory holds one data file's."""
+        from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
+        from pyiceberg.table import ALWAYS_TRUE  # noqa: PLC0415
+
         if self.empty:
             return
         scan = self._scan()
@@ -117,6 +124,8 @@ class LakeReader:
 
     def table(self, target: Target, snapshot_id: int | None = None) -> LakeTable | None:
         """Return a table, or None where the catalog has none of this name; raises LakeError."""
+        from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
+
         try:
             return LakeTable(self.catalog.load_table(target), snapshot_id)
         except NoSuchTableError:
@@ -126,6 +135,8 @@ class LakeReader:
 
     def drop(self, target: Target) -> None:
         """Take a table's name away, if it is there; its files stay (`penstock.flow.discard` sees to them). Raises LakeError."""
+        from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
+
         try:
             with suppress(NoSuchTableError):
                 self.catalog.drop_table(target)
@@ -136,6 +147,8 @@ class LakeReader:
 @contextmanager
 def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeReader]:
     """Open a catalog by the name that Spark knows it by, which is part of every table's key; raises LakeError."""
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415
+
     try:
         opened = load_catalog(catalog, **properties)
     except SQLAlchemyError as error:
@@ -147,7 +160,7 @@ def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeRea
 
 
 def _compacts(snapshot: Snapshot) -> bool:
-    return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+    return snapshot.summary is not None and snapshot.summary.operation.value == _COMPACTION
 
 
 def _merged(snapshot: Snapshot) -> bool:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import apprise
-from airflow.providers.apprise.hooks.apprise import AppriseHook
 from airflow.sdk import BaseNotifier, conf
 from airflow.sdk.observability import stats
 
@@ -18,16 +16,18 @@ from penstock.flow.health.alerts import Alert, Delivery
 from penstock.orchestration.pipelines import find_context
 
 PAGE = "plugin/cdc"
-_TYPES = {"warn": apprise.NotifyType.WARNING, "critical": apprise.NotifyType.FAILURE}
+_FAILURE = "failure"
+_TYPES = {"warn": "warning", "critical": _FAILURE}
+"""apprise's own words for the kinds of a notification."""
 
 
 def deliver(alert: Alert) -> Delivery:
     """Send an alert on all its channels; what failed is returned, not raised."""
-    kind = apprise.NotifyType.SUCCESS if alert.happening == "closed" else _TYPES[alert.level]
+    kind = "success" if alert.happening == "closed" else _TYPES[alert.level]
     return send(alert.channels, alert.title, alert.text(page(alert.pipeline)), kind)
 
 
-def send(channels: tuple[str, ...], title: str, body: str, kind: Any = apprise.NotifyType.FAILURE) -> Delivery:
+def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE) -> Delivery:
     """Send a text to every service of these channels, each by itself, so that one that is down stops no other."""
     taken, failures = 0, []
     for channel in channels:
@@ -92,6 +92,9 @@ class AlertNotice(BaseNotifier):
 
 
 def _services(channel: str) -> list[Any]:
+    import apprise  # noqa: PLC0415  # it takes long, and every DAG file would pay for it
+    from airflow.providers.apprise.hooks.apprise import AppriseHook  # noqa: PLC0415
+
     conn_id, _, tag = channel.partition(":")
     hook, box = AppriseHook(conn_id), apprise.Apprise()
     hook.set_config_from_conn(hook.get_connection(conn_id), box)
