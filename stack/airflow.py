@@ -168,7 +168,7 @@ def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.airflow_jwt,
         # A new DAG file shows up within seconds, a changed pipeline file within a minute.
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
 
