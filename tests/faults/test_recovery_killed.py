@@ -144,6 +144,7 @@ def test_the_switch_is_whole_or_not_at_all(world: World) -> None:
     follows(world)
 
 
+@pytest.mark.slow
 def test_the_last_merge_of_an_era_may_be_killed_too(world: World) -> None:
     for when in ("before", "after"):
         lose_the_place(world, 70)
@@ -182,6 +183,7 @@ def test_a_merge_of_the_era_before_can_publish_nothing(world: World) -> None:
     follows(world)
 
 
+@pytest.mark.slow
 def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

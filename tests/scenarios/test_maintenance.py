@@ -176,6 +176,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert "files" in lines["maintained"]
 
 
+@pytest.mark.slow
 def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: World) -> None:
     world.maintain()
     seen: dict[int, list[Any]] = {}
@@ -213,6 +214,7 @@ def cut_snapshot(world: World, table: str) -> int:
     return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
 
 
+@pytest.mark.slow
 def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(world: World) -> None:
     retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
     world.settings |= retention
@@ -234,6 +236,7 @@ def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(w
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> None:
     assert world.spark is not None
     busy(world, 1, "update taken set note = note || '+'")
@@ -253,6 +256,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> 
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +398,7 @@ def test_killed_after_any_step_of_the_task_the_pipeline_goes_on(
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,6 +413,7 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: World) -> None:
     world.settings |= {"lake": {"wait": "1s"}}
     with world.ctx.ledger.hold(world.name, lake_turn.WORK):
@@ -430,6 +436,7 @@ def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_ha
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -> None:
     world.settings["maintain"] = {"patience": "5m"}
     change(world)
@@ -451,6 +458,7 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_nothing_is_lost(world: World) -> None:
     change(world)
     attempt = merge.plan(world.ctx)
@@ -464,6 +472,7 @@ def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_without_time_the_tables_that_were_left_come_first_next_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

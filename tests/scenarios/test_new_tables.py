@@ -141,6 +141,7 @@ def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_a
     equal(world)
 
 
+@pytest.mark.slow
 def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(world16: World) -> None:
     world = world16
     world.sql(TABLE.format("t") + TABLE.format("u"))
@@ -161,6 +162,7 @@ def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it
     assert len(world.lake.database.execute(kept, f"{world.name}._penstock_old_%")) == 1
 
 
+@pytest.mark.slow
 def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(world16: World) -> None:
     world = world16
     world.sql(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))

@@ -127,6 +127,7 @@ def kept(world: World, era: int = 1) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in world.spark.sql(f"select * from {name}").collect())
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: World) -> None:
     begin(world16)
     drop_slot(world16)
@@ -142,6 +143,7 @@ def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: W
     assert len(kept(world16, 2)) == 31
 
 
+@pytest.mark.slow
 def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16: World) -> None:
     begin(world16)
     drop_slot(world16)
@@ -245,6 +247,7 @@ def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
     recovers(own, "source-changed")
 
 
+@pytest.mark.slow
 def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: World) -> None:
     begin(own)
     consume(own)
@@ -285,6 +288,7 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
     restored.remove()
 
 
+@pytest.mark.slow
 def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: World) -> None:
     own.sql(SHOP)
     own.bootstrap()
@@ -310,6 +314,7 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
     assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"
 
 
+@pytest.mark.slow
 def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
     world16: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: Wor
     follows(world16)
 
 
+@pytest.mark.slow
 def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock: Command) -> None:
     world16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
