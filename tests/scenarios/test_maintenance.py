@@ -350,10 +350,8 @@ def killed_after(patched: pytest.MonkeyPatch, owner: Any, step: str) -> None:
 STEPS = ["_compact", "_drop_dead_branches", "_expire", "_gather_manifests", "_delete_orphans"]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [step if step in ("_compact", "_expire") else pytest.param(step, marks=pytest.mark.slow) for step in STEPS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
 def test_killed_after_any_step_of_spark_the_pipeline_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
