@@ -166,9 +166,10 @@ def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__API__SECRET_KEY": secrets.airflow_session,
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.airflow_jwt,
-        # A new DAG file shows up within seconds, a changed pipeline file within a minute.
+        # A new DAG file shows up within seconds, a changed pipeline file within two minutes.
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "120",  # a busy machine is slow, not wrong
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
 

@@ -6,6 +6,7 @@ A token is fetched on the first call and again when it has expired. Answers are 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -52,13 +53,17 @@ class AirflowApi:
         return self._all("importErrors", "import_errors")
 
     def wait_for_dag(self, dag_id: str, seconds: float = 120.0) -> None:
-        """Return when Airflow knows this DAG; an import error ends the wait at once."""
-        deadline = time.monotonic() + seconds
+        """Return when Airflow knows this DAG; an import error that is found meanwhile ends the wait at once.
+
+        One from before may be that of an earlier Airflow, which had no time to read the file again.
+        """
+        begun, deadline = datetime.now(UTC), time.monotonic() + seconds
         while not any(dag["dag_id"] == dag_id for dag in self.dags()):
-            if errors := self.import_errors():
+            late = time.monotonic() > deadline
+            if errors := [each for each in self.import_errors() if late or _time(each["timestamp"]) >= begun]:
                 came = "; ".join(f"{each['filename']}: {_last_line(each['stack_trace'])}" for each in errors)
                 raise StackError(f"Airflow to read the DAG {dag_id}", came, "mend the file that is named")
-            if time.monotonic() > deadline:
+            if late:
                 raise StackError(
                     f"Airflow to list the DAG {dag_id} within {seconds:.0f} s",
                     f"it lists {sorted(dag['dag_id'] for dag in self.dags())}",
@@ -185,6 +190,10 @@ class AirflowApi:
             found += page[key]
             if not page[key] or len(found) >= page["total_entries"]:
                 return found
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _last_line(text: str) -> str:

@@ -1,0 +1,47 @@
+"""Waiting for a DAG tells an import error of now from one that an earlier Airflow left."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stack.airflow_api import AirflowApi, Json
+from stack.errors import StackError
+
+
+class Answers(AirflowApi):
+    """An Airflow that lists the DAG at the third look, with one import error all along."""
+
+    def __init__(self, error_at: datetime) -> None:
+        self.looks = 0
+        self.error_at = error_at
+
+    def dags(self) -> list[Json]:
+        self.looks += 1
+        return [{"dag_id": "shop.capture"}] if self.looks > 2 else []
+
+    def import_errors(self) -> list[Json]:
+        return [{"filename": "capture.py", "stack_trace": "AirflowTaskTimeout", "timestamp": self.error_at.isoformat()}]
+
+
+def test_an_import_error_of_an_earlier_airflow_is_waited_out() -> None:
+    api = Answers(datetime.now(UTC) - timedelta(hours=1))
+
+    api.wait_for_dag("shop.capture")
+
+    assert api.looks == 3
+
+
+def test_an_import_error_of_now_ends_the_wait_at_once() -> None:
+    api = Answers(datetime.now(UTC) + timedelta(hours=1))
+
+    with pytest.raises(StackError, match="AirflowTaskTimeout"):
+        api.wait_for_dag("shop.capture")
+
+    assert api.looks == 1
+
+
+def test_an_error_that_stays_until_the_end_is_what_is_told() -> None:
+    api = Answers(datetime.now(UTC) - timedelta(hours=1))
+
+    with pytest.raises(StackError, match="AirflowTaskTimeout"):
+        api.wait_for_dag("shop.capture", seconds=-1)
