@@ -64,24 +64,6 @@ def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> Non
     assert equal(world16)
 
 
-def test_a_table_that_joins_later_is_copied_once_it_is_resumed(world16: World) -> None:
-    world16.sql(TWO_TABLES)
-    world16.bootstrap()
-    world16.sql("create table late (id int primary key, note text); insert into late values (1, 'before')")
-    world16.sql(
-        f"alter publication {world16.ctx.pipeline.publication} add table late; insert into late values (2, 'after')"
-    )
-    world16.capture()
-    assert table(world16, "late").paused_slug == "schema-change"
-
-    resume(world16, "late")
-    world16.bootstrap()
-    world16.sql("update late set note = 'changed'")
-    follow(world16)
-
-    assert equal(world16)
-
-
 def test_a_renamed_column_goes_on_when_it_has_its_name_back(world16: World) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()
