@@ -42,6 +42,7 @@ class PenstockSparkOperator(SparkSubmitOperator):
         self.conf = dict(job.conf)
         self.name = job.name
         self._driver_memory = job.driver_memory
+        self._hook = None  # the provider's holds the arguments of the job before
         try:
             with _environment(job.environment):
                 super().execute(context)
