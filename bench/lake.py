@@ -23,6 +23,8 @@ from tests.world import World
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.spark.workbench import Workbench
+
 ROOT = Project.here().root
 sys.path.insert(0, str(ROOT / "spark_apps"))  # the measurements run Spark's applications in this process
 
@@ -50,6 +52,18 @@ def bench_world() -> Iterator[World]:
         finally:
             source.remove()
             control.remove()
+
+
+@contextmanager
+def workbench() -> Iterator[Workbench]:
+    """Lend a workbench over the Spark and the catalog of a world of its own, with a folder for what it lands."""
+    from tests.spark.workbench import Workbench  # noqa: PLC0415  # it needs the path that is set above
+
+    with bench_world() as world, tempfile.TemporaryDirectory() as folder:
+        lake = world.lake
+        assert lake is not None
+        with Workbench(world.spark, lake.environment(), lake.database.connect, lake.name, Path(folder)) as made:
+            yield made
 
 
 def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> World:

@@ -7,7 +7,6 @@ tables are read in turn, every column of every row, and the medians of the times
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import workbench
 from bench.merge import COLUMNS, PART, _deletes, _inserts, _updates, _write
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, TableUpkeep
 from penstock.lake.plan import FileRef
@@ -31,13 +30,10 @@ SCANS = 9
 
 def measure() -> list[Figure]:
     """Return `scan_before_maintain_ratio`, `scan_after_maintain_ratio` and `maintain_rows_per_s`."""
-    with bench_world() as world, tempfile.TemporaryDirectory() as folder:
-        lake = world.lake
-        assert lake is not None
-        bench = Workbench(world.spark, lake.environment(), lake.database.connect, lake.name, Path(folder))
+    with workbench() as bench:
         table = _loaded(bench)
         for number in range(MERGES):
-            landed = _changes(Path(folder), number)
+            landed = _changes(bench.folder, number)
             table.files = [landed]
             bench.merge()
             Path(landed.uri.removeprefix("file://")).unlink()
@@ -52,7 +48,7 @@ def measure() -> list[Figure]:
 
         before = _ratio(scan(name), scan(fresh))
         started = time.perf_counter()
-        result = maintain.run(world.spark, _plan(bench, table), bench.environment)
+        result = maintain.run(bench.spark, _plan(bench, table), bench.environment)
         seconds = time.perf_counter() - started
         _check(result)
         after = _ratio(scan(name), scan(fresh))

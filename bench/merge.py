@@ -8,7 +8,6 @@ the worst case: no file can be left unread.
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import workbench
 from penstock.lake.plan import FileRef
 from penstock.landing.schema import landing_schema
 from penstock.landing.zone import LandingZone
@@ -45,13 +44,10 @@ NAMES = [each.name for each in COLUMNS]
 
 def measure() -> list[Figure]:
     """Return `merge_changes_per_s` (2 M rows), `merge_10x_ratio` (10 M against 2 M) and the same with unchanged TOAST."""
-    with bench_world() as world, tempfile.TemporaryDirectory() as folder:
-        lake = world.lake
-        assert lake is not None
-        bench = Workbench(world.spark, lake.environment(), lake.database.connect, lake.name, Path(folder))
+    with workbench() as bench:
         small, large = _table(bench, SMALL), _table(bench, LARGE)
-        plain = _changes(Path(folder), SMALL, 0.0), _changes(Path(folder), LARGE, 0.0)
-        toasted = _changes(Path(folder), SMALL, 0.1)
+        plain = _changes(bench.folder, SMALL, 0.0), _changes(bench.folder, LARGE, 0.0)
+        toasted = _changes(bench.folder, SMALL, 0.1)
         for changes in (plain[0], toasted) * WARM_UPS:  # the first runs compile
             _seconds(bench, small, changes)
         pairs = [(_seconds(bench, small, plain[0]), _seconds(bench, large, plain[1])) for _ in range(RUNS)]

@@ -20,9 +20,9 @@ _log = logging.getLogger("penstock.changelog")
 def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]) -> ChangelogResult:
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
-    session = sessions.worker(spark, plan.catalog, environment)
-    for statement in create_namespaces(plan.catalog, [table.target[:-1] for table in plan.tables if table.files]):
-        session.sql(statement)
+    with sessions.worker(spark, plan.catalog, environment) as session:
+        for statement in create_namespaces(plan.catalog, [table.target[:-1] for table in plan.tables if table.files]):
+            session.sql(statement)
 
     def fill(own: SparkSession, order: ChangelogTable) -> ChangelogTableResult:
         return fill_table(own, plan, order)

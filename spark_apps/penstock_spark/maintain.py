@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableReport, TableUpkeep
-from penstock_spark import session as sessions
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.old_table import drop_old
 from penstock_spark.upkeep import Upkeep
+from penstock_spark.workers import at_once
 
 _log = logging.getLogger("penstock.maintain")
 _OUT_OF_TIME = "the time budget was spent; it comes first next time"
@@ -23,27 +21,23 @@ _OUT_OF_TIME = "the time budget was spent; it comes first next time"
 def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, str]) -> MaintenanceResult:
     """Carry out the plan; killed anywhere, the next run finds tables that are whole and goes on."""
     started = time.monotonic()
-    own = threading.local()
 
-    def prepare() -> None:
-        own.session = sessions.worker(spark, plan.catalog, environment)
-        sessions.activate(own.session)
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
-
-    def keep_up(order: TableUpkeep) -> TableReport:
+    def keep_up(session: SparkSession, order: TableUpkeep) -> TableReport:
         if time.monotonic() - started > plan.time_budget:
             return TableReport(order.target, order.oid, order.expected_snapshot, None, None, 0.0, left=_OUT_OF_TIME)
-        report = Upkeep(_table(own.session, plan, order.target), plan, order).run()
+        report = Upkeep(_table(session, plan, order.target), plan, order).run()
         _log.info("%s", line(report))
         return report
 
-    with ThreadPoolExecutor(plan.parallel_tables, thread_name_prefix="penstock", initializer=prepare) as workers:
-        reports = tuple(workers.map(keep_up, plan.tables))
-        dropped = tuple(workers.map(lambda old: _drop(own.session, plan, old), plan.old_tables))
+    def drop(session: SparkSession, old: OldTable) -> OldTable | None:
+        return _drop(session, plan, old)
+
+    reports = at_once(spark, plan.catalog, environment, keep_up, plan.tables, workers=plan.parallel_tables)
+    dropped = at_once(spark, plan.catalog, environment, drop, plan.old_tables, workers=plan.parallel_tables)
     return MaintenanceResult(
         pipeline=plan.pipeline,
         attempt=plan.attempt,
-        tables=reports,
+        tables=tuple(reports),
         dropped=tuple(old for old in dropped if old is not None),
         seconds=round(time.monotonic() - started, 3),
     )

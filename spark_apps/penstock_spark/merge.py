@@ -30,10 +30,10 @@ _log = logging.getLogger("penstock.merge")
 def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> MergeResult:
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
-    session = sessions.worker(spark, plan.catalog, environment)
-    _make_namespaces(session, plan)
-    tables = _merge_tables(spark, plan, environment)
-    cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
+    with sessions.worker(spark, plan.catalog, environment) as session:
+        _make_namespaces(session, plan)
+        tables = _merge_tables(spark, plan, environment)
+        cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
     what = "cut" if plan.cut else "rebuilt through"

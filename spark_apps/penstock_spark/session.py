@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -67,17 +68,24 @@ def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSessio
     return spark
 
 
-def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> SparkSession:
-    """Return a session of one's own in the same application, with the catalog's secrets in its settings only.
+@contextmanager
+def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Lend a session of one's own in the same application, with the catalog's secrets in its settings only.
 
-    The catalog keeps no table in memory: each step must see what the one before it committed.
+    The catalog keeps no table in memory: each step must see what the one before it committed. Its connections to the
+    catalog's database go back at the end: left to Java's garbage collector, they would add up to all that there are.
     """
     session = spark.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
     names = SECRETS if session.conf.get(f"{prefix}.s3.access-key-id", None) else {**STORE_LOGIN, **SECRETS}
     secrets = {f"{prefix}.{key}": environment[name] for key, name in names.items() if name in environment}
     configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false", **secrets})
-    return session
+    try:
+        yield session
+    finally:
+        manager = session._jsparkSession.sessionState().catalogManager()
+        if manager.listCatalogs(java("scala.Option").empty()).contains(catalog):  # those that were used
+            manager.catalog(catalog).icebergCatalog().close()
 
 
 def activate(session: SparkSession) -> None:

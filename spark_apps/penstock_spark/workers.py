@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -22,21 +23,25 @@ def at_once(
     work: Callable[[SparkSession, Order], Result],
     orders: Sequence[Order],
     *,
-    size: Callable[[Order], int],
     workers: int,
+    size: Callable[[Order], int] | None = None,
 ) -> list[Result]:
-    """Carry out the orders, the largest first, and return the results in the orders' own order."""
+    """Carry out the orders, the largest first where `size` tells it, and return the results in the orders' own order."""
     own = threading.local()
 
     def prepare() -> None:
-        own.session = sessions.worker(spark, catalog, environment)
+        own.session = lent.enter_context(sessions.worker(spark, catalog, environment))
+        sessions.activate(own.session)
         # Inside one pool Spark runs first come, first served: only a pool per thread shares the cores fairly.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
 
-    threads = ThreadPoolExecutor(workers, thread_name_prefix="penstock", initializer=prepare)
-    try:
-        largest_first = sorted(range(len(orders)), key=lambda place: size(orders[place]), reverse=True)
-        done = {place: threads.submit(lambda order: work(own.session, order), orders[place]) for place in largest_first}
-        return [done[place].result() for place in range(len(orders))]
-    finally:
-        threads.shutdown(cancel_futures=True)
+    with ExitStack() as lent:
+        threads = ThreadPoolExecutor(workers, thread_name_prefix="penstock", initializer=prepare)
+        try:
+            places = list(range(len(orders)))
+            if size:
+                places.sort(key=lambda place: size(orders[place]), reverse=True)
+            done = {place: threads.submit(lambda order: work(own.session, order), orders[place]) for place in places}
+            return [done[place].result() for place in range(len(orders))]
+        finally:
+            threads.shutdown(cancel_futures=True)

@@ -73,7 +73,7 @@ def _change(
     return Change(
         table=relation.name,
         commit_lsn=int(begin.final_lsn),
-        committed_at=datetime(2000, 1, 1, tzinfo=UTC) + timedelta(microseconds=begin.commit_time),
+        committed_at=_time(begin.commit_time),
         xid=begin.xid,
         origin=origin,
         op=op,
@@ -82,6 +82,14 @@ def _change(
         old_kind={m.OldKey: "K", m.OldRow: "O", type(None): None}[type(old)],
         unknown=left_out or None,
     )
+
+
+def _time(microseconds: int) -> datetime:
+    """Return a time of the server, `infinity` as the calendar's last moment."""
+    try:
+        return datetime(2000, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _image(names: list[str], cells: Any) -> Image:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,16 @@ from tests.spark.workbench import Workbench
 
 
 @pytest.fixture
-def workbench(spark: SparkSession, lake: LakeCatalog, tmp_path: Path) -> Workbench:
-    return Workbench(spark, lake.environment(), lake.database.connect, lake.name, tmp_path)
+def workbench(spark: SparkSession, lake: LakeCatalog, tmp_path: Path) -> Iterator[Workbench]:
+    with Workbench(spark, lake.environment(), lake.database.connect, lake.name, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def shared_workbench(spark: SparkSession, lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+def shared_workbench(
+    spark: SparkSession, lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workbench]:
     """One workbench for a module, whose tables are merged together."""
     folder = tmp_path_factory.mktemp("landing")
-    return Workbench(spark, lake.environment(), lake.database.connect, lake.name, folder)
+    with Workbench(spark, lake.environment(), lake.database.connect, lake.name, folder) as made:
+        yield made

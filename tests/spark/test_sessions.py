@@ -1,6 +1,7 @@
 """Sessions have what catalog, store and landing zone need, from the driver's environment."""
 
 import json
+import time
 
 import pytest
 
@@ -12,17 +13,37 @@ pytestmark = pytest.mark.spark
 LOGIN = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
 
 
-def test_the_stores_login_goes_to_the_tables_of_the_session_alone(spark):
-    worker = session.worker(spark, "lake", LOGIN)
-
-    assert worker.conf.get("spark.sql.catalog.lake.s3.access-key-id") == "key"
-    assert worker.conf.get("spark.sql.catalog.lake.s3.secret-access-key") == "hidden"
-    assert worker.conf.get("spark.sql.catalog.lake.s3.session-token", "none") == "none"
+def test_the_stores_login_goes_to_the_tables_of_the_session_alone(spark, lake):
+    with session.worker(spark, "lake", lake.environment() | LOGIN) as worker:
+        assert worker.conf.get("spark.sql.catalog.lake.s3.access-key-id") == "key"
+        assert worker.conf.get("spark.sql.catalog.lake.s3.secret-access-key") == "hidden"
+        assert worker.conf.get("spark.sql.catalog.lake.s3.session-token", "none") == "none"
     assert spark.conf.get("spark.sql.catalog.lake.s3.secret-access-key", "none") == "none"
 
 
-def test_without_a_login_in_the_environment_the_catalog_finds_its_own(spark):
-    assert session.worker(spark, "lake", {}).conf.get("spark.sql.catalog.lake.s3.access-key-id", "none") == "none"
+def test_without_a_login_in_the_environment_the_catalog_finds_its_own(spark, lake):
+    with session.worker(spark, "lake", lake.environment()) as worker:
+        assert worker.conf.get("spark.sql.catalog.lake.s3.access-key-id", "none") == "none"
+
+
+def test_a_session_gives_its_connections_to_the_catalog_back(spark, lake):
+    def connections() -> int:
+        with lake.database.connect() as connection:
+            [number] = connection.execute(
+                "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+            ).fetchone()
+        return number
+
+    before = connections()
+    with session.worker(spark, "lake", lake.environment()) as worker:
+        worker.sql("create namespace if not exists lake.connections")
+        during = connections()
+
+    assert during > before
+    deadline = time.monotonic() + 30
+    while connections() > before and time.monotonic() < deadline:  # a backend takes a moment to leave
+        time.sleep(0.05)
+    assert connections() == before
 
 
 def test_the_landing_zones_store_is_known_to_hadoop_for_its_bucket_alone(spark):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,6 +155,8 @@ class Workbench:
     tables: list[Table] = field(default_factory=list)
     position: int = 100
     cuts_snapshot: int | None = None
+    reading: SparkSession | None = None
+    lent: ExitStack = field(default_factory=ExitStack)
 
     def table(self, *columns: ColumnPlan, name: str | None = None, identity: str | None = None) -> Table:
         target = (self.namespace, "public", name or f"t{next(_numbers)}")
@@ -237,7 +240,15 @@ class Workbench:
         return ".".join(f"`{part.replace('`', '``')}`" for part in (self.catalog, *table.target))
 
     def session(self) -> SparkSession:
-        """Return a session that sees what is published now."""
-        from penstock_spark.session import worker  # noqa: PLC0415
+        """Return a session that sees what is published now, one for the workbench's life."""
+        if self.reading is None:
+            from penstock_spark.session import worker  # noqa: PLC0415
 
-        return worker(self.spark, self.catalog, self.environment)
+            self.reading = self.lent.enter_context(worker(self.spark, self.catalog, self.environment))
+        return self.reading
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.lent.close()
