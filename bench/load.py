@@ -30,6 +30,7 @@ def create(conn: psycopg.Connection[Any], rows: int = 0) -> None:
     if rows:
         conn.execute(INSERT, (1, rows))
     conn.execute("vacuum analyze bench")
+    conn.execute("checkpoint")  # else the server writes the rows of now while it is measured
 
 
 def change(conn: psycopg.Connection[Any], changes: int, *, one_transaction: bool = False) -> None:

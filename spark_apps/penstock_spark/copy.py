@@ -13,10 +13,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.connections import Connection
@@ -60,17 +62,24 @@ def _copy_one(spark: SparkSession, range_: CopyRange, land_one: Callable[[CopyRa
 def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Options) -> Entry:
     """Read one range and write its landing file, inside a task; return the manifest entry as plain data.
 
-    `options` are those of the landing zone, secrets included.
+    `options` are those of the landing zone, secrets included. A range with a text that is no value of its lake type is
+    read a second time, and landed as texts.
     """
+    zone = LandingZone.open(plan.landing_uri, options, {})
+    try:
+        return _land(plan, range_, source, zone)
+    except pa.ArrowInvalid:
+        return _land(plan, replace(range_, typed=()), source, zone)
+
+
+def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZone) -> Entry:
     from penstock.source.copy import read_range  # noqa: PLC0415  # drivers are needed in tasks only
 
-    zone = LandingZone.open(plan.landing_uri, options, {})
-    writer = zone.writer(range_.path, range_.columns)
+    writer = zone.copy_writer(range_.path, range_.columns, dict(range_.typed))
     try:
-        rows = read_range(source, range_, snapshot_name=plan.snapshot_name, lsn=plan.lsn, batch_bytes=plan.batch_bytes)
-        for batch in rows:
+        for batch in read_range(source, range_, snapshot_name=plan.snapshot_name, batch_bytes=plan.batch_bytes):
             writer.write(batch)
-        return writer.close(oid=range_.oid, version=0, inserts=writer.rows).to_json()
+        return writer.close(oid=range_.oid).to_json()
     except BaseException:
         writer.abort()
         raise

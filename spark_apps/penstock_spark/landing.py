@@ -7,22 +7,25 @@ as the source itself does. What must not be merged is left out here, so that lat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
+from types import MappingProxyType
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from penstock.errors import LakeError
-from penstock.lake.plan import ColumnPlan, FileRef
-from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
+from penstock.lake.columns import lake_column
+from penstock.lake.plan import ColumnPlan, FileRef, Typed
+from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION, CONTRACT_VERSIONS
 from penstock_spark.session import java
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
+_IMAGE = ("new",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,37 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Colu
     if not files:
         return session.createDataFrame([], _schema(columns))
     for file in files:
-        check_contract(session, file.uri)
+        check_contract(session, file.uri, (CONTRACT_VERSION,))
     by_columns = sorted(files, key=lambda file: file.columns)
     parts = [_read_alike(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
     return reduce(DataFrame.unionByName, parts)
+
+
+def read_copy(
+    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]
+) -> list[tuple[frozenset[str], DataFrame]]:
+    """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
+
+    Raises as `read` does; LakeError("schema-change") also where the lake has another type for such a column now.
+    """
+    for file in files:
+        check_contract(session, file.uri, CONTRACT_VERSIONS)
+    types = {column.name: lake_column(column).type for column in columns}
+    changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
+    if changed:
+        raise LakeError(
+            "schema-change",
+            f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
+            "copy the table anew",
+        )
+    return [
+        (frozenset(dict(shape[1])), _read_alike(session, list(group), columns, _IMAGE))
+        for shape, group in groupby(sorted(files, key=_shape), _shape)
+    ]
+
+
+def _shape(file: FileRef) -> tuple[tuple[str, ...], Typed]:
+    return file.columns, file.typed
 
 
 def leave_out(
@@ -97,7 +127,9 @@ def left_out(changes: DataFrame) -> dict[str, bool]:
     return {row["name"]: row["unknown"] for row in found}
 
 
-def _read_alike(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> DataFrame:
+def _read_alike(
+    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan], fields: Sequence[str] = CHANGE
+) -> DataFrame:
     there = set(files[0].columns)
     strange = there - {column.name for column in columns}
     if strange:
@@ -107,17 +139,24 @@ def _read_alike(session: SparkSession, files: Sequence[FileRef], columns: Sequen
             "copy the table anew",
         )
     present = [column for column in columns if column.name in there]
-    frame = session.read.schema(_schema(present)).parquet(*(file.uri for file in files))
+    frame = session.read.schema(_schema(present, fields, dict(files[0].typed))).parquet(*(file.uri for file in files))
     if len(present) < len(columns):
-        frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in CHANGE))
+        frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in fields))
     return frame
 
 
-def _schema(columns: Iterable[ColumnPlan]) -> StructType:
+def _schema(
+    columns: Sequence[ColumnPlan], fields: Sequence[str] = CHANGE, typed: Mapping[str, str] = MappingProxyType({})
+) -> StructType:
     row = StructType([StructField(column.name, StringType()) for column in columns])
-    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": row, "old": row}
+    new = StructType([StructField(column.name, _parsed(typed.get(column.name, "string"))) for column in columns])
+    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": new, "old": row}
     types["unchanged"] = ArrayType(StringType())
-    return StructType([StructField(name, types.get(name, StringType())) for name in CHANGE])
+    return StructType([StructField(name, types.get(name, StringType())) for name in fields])
+
+
+def _parsed(lake_type: str) -> DataType:
+    return DataType.fromDDL(lake_type)
 
 
 def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Column:
@@ -130,8 +169,8 @@ def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Co
     return F.when(F.col(image).isNotNull(), row).alias(image)
 
 
-def check_contract(session: SparkSession, uri: str) -> None:
-    """Read a file's footer, which says by which version of the contract it was written."""
+def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -> None:
+    """Read a file's footer, which says by which version of the contract it was written; these are expected."""
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS
     try:
@@ -141,10 +180,9 @@ def check_contract(session: SparkSession, uri: str) -> None:
         cause = error.java_exception.getClass().getSimpleName()
         raise _missing(uri, cause) from None
     version = footer.getFileMetaData().getKeyValueMetaData().get(CONTRACT_KEY.decode())
-    if version != str(CONTRACT_VERSION):
-        raise LakeError(
-            "landing-version", f"{uri} must have contract version {CONTRACT_VERSION}, got {version} instead"
-        )
+    if version not in map(str, versions):
+        wanted = " or ".join(map(str, versions))
+        raise LakeError("landing-version", f"{uri} must have contract version {wanted}, got {version} instead")
 
 
 def _missing(uri: str, cause: str) -> LakeError:

@@ -180,8 +180,9 @@ class TableMerge:
 
     def _load(self, files: Sequence[FileRef]) -> int:
         """Replace the table's rows by a copy's; returns the snapshot that holds them."""
-        rows = landing.read(self.session, files, self.order.columns)
-        keyless.append(self._batch(rows, Mirror(self.order.columns), start=None, truncated=True))
+        nothing = landing.read(self.session, [], self.order.columns)
+        parts = landing.read_copy(self.session, files, self.order.columns) or [(frozenset(), nothing)]
+        keyless.load(self._batch(nothing, Mirror(self.order.columns), start=None, truncated=True), parts)
         return self.table.head()
 
     def _apply(self, changes: DataFrame, start: int | None, truncated_at: tuple[int, int] | None) -> None:

@@ -69,7 +69,8 @@ def _known(world: World, table: str) -> tuple[TableRecord, CopyRecord]:
 
 def _copied(world: World, copied: CopyRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
-        yield from world.ctx.landing.read(entry.path).column("new").to_pylist()
+        for row in world.ctx.landing.read(entry.path).column("new").to_pylist():
+            yield dict(zip(row, _texts(tuple(row.values())), strict=True))  # some columns are values
 
 
 def _changes(world: World, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:

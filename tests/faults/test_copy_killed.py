@@ -36,7 +36,7 @@ STEPS = [
     (f"{LEDGER}.record_slot", "after", 1),
     (f"{LEDGER}.start_copy", "after", 1),
     (WRITE_TEXT, "after", 1),  # the plan
-    ("penstock.landing.writer:FileWriter.write", "after", 1),
+    ("penstock.landing.writer:CopyWriter.write", "after", 1),
     ("penstock_spark.copy:land", "after", 3),
     (WRITE_TEXT, "after", 2),  # the result of the first table
     (WRITE_TEXT, "after", 4),
@@ -49,7 +49,7 @@ TWINS = [  # each leaves behind almost what one of the steps above does
     (f"{LEDGER}.record_slot", "before", 1),
     (f"{LEDGER}.start_copy", "before", 1),
     (WRITE_TEXT, "before", 1),
-    ("penstock.landing.writer:FileWriter.close", "after", 1),
+    ("penstock.landing.writer:CopyWriter.close", "after", 1),
     (WRITE_TEXT, "before", 2),
     (WRITE_TEXT, "after", 3),
     (f"{LEDGER}.finish_copy", "before", 1),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.lake.plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.plan import ColumnPlan, CopyPlan, CopyRange, FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.pointers import Pointer
 from penstock.values.pgtype import PgType
 
@@ -15,13 +15,23 @@ INTS = PgType(1007, -1, "pg_catalog", "_int4", "b", element=INT)
 
 def plan() -> MergePlan:
     columns = (ColumnPlan("k", 1, POSITIVE, key=True), ColumnPlan("l", 3, INTS, missing_text="{1}"))
-    files = (FileRef("file:///x", 3, 100, ("k",), inserts=3), FileRef("file:///y", 1, 90, ("k", "l"), truncates=1))
+    files = (
+        FileRef("file:///x", 3, 100, ("k",), inserts=3, typed=(("k", "int"),)),
+        FileRef("file:///y", 1, 90, ("k", "l"), truncates=1),
+    )
     table = TablePlan(7, "public", "t", ("shop", "public", "t"), "d", columns, files, (), "1:2:", 1 << 62)
     return MergePlan("shop", "a1", "b1", "lake", "shop", 1, (1 << 63) + 5, (table,), skip_commit_lsns=(1 << 40,))
 
 
 def test_a_merge_plan_reads_back_as_it_was_written() -> None:
     assert MergePlan.loads(plan().dumps()) == plan()
+
+
+def test_a_copy_plan_reads_back_as_it_was_written() -> None:
+    range_ = CopyRange(7, "public", "t", ("k", "l"), 0, None, "(k > 1)", "f/7-0.parquet", typed=(("k", "int"),))
+    plan = CopyPlan("shop", "a1", "file:///z", "shop/copies/c", "00-1", 4, 1 << 20, (range_,))
+
+    assert CopyPlan.loads(plan.dumps()) == plan
 
 
 def test_a_plan_of_another_version_is_refused() -> None:

@@ -10,7 +10,9 @@ def test_an_entry_survives_json() -> None:
 
 
 def test_an_entry_from_before_commit_times_were_noted_may_hold_any_time() -> None:
-    entry = FileEntry("p/f.parquet", 1, 1, 3, 9, 1, 2, ("id",), min_committed_at=1, max_committed_at=2)
+    entry = FileEntry(
+        "p/f.parquet", 1, 1, 3, 9, 1, 2, ("id",), min_committed_at=1, max_committed_at=2, typed=(("id", "int"),)
+    )
     written = {name: value for name, value in entry.to_json().items() if not name.endswith("_committed_at")}
 
     assert FileEntry.from_json(written).max_committed_at is None

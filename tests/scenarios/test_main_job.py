@@ -22,3 +22,22 @@ def test_a_database_is_copied_and_then_follows_its_source(world: World) -> None:
     assert rows[1] == "changed"
     assert rows[500] == "new"
     assert 95 not in rows
+
+
+def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(world: World) -> None:
+    world.settings["copy"] = {"range_bytes": "1MiB"}
+    world.sql("create table t (id int primary key, day date, tags int[], filler text)")
+    world.sql(
+        "insert into t select n, date '2024-01-01' + n % 1000, array[n, null], repeat(md5(n::text), 20) "
+        "from generate_series(1, 6000) n; update t set day = 'infinity' where id = 6000"
+    )
+
+    world.bootstrap()
+
+    (copied,) = world.ctx.ledger.copies(world.name)
+    assert {dict(file.typed).get("day") for file in copied.files} == {"date", None}
+    lake = {row[0]: row[1:] for row in world.lake_rows("t", "id, day, tags, _misfits")}
+    source = {row[0]: row[1:] for row in world.sql("select id, day, tags from t where id < 6000")}
+    assert lake.pop(6000) == (None, [6000, None], {"day": "infinity"})
+    assert {id_: row[:2] for id_, row in lake.items()} == source
+    assert {row[2] for row in lake.values()} == {None}

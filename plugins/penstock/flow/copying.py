@@ -29,7 +29,6 @@ def copy_tables(ctx: Context, exported: Exported, copy_id: str, sources: Sequenc
         landing_options=dict(ctx.pipeline.landing.options),
         result_folder=folder,
         snapshot_name=exported.snapshot_name,
-        lsn=exported.lsn,
         parallel=settings.parallel,
         batch_bytes=ctx.pipeline.capture.batch_bytes,
         ranges=tuple(plan_ranges(sources, range_bytes=settings.range_bytes, folder=folder)),

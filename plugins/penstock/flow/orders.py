@@ -62,4 +62,5 @@ def _ref(ctx: Context, entry: FileEntry) -> FileRef:
         unchanged=entry.unchanged,
         old_key=entry.old_key,
         old_full=entry.old_full,
+        typed=entry.typed,
     )

@@ -13,6 +13,8 @@ from typing import Any
 from penstock.lake.pointers import Pointer
 from penstock.values.pgtype import PgType
 
+Typed = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
@@ -36,6 +38,7 @@ class FileRef:
 
     `columns` are the fields of its `new` and `old` structs; the counts are rows per kind of change,
     `unchanged` the rows with at least one unknown column, `old_key`/`old_full` the rows with an old image.
+    `typed` pairs the columns of a copy that hold values instead of texts with their lake types.
     """
 
     uri: str
@@ -49,6 +52,7 @@ class FileRef:
     unchanged: int = 0
     old_key: int = 0
     old_full: int = 0
+    typed: Typed = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,8 @@ class CopyRange:
     """Order one task of a copy: heap blocks `[first_block, last_block)` of one relation, landed as one file.
 
     `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
-    `where` is the publication's row filter, or None.
+    `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
+    types; a range with a text that is none is landed as texts.
     """
 
     oid: int
@@ -191,6 +196,7 @@ class CopyRange:
     last_block: int | None
     where: str | None
     path: str
+    typed: Typed = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,6 @@ class CopyPlan:
     landing_uri: str
     result_folder: str
     snapshot_name: str
-    lsn: int
     parallel: int
     batch_bytes: int
     ranges: tuple[CopyRange, ...]
@@ -217,7 +222,7 @@ class CopyPlan:
     def loads(cls, text: str) -> CopyPlan:
         """Read what `dumps` wrote."""
         data = json.loads(text)
-        ranges = tuple(CopyRange(**{**entry, "columns": tuple(entry["columns"])}) for entry in data.pop("ranges"))
+        ranges = tuple(CopyRange(**_tuples(entry)) for entry in data.pop("ranges"))
         return cls(ranges=ranges, **data)
 
 
@@ -236,7 +241,13 @@ def _table(data: dict[str, Any]) -> TablePlan:
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    return FileRef(**{**data, "columns": tuple(data["columns"])})
+    return FileRef(**_tuples(data))
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    """Turn the lists of JSON into what they were."""
+    typed = tuple((name, lake_type) for name, lake_type in data["typed"])
+    return {**data, "columns": tuple(data["columns"]), "typed": typed}
 
 
 def _type(data: dict[str, Any]) -> PgType:

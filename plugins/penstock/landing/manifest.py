@@ -24,7 +24,8 @@ class FileEntry:
     """Describe one landing file.
 
     `path` is relative to the landing zone. `version` numbers the shape of the relation `oid` (0 for a copy).
-    `columns` are the fields of `new` and `old`; the counts are rows per kind of change, `unchanged` the rows with
+    `columns` are the fields of `new` and `old`, `typed` pairs those that hold values instead of texts with their lake
+    types; the counts are rows per kind of change, `unchanged` the rows with
     at least one unknown column, `old_key` and `old_full` the rows with an old image of that kind.
     `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without rows. `min_committed_at` and
     `max_committed_at` are microseconds since 1970 UTC, None where nobody noted them: such a file may hold any time.
@@ -48,12 +49,14 @@ class FileEntry:
     max_xid: int | None = None
     min_committed_at: int | None = None
     max_committed_at: int | None = None
+    typed: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the ledger and for result files."""
-        return asdict(self) | {"columns": list(self.columns)}
+        return asdict(self) | {"columns": list(self.columns), "typed": [list(pair) for pair in self.typed]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FileEntry:
         """Read what `to_json` wrote."""
-        return cls(**{**data, "columns": tuple(data["columns"])})
+        typed = tuple((name, lake_type) for name, lake_type in data.get("typed", ()))
+        return cls(**{**data, "columns": tuple(data["columns"]), "typed": typed})

@@ -1,4 +1,4 @@
-"""Read landing files back, strictly: this contract version or none.
+"""Read landing files back, strictly: these contract versions or none.
 
 A file that is absent or damaged stops the pipeline, because a change would be lost; a zone that does not
 answer is only worth another try. The two are told apart here.
@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import LakeError
-from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION
+from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSIONS
 from penstock.landing.trouble import missing, unreachable
 
 
 def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a landing file as a table, of all columns or these; `uri` names it in messages.
 
-    Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (not contract version 1),
+    Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (no contract version of ours),
     "landing-unreachable".
     """
     require(filesystem, path, uri)
@@ -60,9 +60,9 @@ def look(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
 
 def _same_contract(metadata: dict[bytes, bytes] | None, uri: str) -> None:
     found = (metadata or {}).get(CONTRACT_KEY, b"none").decode(errors="replace")
-    if found != str(CONTRACT_VERSION):
+    if found not in map(str, CONTRACT_VERSIONS):
         raise LakeError(
             "landing-version",
-            f"expected landing contract version {CONTRACT_VERSION} in {uri}, got {found} instead; "
+            f"expected landing contract version {' or '.join(map(str, CONTRACT_VERSIONS))} in {uri}, got {found} instead; "
             "read it with the Penstock that wrote it, or copy its table anew",
         )

@@ -1,58 +1,28 @@
-"""Write one landing file: Arrow batches in, zstd Parquet out, in memory that stays bounded.
-
-A window may touch a thousand relations at once, so open files share one budget: the fullest one writes a row
-group when they hold too much together. The file appears under its name only when it is whole and durable.
-"""
+"""Write one landing file, of changes or of a copy's rows, and say what is in it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from penstock.landing.draft import Draft
 from penstock.landing.manifest import FileEntry
-from penstock.landing.schema import NO_COLUMNS_FIELD, landing_schema
-from penstock.landing.trouble import unwritable
-
-# Small groups keep the end short: the last one is encoded when the server has nothing more to do.
-ROW_GROUP_BYTES = 8 << 20
-BUFFERED_BYTES = 64 << 20
+from penstock.landing.row_groups import Budget, RowGroups
+from penstock.landing.schema import NO_COLUMNS_FIELD, copy_schema, landing_schema
 
 _Span = tuple[int, int]
 
 # Measured on 8 text columns: a dictionary for the values costs a third of the time and saves 3 % of the size,
 # deltas of the four integers save both. Nobody prunes by a value's text, so its statistics are left out.
-_PARQUET = {
-    "compression": "zstd",
-    "compression_level": 1,
+_PARQUET = {"compression": "zstd", "compression_level": 1}
+_CHANGES = _PARQUET | {
     "use_dictionary": ["op", "origin", "old_kind"],
     "column_encoding": dict.fromkeys(("commit_lsn", "ordinal", "committed_at", "xid"), "DELTA_BINARY_PACKED"),
     "write_statistics": ["commit_lsn", "ordinal", "op", "committed_at"],
 }
-
-
-class Budget:
-    """Share memory among the open files of one thread."""
-
-    def __init__(self, limit: int = BUFFERED_BYTES) -> None:
-        self.limit = limit
-        self._held: dict[FileWriter, int] = {}
-        self._total = 0
-
-    def hold(self, writer: FileWriter, size: int) -> None:
-        """Note that a file buffers `size` bytes now, then let the fullest ones write until all fit."""
-        self._total += size - self._held.get(writer, 0)
-        self._held[writer] = size
-        while self._total > self.limit:
-            max(self._held, key=self._held.__getitem__).flush()
-
-    def release(self, writer: FileWriter) -> None:
-        """Note that a file buffers nothing any more."""
-        self._total -= self._held.pop(writer, 0)
+_ROWS = _PARQUET | {"use_dictionary": False, "write_statistics": False}
 
 
 class FileWriter:
@@ -61,50 +31,29 @@ class FileWriter:
     def __init__(self, draft: Draft, path: str, uri: str, columns: Sequence[str], budget: Budget) -> None:
         self.rows = 0
         self._path = path
-        self._uri = uri
         self._columns = tuple(columns)
         self._schema = landing_schema(columns)
-        self._draft = draft
-        self._budget = budget
-        self._buffer: list[pa.RecordBatch] = []
-        self._buffered = 0
-        self._parquet: pq.ParquetWriter | None = None
+        self._groups = RowGroups(draft, uri, self._schema, budget, _CHANGES)
         self._lsns: _Span | None = None
         self._times: _Span | None = None
         self._timeless = False
         self._max_xid: int | None = None
-        self._open = True
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take a batch in the landing schema, its texts dictionary-encoded or not.
 
         Raises LakeError("landing-unwritable"); the file is then only good for `abort`.
         """
-        if not self._open:
+        if not self._groups.is_open:
             raise ValueError(f"expected an open landing file, got {self._path}, which is closed")
         if batch.num_rows == 0:
             return
         self._note(batch)
-        batch = self._conform(batch)
-        self._buffer.append(batch)
-        self._buffered += batch.nbytes
-        if self._buffered >= ROW_GROUP_BYTES:
-            self.flush()
-        else:
-            self._budget.hold(self, self._buffered)
+        self._groups.write(self._conform(batch))
 
-    def flush(self) -> pq.ParquetWriter:
-        """Write what is buffered as one row group; return the open file."""
-        table = pa.Table.from_batches(self._buffer, self._schema)
-        with unwritable(self._uri):
-            if self._parquet is None:
-                self._parquet = pq.ParquetWriter(self._draft.open(), self._schema, **_PARQUET)
-            if table.num_rows:
-                self._parquet.write_table(table, row_group_size=table.num_rows)
-        self._buffer.clear()
-        self._buffered = 0
-        self._budget.release(self)
-        return self._parquet
+    def flush(self) -> None:
+        """Write what is buffered; raises LakeError("landing-unwritable")."""
+        self._groups.flush()
 
     def close(
         self,
@@ -125,11 +74,7 @@ class FileWriter:
         """
         if inserts + updates + deletes + truncates != self.rows:
             raise ValueError(f"expected counts of {self.rows} rows for {self._path}, got others; this is a bug")
-        parquet = self.flush()
-        with unwritable(self._uri):
-            parquet.close()
-            size = self._draft.publish()
-        self._open = False
+        size = self._groups.publish()
         times = None if self._timeless else self._times
         return FileEntry(
             path=self._path,
@@ -154,16 +99,7 @@ class FileWriter:
 
     def abort(self) -> None:
         """Forget the file; nothing of it stays. Does nothing to a file that was closed."""
-        if not self._open:
-            return
-        self._open = False
-        self._buffer.clear()
-        self._budget.release(self)
-        if self._parquet is not None:
-            with suppress(Exception):  # a footer that cannot be written is no loss to a file that goes away
-                self._parquet.close()
-            self._parquet.is_open = False  # else its finaliser tries again, where nobody can catch the error
-        self._draft.discard()
+        self._groups.abort()
 
     def _note(self, batch: pa.RecordBatch) -> None:
         self._lsns = _wider(self._lsns, batch.column("commit_lsn"))
@@ -180,6 +116,46 @@ class FileWriter:
                 place = batch.schema.get_field_index(name)
                 batch = batch.set_column(place, name, _with_placeholder(batch.column(name)))
         return batch.cast(self._schema)
+
+
+class CopyWriter:
+    """Collect the rows of a copy; `typed` gives the lake types of the columns that come as values, not as texts."""
+
+    def __init__(  # noqa: PLR0917
+        self, draft: Draft, path: str, uri: str, columns: Sequence[str], typed: Mapping[str, str], budget: Budget
+    ) -> None:
+        self._path = path
+        self._columns = tuple(columns)
+        self._typed = tuple(typed.items())
+        self._rows = 0
+        self._groups = RowGroups(draft, uri, copy_schema(columns, typed), budget, _ROWS)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take a batch in the copy's schema.
+
+        Raises LakeError("landing-unwritable"); the file is then only good for `abort`.
+        """
+        self._rows += batch.num_rows
+        self._groups.write(batch)
+
+    def close(self, *, oid: int) -> FileEntry:
+        """Make the file durable under its name and return its manifest entry; raises LakeError("landing-unwritable")."""
+        return FileEntry(
+            path=self._path,
+            oid=oid,
+            version=0,
+            rows=self._rows,
+            bytes=self._groups.publish(),
+            min_commit_lsn=None,
+            max_commit_lsn=None,
+            columns=self._columns,
+            inserts=self._rows,
+            typed=self._typed,
+        )
+
+    def abort(self) -> None:
+        """Forget the file; nothing of it stays. Does nothing to a file that was closed."""
+        self._groups.abort()
 
 
 def _wider(span: _Span | None, values: pa.Array) -> _Span | None:

@@ -17,8 +17,9 @@ from pyarrow import fs
 
 from penstock.landing import reader, store
 from penstock.landing.draft import PART, Draft, FolderDraft, UploadDraft
+from penstock.landing.row_groups import Budget
 from penstock.landing.trouble import unreachable, unwritable
-from penstock.landing.writer import Budget, FileWriter
+from penstock.landing.writer import CopyWriter, FileWriter
 
 
 class LandingZone:
@@ -48,6 +49,10 @@ class LandingZone:
     def writer(self, path: str, columns: Sequence[str]) -> FileWriter:
         """Return a writer of one landing file; nothing is opened before it has a row group to write."""
         return FileWriter(self._draft(path), path, self.uri(path), columns, self._budget)
+
+    def copy_writer(self, path: str, columns: Sequence[str], typed: Mapping[str, str]) -> CopyWriter:
+        """Return a writer of one file of a copy; `typed` gives the lake types of columns that come as values."""
+        return CopyWriter(self._draft(path), path, self.uri(path), columns, typed, self._budget)
 
     def read(self, path: str) -> pa.Table:
         """Return one landing file; raises what `penstock.landing.reader.read` raises."""

@@ -1,6 +1,6 @@
-"""Read tables under an exported snapshot, in ranges of heap blocks, as landing rows of inserts.
+"""Read tables under an exported snapshot, in ranges of heap blocks, as the rows of a copy.
 
-Every value is the text that decoding would send for it. Ranges run in parallel and on any machine that reaches the
+The server sends for every value the text that decoding would send; what Arrow can parse is a value from then on. Ranges run in parallel and on any machine that reaches the
 source: this module needs drivers and Arrow only, because Spark's tasks import it from a zip.
 """
 
@@ -14,10 +14,11 @@ from psycopg import sql
 from penstock.connections import Connection
 from penstock.lake.plan import CopyRange
 from penstock.landing.layout import copy_file
-from penstock.landing.schema import landing_schema
+from penstock.landing.schema import copy_schema
 from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.tables import Leaf, SourceTable
 from penstock.sql import load
+from penstock.values.parsed import parse, parsed_type
 
 _SETTINGS = {
     "statement_timeout": "0",
@@ -40,20 +41,19 @@ def plan_ranges(tables: Iterable[SourceTable], *, range_bytes: int, folder: str)
 
 
 def read_range(
-    source: Connection, range_: CopyRange, *, snapshot_name: str, lsn: int, batch_bytes: int, what: str = "copy"
+    source: Connection, range_: CopyRange, *, snapshot_name: str, batch_bytes: int, what: str = "copy"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one range that the snapshot sees, in the landing schema, in batches of about `batch_bytes`.
+    """Yield the rows of one range that the snapshot sees, in a copy's schema, in batches of about `batch_bytes`.
 
-    Each row is an insert at `lsn`; ordinals count from 0. Close the iterator to stop early.
-    Raises SourceError, "snapshot-gone" when the exporting connection has ended.
+    Close the iterator to stop early. Raises SourceError, "snapshot-gone" when the exporting connection has ended;
+    pa.ArrowInvalid where a text of a `typed` column is no value of its lake type.
     """
+    schema = copy_schema(range_.columns, dict(range_.typed))
     with connect_arrow(source, what=what, settings=_SETTINGS) as session:
         session.run(sql.SQL("begin isolation level repeatable read, read only"))
         session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
-        ordinal = 0
         for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
-            yield _inserts(batch, range_.columns, lsn, ordinal)
-            ordinal += batch.num_rows
+            yield _rows(batch, schema, range_)
 
 
 def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
@@ -93,17 +93,14 @@ def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
     return [name for (name,) in session.rows(query)]
 
 
-def _inserts(batch: pa.RecordBatch, columns: Sequence[str], lsn: int, first: int) -> pa.RecordBatch:
-    """Dress text columns as landing rows; nothing is copied but the constants."""
-    schema, rows = landing_schema(columns), batch.num_rows
-    new = pa.StructArray.from_arrays(batch.columns, fields=list(schema.field("new").type))
-    known = {
-        "commit_lsn": pa.repeat(pa.scalar(lsn, pa.int64()), rows),
-        "ordinal": pa.arange(first, first + rows),
-        "op": pa.repeat("I", rows),
-        "new": new,
-    }
-    return pa.record_batch([known.get(field.name, pa.nulls(rows, field.type)) for field in schema], schema=schema)
+def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.RecordBatch:
+    """Dress columns of texts as a copy's rows."""
+    typed, names = dict(range_.typed), schema.field("new").type.names
+    values = [
+        parse(column, typed[name]) if name in typed else column
+        for name, column in zip(names, batch.columns, strict=True)
+    ]
+    return pa.record_batch([pa.StructArray.from_arrays(values, fields=list(schema.field("new").type))], schema=schema)
 
 
 def _cuts(table: SourceTable, range_bytes: int) -> Iterator[tuple[Leaf, int, int | None]]:
@@ -131,4 +128,5 @@ def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: s
         last_block=last,
         where=table.row_filter,
         path=path,
+        typed=tuple((column.name, found) for column in table.columns if (found := parsed_type(column.type))),
     )

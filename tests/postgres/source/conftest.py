@@ -3,6 +3,7 @@
 import importlib.util
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,12 @@ def inserted(messages: Iterable[Message]) -> list[dict[str, str | None]]:
 
 
 def copied(source: Connection, ranges: Iterable[CopyRange], exported: Exported, batch_bytes: int = 1 << 20) -> pa.Table:
-    """All rows of the ranges, read under the exported snapshot."""
+    """All rows of the ranges as texts, read under the exported snapshot."""
     batches = [
         batch
         for each in ranges
         for batch in read_range(
-            source, each, snapshot_name=exported.snapshot_name, lsn=exported.lsn, batch_bytes=batch_bytes
+            source, replace(each, typed=()), snapshot_name=exported.snapshot_name, batch_bytes=batch_bytes
         )
     ]
     return pa.Table.from_batches(batches)
