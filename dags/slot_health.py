@@ -31,12 +31,14 @@ from penstock.orchestration.capture_state import capture_state
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
 from penstock.orchestration.pipelines import context, pipelines
 
+UNWATCHED = "until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk"
+
 
 def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     budget = 2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout
     arguments = dag_arguments(pipeline, "slot_health", __doc__)
-    notice = delivery.AlertNotice(pipeline.name, "slot_health", tuple(pipeline.health.critical.channels))
+    notice = delivery.AlertNotice(pipeline.name, "slot_health", pipeline.health, UNWATCHED)
     with DAG(
         **{**arguments, "on_failure_callback": [arguments["on_failure_callback"], notice]},
         schedule=pipeline.health.schedule,

@@ -254,7 +254,12 @@ def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(sl
 
 def test_the_index_lists_the_runbooks_that_tests_act_out() -> None:
     folder = ROOT / "tests"
-    files = ("health/test_runbooks_acted_out.py", "health/test_versions.py", "dags/test_runs.py")
+    files = (
+        "health/test_runbooks_acted_out.py",
+        "health/test_versions.py",
+        "dags/test_runs.py",
+        "scenarios/test_damage_acted_out.py",
+    )
     acted_out = {slug for name in files for slug in re.findall(r'confirm\("([a-z-]+)"', text(folder / name))}
     recovered = text(folder / "scenarios" / "test_recovery_acted_out.py")
     acted_out |= set(re.findall(r'^    \("([a-z-]+)", "[a-z-]+", \w+\),$', recovered, flags=re.MULTILINE))

@@ -79,6 +79,17 @@ def test_one_bad_pipeline_file_leaves_the_other_pipelines_dags_alone(pipelines: 
     assert set(load("capture")) == {"shop.capture", "crm.capture"}
 
 
+def test_one_bad_pipeline_file_leaves_the_other_pipelines_tasks_and_notices_alone(pipelines: Path) -> None:
+    from penstock.errors import ConfigError  # noqa: PLC0415
+    from penstock.orchestration.pipelines import find_context  # noqa: PLC0415  # after the throw-away home is set
+
+    (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
+
+    assert [find_context(name).name for name in ("crm", "shop")] == ["crm", "shop"]
+    with pytest.raises(ConfigError, match="defines pipeline bad and can be read, found none"):
+        find_context("bad")
+
+
 def test_a_bad_pipeline_file_is_an_import_error_with_its_line_and_the_nearest_key(pipelines: Path) -> None:
     (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
 

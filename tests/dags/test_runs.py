@@ -23,56 +23,11 @@ from penstock.orchestration import waking
 from penstock.shell import spark_submit
 from stack import package
 from stack.binaries import Binaries
-from stack.postgres import Database
-from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
 from tests.health.oncall import OnCall
 from tests.health.receivers import http_receiver
 from tests.world import World
-
-PIPELINE = """
-name: {name}
-source: {{slot: {slot}, publication: {slot}}}
-tables: {{include: ["public.*"]}}
-landing: {{uri: "{landing}"}}
-changelog: {{slack: 0}}
-"""
-
-
-@pytest.fixture
-def deployed(
-    database16: Database,
-    lake: LakeCatalog,
-    airflow_home: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Any:
-    """A pipeline file and Airflow connections, as a deployment has them; the ledger is a database of its own."""
-    name = f"dag_{database16.name}"
-    with database16.server.temporary_database(f"ledger_{database16.name}") as ledger:
-        world = World(database16, ledger, tmp_path / "landing", name, lake)
-        world.settings = {"source": {"slot": name, "publication": name}}
-        (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=world.landing))
-        monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
-        monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
-        for conn_id, place in (("source", database16), ("ledger", ledger), ("catalog", lake.database)):
-            monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{conn_id.upper()}", _connection(place))
-        yield world
-
-
-def _connection(database: Database) -> str:
-    server = database.server
-    return json.dumps(
-        {
-            "conn_type": "postgres",
-            "host": "127.0.0.1",
-            "port": server.port,
-            "login": "postgres",
-            "password": server.password,
-            "schema": database.name,
-        }
-    )
 
 
 def run(verb: str, world: World, **conf: Any) -> Any:

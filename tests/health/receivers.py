@@ -15,11 +15,12 @@ from aiosmtpd.controller import Controller
 
 
 class Hook:
-    """An HTTP receiver; `refusing` lets it answer with an error."""
+    """An HTTP receiver; `refusing` lets it answer with an error, `refusals` only as many times."""
 
     def __init__(self) -> None:
         self.posts: list[dict[str, Any]] = []
         self.refusing = False
+        self.refusals = 0
         self.port = 0
 
 
@@ -30,9 +31,11 @@ def http_receiver() -> Iterator[Hook]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            if not hook.refusing:
+            refused = hook.refusing or hook.refusals > 0
+            hook.refusals = max(0, hook.refusals - 1)
+            if not refused:
                 hook.posts.append(json.loads(body))
-            self.send_response(500 if hook.refusing else 200)
+            self.send_response(500 if refused else 200)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,15 +11,15 @@ import pytest
 from penstock.errors import SourceError
 from penstock.flow.compare import compare
 from penstock.flow.outcome import remembered
-from stack import package
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.health.conftest import KEEP, Watched
-from tests.health.oncall import ROOT, OnCall, Step
+from tests.health.oncall import OnCall, Step
 from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
 from tests.world import World
 
+_numbers = itertools.count(1)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
@@ -29,26 +29,18 @@ def watched(
 ) -> Iterator[Watched]:
     """A pipeline on a server that gives slots up early, under slot health."""
     server = new_server(binaries16, {**HASTY, **KEEP})
-    with server.temporary_database("acted") as source, postgres16.temporary_database("acted_ledger") as ledger:
-        yield Watched(World(source, ledger, tmp_path / "landing", "acted", lake))
+    name = f"acted{next(_numbers)}"  # a namespace of the lake, too: what another test has made there would be foreign
+    with server.temporary_database(name) as source, postgres16.temporary_database(f"{name}_ledger") as ledger:
+        yield Watched(World(source, ledger, tmp_path / "landing", name, lake))
     server.stop()
 
 
 @pytest.fixture
-def oncall(watched: Watched, binaries16: Binaries, java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> OnCall:
+def oncall(watched: Watched, binaries16: Binaries, shell_with_spark: dict[str, str], tmp_path: Path) -> OnCall:
     """A person whose shell has Spark too."""
-    library, home = tmp_path / "penstock.zip", tmp_path / "shell"
-    package.build(ROOT, library)
+    home = tmp_path / "shell"
     home.mkdir()
-    variables = {
-        "JAVA_HOME": str(java_home),
-        "SPARK_CONF_DIR": str(spark_conf_dir),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PENSTOCK_ZIP": str(library),
-        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
-    }
-    return OnCall(watched.world, home, binaries16, variables)
+    return OnCall(watched.world, home, binaries16, shell_with_spark)
 
 
 def lose(watched: Watched) -> None:

@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner, Result
 
-from penstock import cli
+from tests.scenarios.conftest import Command
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
-from tests.world import World, connection
+from tests.world import World
 
 pytestmark = pytest.mark.spark
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture
-def penstock(world16: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """A function that runs `bin/penstock` on the world; Spark runs in the tests' own session."""
-    places: dict[str, Any] = {"source": world16.source, "ledger": world16.ledger}
-    places["catalog"] = world16.lake.database if world16.lake else None
-    for name, place in places.items():
-        known = connection(place, name)
-        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
-    monkeypatch.setattr(cli, "submitter", lambda ctx: world16.submit)
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(yaml.safe_dump(world16.ctx.pipeline.model_dump(mode="json", include={"name", "source", "tables"})
-                                   | {"landing": {"uri": str(world16.landing)}}))  # fmt: skip
-
-    def run(verb: str, *options: str) -> Result:
-        return CliRunner().invoke(cli.app, [verb, str(file), *options], env={"COLUMNS": "400"})
-
-    return run
 
 
 def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: World, penstock: Command) -> None:

@@ -6,6 +6,8 @@ twice or out of order, it ends the same. Spark prepares, the pointers move in on
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from penstock.errors import LakeError
 from penstock.flow import history, late
 from penstock.flow.changelog_orders import table_orders
@@ -53,6 +55,7 @@ def precedes(ctx: Context, interval: Interval) -> bool:
 
 def plan(ctx: Context, interval: Interval) -> str:
     """Write the orders of a new attempt at the interval; return the attempt."""
+    history.require_valid(interval, datetime.now(UTC))
     work = ctx.ledger.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)
     through = history.require(ctx, work.history, interval)
     attempt = new_attempt()

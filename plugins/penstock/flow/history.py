@@ -88,6 +88,20 @@ def require(ctx: Context, known: HistoryRecord, interval: Interval) -> Lsn:
 
 def judge(known: HistoryRecord, interval: Interval, *, slack: float, now: datetime) -> Verdict:
     """Decide on an interval; raises LedgerError("interval-invalid", "interval-gone")."""
+    require_valid(interval, now)
+    needed = interval.end + timedelta(seconds=slack)
+    if known.known_from is None:
+        return Verdict(waiting=f"expected {interval} to be captured, but capture has not run yet")
+    warnings = [*_beginning(known, interval), *_gaps(known, interval)]
+    if known.captured_through is None or known.captured_through < needed:
+        through = said(known.captured_through) if known.captured_through else "nothing yet"
+        state = f", and the pipeline is {known.state}" if known.state != "running" else ""
+        return Verdict(waiting=f"expected everything through {said(needed)} to be captured, got {through}{state}")
+    return Verdict(warnings=tuple(warnings))
+
+
+def require_valid(interval: Interval, now: datetime) -> None:
+    """Raise LedgerError("interval-invalid") for an interval that no history could fill; the ledger cannot be asked for it."""
     if interval.start >= interval.end:
         raise LedgerError(
             "interval-invalid",
@@ -98,15 +112,6 @@ def judge(known: HistoryRecord, interval: Interval, *, slack: float, now: dateti
             "interval-invalid",
             f"expected an interval that is over, got {interval} at {said(now)}; choose an earlier end, or wait for it",
         )
-    needed = interval.end + timedelta(seconds=slack)
-    if known.known_from is None:
-        return Verdict(waiting=f"expected {interval} to be captured, but capture has not run yet")
-    warnings = [*_beginning(known, interval), *_gaps(known, interval)]
-    if known.captured_through is None or known.captured_through < needed:
-        through = said(known.captured_through) if known.captured_through else "nothing yet"
-        state = f", and the pipeline is {known.state}" if known.state != "running" else ""
-        return Verdict(waiting=f"expected everything through {said(needed)} to be captured, got {through}{state}")
-    return Verdict(warnings=tuple(warnings))
 
 
 def _beginning(known: HistoryRecord, interval: Interval) -> list[str]:

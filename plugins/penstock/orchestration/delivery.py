@@ -12,8 +12,9 @@ from airflow.sdk import BaseNotifier, conf
 from airflow.sdk.observability import stats
 
 from penstock.errors import KINDS, PenstockError
-from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.health.alerts import Alert, Delivery, link
 from penstock.orchestration.pipelines import find_context
+from penstock.policy import Health
 
 PAGE = "plugin/cdc"
 _FAILURE = "failure"
@@ -64,23 +65,23 @@ class AlertNotice(BaseNotifier):
 
     template_fields = ()
 
-    def __init__(self, pipeline: str, verb: str, channels: tuple[str, ...]) -> None:
+    def __init__(self, pipeline: str, verb: str, policy: Health, meaning: str) -> None:
         super().__init__()
         self.pipeline = pipeline
         self.verb = verb
-        self.channels = channels
+        self.policy = policy
+        self.meaning = meaning
 
     def notify(self, context: Any) -> None:
         """Send the notice, unless an alarm has told the same; a channel that does not take it is named in the log."""
         if self._told():
             return
-        run = getattr(context.get("dag_run"), "run_id", "unknown run")
         body = (
-            f"what: {self.pipeline}.{self.verb} failed in {run}: {context.get('reason', 'task failure')}\n"
-            f"runbook: docs/runbooks/dag-failed.md\npage: {page(self.pipeline)}"
+            f"what: {failed_run(self.pipeline, self.verb, context)}\nlevel: critical\nnext: {self.meaning}\n"
+            f"runbook: {link(self.policy, 'dag-failed')}\npage: {page(self.pipeline)}"
         )
-        title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb}"
-        for failure in send(self.channels, title, body).failures:
+        title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb} ({self.pipeline})"
+        for failure in send(tuple(self.policy.critical.channels), title, body).failures:
             self.log.error("%s %s; see docs/runbooks/alert-undelivered.md", KINDS["alert-undelivered"].meaning, failure)
 
     def _told(self) -> bool:
@@ -88,7 +89,15 @@ class AlertNotice(BaseNotifier):
             known = find_context(self.pipeline).ledger.alarms(self.pipeline)
         except PenstockError:  # then nobody was told
             return False
-        return any(alarm.slug == "source-unreachable" and alarm.last_notified_at for alarm in known)
+        told = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)
+        return any(alarm.slug == "source-unreachable" for alarm in told)
+
+
+def failed_run(pipeline: str, verb: str, context: Any) -> str:
+    """Say which run of a DAG failed, and why as far as Airflow tells; what a killed one leaves holds the run's id only."""
+    return (
+        f"{pipeline}.{verb} failed in {context.get('run_id', 'unknown run')}: {context.get('reason', 'task failure')}"
+    )
 
 
 def _services(channel: str) -> list[Any]:

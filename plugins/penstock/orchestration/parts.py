@@ -11,11 +11,11 @@ from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from penstock.config import Pipeline
-from penstock.errors import Directive, LedgerError, PenstockError
+from penstock.errors import Directive, PenstockError
 from penstock.flow import paging
 from penstock.flow.context import Context
 from penstock.flow.outcome import remembered
-from penstock.orchestration.delivery import deliver
+from penstock.orchestration.delivery import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
 
 SOURCE_POOL = "penstock_source"
@@ -116,9 +116,7 @@ class FailureNotice(BaseNotifier):
 
     def notify(self, context: Any) -> None:
         """Record the failure; runs in the DAG processor, where the task's exception is not at hand."""
-        run = getattr(context.get("dag_run"), "run_id", "unknown run")
-        message = f"{self.pipeline}.{self.verb} failed in {run}: {context.get('reason', 'task failure')}"
+        message = failed_run(self.pipeline, self.verb, context)
         self.log.error("%s; see docs/runbooks/dag-failed.md", message)
-        ctx = find_context(self.pipeline)
-        with suppress(LedgerError):  # the ledger may be what failed, and the log has the notice
-            ctx.ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)
+        with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
+            find_context(self.pipeline).ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)

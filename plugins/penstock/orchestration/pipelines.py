@@ -39,14 +39,15 @@ def pipelines(verb: str) -> Iterator[Pipeline]:
     file does not take every pipeline's DAGs away; `dags/pipeline_files.py` shows its error in the UI.
     """
     wanted = get_parsing_context().dag_id
+    return (each for each in _readable() if wanted in (None, f"{each.name}.{verb}"))
+
+
+def _readable() -> Iterator[Pipeline]:
     for path in sorted(folder().glob("*.yaml")):
         try:
-            pipeline = load_pipeline(path, environment())
+            yield load_pipeline(path, environment())
         except ConfigError as error:
             log.warning("%s", error)
-            continue
-        if wanted is None or wanted == f"{pipeline.name}.{verb}":
-            yield pipeline
 
 
 def context(pipeline: Pipeline) -> Context:
@@ -56,12 +57,15 @@ def context(pipeline: Pipeline) -> Context:
 
 
 def find_context(name: str) -> Context:
-    """Return the context of a pipeline by its name; raises ConfigError when no file defines it."""
-    for path in sorted(folder().glob("*.yaml")):
-        pipeline = load_pipeline(path, environment())
+    """Return the context of a pipeline by its name; raises ConfigError when no file that can be read defines it."""
+    for pipeline in _readable():
         if pipeline.name == name:
             return context(pipeline)
-    raise ConfigError("config-invalid", f"expected a file in {folder()} that defines pipeline {name}")
+    raise ConfigError(
+        "config-invalid",
+        f"expected a file in {folder()} that defines pipeline {name} and can be read, found none; "
+        "write it, or mend the file that the warnings above name",
+    )
 
 
 def connection(conn_id: str) -> Connection:

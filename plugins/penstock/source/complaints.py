@@ -187,6 +187,15 @@ RULES = (
         "to find its own files whole",
         "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
     ),
+    Rule(  # what the reader of the WAL says: by itself (14), or after "could not find record ..." (15 and later)
+        "source-corrupt",
+        "XX000",
+        "could not find (a valid )?record|could not find logical decoding starting point|resource manager (data checksum|ID)"
+        "|incorrect prev-link|contrecord|(record|block_id|info bits|magic number|pageaddr) .*at [0-9A-F]+/[0-9A-F]+"
+        "|in (WAL|log) segment",
+        "to find its own WAL whole",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
+    ),
     Rule(
         "source-disk-full",
         "53100",

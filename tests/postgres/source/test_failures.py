@@ -197,6 +197,17 @@ SAID = [
     ("58P01", 'could not open file "base/5/16384": No such file or directory', "source-corrupt"),
     ("58P01", "could not access status of transaction 4711", "source-corrupt"),
     ("58030", 'could not read file "base/5/16384": Input/output error', "source-corrupt"),
+    ("XX000", "incorrect resource manager data checksum in record at 0/1A2B3C", "source-corrupt"),  # 14
+    ("XX000", "could not find record for logical decoding: invalid record length at 0/1A2B3C", "source-corrupt"),
+    ("XX000", "record with incorrect prev-link 0/0 at 0/1A2B3C", "source-corrupt"),
+    ("XX000", "invalid magic number 0000 in log segment 000000010000000000000001, offset 0", "source-corrupt"),
+    (
+        "XX000",
+        "could not find logical decoding starting point: there is no contrecord flag at 0/1A2B",
+        "source-corrupt",
+    ),
+    ("XX000", "could not find record while advancing replication slot: invalid info bits 0001", "source-corrupt"),
+    ("XX000", "could not find record for logical decoding: out of memory while reading", "source-out-of-memory"),
     ("53100", "could not extend file: No space left on device", "source-disk-full"),
     ("40001", "canceling statement due to conflict with recovery", "recovery-conflict"),
     ("57P04", "terminating connection due to conflict with recovery", "recovery-conflict"),
