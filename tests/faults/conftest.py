@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.lake.plan import MergePlan
+from penstock.flow.spark_job import catalog_secrets, describe
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
@@ -52,6 +52,7 @@ def start(world: World, *arguments: str, **environment: str) -> subprocess.Popen
             **environment,
         },
         cwd=ROOT,
+        start_new_session=True,  # whose whole group it takes with it when it dies
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -68,26 +69,20 @@ def run(world: World, *arguments: str, **environment: str) -> subprocess.Complet
 def run_with_spark(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `tests.faults.killed` on a world, and carry out in this process what it wants of Spark."""
     with start(world, *arguments) as process:
-        while process.poll() is None:
-            for wanted in world.landing.glob(f"{world.name}/runs/*/wanted"):
-                wanted.unlink()
-                _merge(world, wanted.parent)
-            time.sleep(0.05)
+        try:
+            while process.poll() is None:
+                for wanted in world.landing.glob(f"{world.name}/runs/*/wanted"):
+                    _carry_out(world, wanted)
+                time.sleep(0.05)
+        except BaseException:
+            process.kill()
+            raise
         said, complained = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 
-def _merge(world: World, folder: Path) -> None:
-    from penstock_spark import merge  # noqa: PLC0415  # tests without Spark do not pay for it
-
-    assert world.spark is not None
-    catalog = world.ctx.catalog
-    environment = {
-        "PENSTOCK_CATALOG_URI": catalog.jdbc_url(),
-        "PENSTOCK_CATALOG_USER": catalog.user,
-        "PENSTOCK_CATALOG_PASSWORD": catalog.password,
-    }
-    result = merge.run(world.spark, MergePlan.loads((folder / "plan.json").read_text()), environment)
-    draft = folder / "result.json.draft"
-    draft.write_text(result.dumps())
-    draft.rename(folder / "result.json")
+def _carry_out(world: World, wanted: Path) -> None:
+    application, *arguments = json.loads(wanted.read_text())
+    wanted.unlink()
+    world.submit(describe(world.ctx, application, tuple(arguments), catalog_secrets(world.ctx)))
+    wanted.with_name("carried-out").write_text("")

@@ -1,6 +1,6 @@
 """Run one use case in a process of its own, and kill that process with SIGKILL at a named step.
 
-    python -m tests.faults.killed <verb> <module:function> <before|after> <occurrence>
+    python -m tests.faults.killed <verb> <module:function> <before|during|after> <occurrence>
 
 The world's coordinates come by the environment (`WORLD`, JSON). The product knows nothing of this: the step is found
 by its name and wrapped from outside.
@@ -18,18 +18,21 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
-from penstock.flow import bootstrap, capture, changelog, merge, rebuild, recover, verify
+from penstock.flow import bootstrap, capture, changelog, maintain, merge, rebuild, recover, verify
 from penstock.flow.history import Interval
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
 from tests.world import World, thaw
 
+_A_WHILE = 0.3
+
 
 def arm(step: str, when: str, occurrence: int) -> None:
-    """Make the nth call of a function the process's last: before its body runs, or after it has returned."""
+    """Make the nth call of a function the process's last: before its body runs, soon after it began, or when it returned."""
     module_name, _, path = step.partition(":")
     owner: Any = importlib.import_module(module_name)
     *parents, name = path.split(".")
@@ -41,13 +44,22 @@ def arm(step: str, when: str, occurrence: int) -> None:
     def wrapped(*arguments: Any, **named: Any) -> Any:
         now = next(calls) == occurrence
         if now and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
+        if now and when == "during":
+            Timer(_A_WHILE, die).start()
         result = original(*arguments, **named)
         if now and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return result
 
     setattr(owner, name, wrapped)
+
+
+def die() -> None:
+    """Kill this process, and with it the JVM of its Spark where it leads a group of its own."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def copy_without_spark(job: SparkJob) -> None:
@@ -63,14 +75,23 @@ def copy_without_spark(job: SparkJob) -> None:
 
 
 def spark_elsewhere(job: SparkJob) -> None:
-    """Copy in this process; have a merge carried out by the process that started this one, which watches for orders."""
+    """Copy in this process; have the rest carried out by the process that started this one, which watches for orders."""
     if job.application.stem == "copy_tables":
         copy_without_spark(job)
         return
-    plan, _, result = (argument.removeprefix("file://") for argument in job.arguments[1:])
-    Path(plan).with_name("wanted").write_text("")
-    while not Path(result).exists():
+    folder = Path(job.arguments[1].removeprefix("file://")).parent
+    draft = folder / "wanted.draft"
+    draft.write_text(json.dumps([job.application.stem, *job.arguments]))
+    draft.rename(folder / "wanted")
+    while not (folder / "carried-out").exists():
         time.sleep(0.05)
+
+
+def spark_here(job: SparkJob) -> None:
+    """Run the application itself in this process, with a Spark of its own."""
+    os.environ |= job.environment
+    sys.argv = [job.application.name, *job.arguments]
+    importlib.import_module(job.application.stem).main()
 
 
 def no_spark(job: SparkJob) -> None:
@@ -96,6 +117,10 @@ def run(world: World, verb: str) -> None:
     elif verb.startswith("replay:"):
         request = rebuild.Replay(tuple(verb.removeprefix("replay:").split(",")))
         rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)
+    elif verb == "maintain":
+        maintain.maintain(world.ctx, spark_elsewhere)
+    elif verb == "maintain:here":
+        maintain.maintain(world.ctx, spark_here)
     elif verb == "verify":
         verify.verify(world.ctx, merge=lambda: "nobody merges here")
     elif verb.startswith("fill:"):

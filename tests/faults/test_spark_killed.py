@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import bootstrap, merge
+from penstock.flow import bootstrap, maintain, merge
 from penstock.flow.compare import compare
 from penstock.flow.spark_job import SparkJob, Submit
 from penstock.shell import spark_submit
@@ -131,10 +131,40 @@ def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: World, submitting: Ca
     with pytest.raises(LakeError, match="spark-failed"):
         merge.publish(world.ctx, killed)
 
-    attempt = merge.plan(world.ctx)
-    assert attempt is not None
-    submitting()(merge.job(world.ctx, attempt))
-    merge.publish(world.ctx, attempt)
+    merged(world, submitting())
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert found.rows > 4000
+
+
+def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_next(
+    world: World, submitting: Callable[..., Submit]
+) -> None:
+    bootstrap.copy(world.ctx, copy_without_spark)
+    for _ in range(2):
+        world.sql(f"set synchronous_commit = on; {CHANGES}; delete from sale where id = 5000")
+        world.capture()
+        merged(world, submitting())
+
+    with pytest.raises(LakeError, match="spark-failed"):
+        maintain.maintain(world.ctx, submitting("public.item: files"))
+    found = compare(world.ctx)
+    assert found.equal, [line for table in found.tables for line in table.lines()]
+    world.sql(f"set synchronous_commit = on; {CHANGES}")
+    world.capture()
+    merged(world, submitting())
+    report = maintain.maintain(world.ctx, submitting())
+
+    assert report is not None
+    assert {table.left for table in report.lake.tables} == {None}
+    assert sum(table.after.delete_files for table in report.lake.tables if table.after) == 0
+    found = compare(world.ctx)
+    assert found.equal, [line for table in found.tables for line in table.lines()]
+    assert found.rows > 4000
+
+
+def merged(world: World, submit: Submit) -> None:
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    submit(merge.job(world.ctx, attempt))
+    merge.publish(world.ctx, attempt)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import LakeError
+from penstock.errors import LakeError, LedgerError
 from penstock.flow import rebuild
 from penstock.flow.rebuild import Replay
 from penstock.flow.rebuild_requests import sources
@@ -137,6 +137,36 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(worl
     with pytest.raises(LakeError, match=r"range-unavailable.*available is ") as refused:
         rebuild.replay(world16.ctx, Replay(("public.item",), upto=str(Lsn(first)), shadow="gone"), world16.submit)
     assert str(max(each.lsn for each in world16.ctx.ledger.copies(world16.name))) in str(refused.value)
+
+
+@pytest.mark.slow
+def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_name(world16: World) -> None:
+    begin(world16)
+    item, refused = Replay(("public.item",)), []
+
+    def submit(job: Any) -> None:
+        for work in (
+            lambda: rebuild.replay(world16.ctx, item, world16.submit),
+            lambda: rebuild.replay(world16.ctx, Replay(("public.item",), shadow="s"), world16.submit),
+            lambda: rebuild.resync(world16.ctx, ["public.item"], world16.submit),
+            lambda: rebuild.abandon(world16.ctx, ["public.item"]),
+        ):
+            with pytest.raises(LedgerError, match=r"work-under-way.*rebuild of public.item.*held by") as caught:
+                work()
+            refused.append(caught.value)
+        raise RuntimeError("Spark died")
+
+    with pytest.raises(RuntimeError):
+        rebuild.replay(world16.ctx, item, submit)
+
+    assert len(refused) == 4
+    with pytest.raises(LedgerError, match=r"rebuild-open.*its replay .* is building since .*run replay again.*abandon"):
+        rebuild.resync(world16.ctx, ["public.item"], world16.submit)
+    ids = rebuild.resync(world16.ctx, ["public.visit"], world16.submit)  # another table's is its own affair
+    ids += rebuild.replay(world16.ctx, item, world16.submit)
+    assert rebuild.switch(world16.ctx, ids, world16.submit)
+    equal(world16)
+    follows(world16)
 
 
 def oid(world: World, table: str) -> int:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError
 from penstock.flow import rebuild, status
 from penstock.flow.rebuild import Replay
 from penstock.flow.spark_job import SparkJob
-from tests.conftest import other_version_when_slow
+from stack.binaries import Binaries
+from stack.postgres import Database, Server
+from tests.conftest import HASTY, LakeCatalog, NewServer, other_version_when_slow
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World
 
@@ -161,6 +170,58 @@ def test_wal_is_freed_while_a_copy_is_under_way(world16: World) -> None:
     rebuild.resync(world16.ctx, ["public.visit"], submit)
 
     assert len({restart for _, restart in kept_back[:3]}) == 3, "the slot's restart position moves on"
+
+
+@pytest.mark.slow
+def test_a_table_is_switched_though_its_source_stands_still(
+    new_server: NewServer,
+    binaries16: Binaries,
+    postgres16: Server,
+    lake: LakeCatalog,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = new_server(binaries16, HASTY)
+    with postgres16.temporary_database("ledger_of_a_still_source") as ledger:
+        world = World(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, spark=spark)
+        world.sql(SHOP)
+        world.bootstrap()
+        follows(world)
+        with stopped(world, "background writer"):
+            world.sql("select pg_switch_wal()")  # as archive_timeout does where nobody writes
+            ids = rebuild.resync(world.ctx, ["public.item"], world.submit)
+            assert rebuild.switch(world.ctx, ids, world.submit)
+            newest = max(world.ctx.ledger.copies(world.name), key=lambda each: each.started_at)
+            assert newest.lsn % (16 << 20) == 0, "it stood still at the begin of a segment"
+        equal(world)
+
+        monkeypatch.setattr(rebuild, "_IDLE_SECONDS", 1.0)
+        with stopped(world, "walwriter", "background writer"):
+            world.sql("set synchronous_commit = off; update item set name = 'committed and not flushed'")
+            before = shown(world)
+            ids = rebuild.resync(world.ctx, ["public.item"], world.submit)
+            assert not rebuild.switch(world.ctx, ids, world.submit), "the stream has not come so far, nor will it soon"
+            assert shown(world) == before
+        flush(world)
+        assert rebuild.switch(world.ctx, ids, world.submit)
+        equal(world)
+        follows(world)
+    server.remove()
+
+
+@contextmanager
+def stopped(world: World, *kinds: str) -> Iterator[None]:
+    """Let processes of the source's server do nothing until the block ends."""
+    found = world.source.execute("select pid from pg_stat_activity where backend_type = any(%s)", list(kinds))
+    assert len(found) == len(kinds)
+    for (pid,) in found:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for (pid,) in found:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
+from penstock.flow import rebuild
+from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding
 from tests.conftest import other_version_when_slow
@@ -295,6 +297,43 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
     assert found["entry"].outcome == "skipped"
     assert "truncated, rewritten, renamed or dropped" in (found["entry"].reason or "")
     assert by_table(verified(world16, tables=["public.account"]))["account"].outcome == "equal"
+
+
+@pytest.mark.slow
+def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_and_not_called_wrong(
+    world16: World,
+) -> None:
+    world16.sql(SHOP + "insert into entry values (1, 1)")
+    world16.bootstrap()
+    meanwhile = []
+
+    def submit(job: SparkJob) -> None:
+        meanwhile.append(by_table(verified(world16)))
+        world16.sql("update account set balance = balance + 1")
+        world16.submit(job)
+
+    ids = rebuild.resync(world16.ctx, ["public.account"], submit)
+
+    assert [{name: each.outcome for name, each in found.items()} for found in meanwhile] == [
+        {"account": "equal", "entry": "equal"}
+    ] * len(meanwhile)
+    assert meanwhile
+    assert world16.ctx.ledger.rebuilds(world16.name, states=["ready"]), (
+        "it takes its name in the cut of the verification"
+    )
+    assert by_table(verified(world16))["account"].outcome == "equal"
+    assert {each.id for each in world16.ctx.ledger.rebuilds(world16.name, states=["done"])} == set(ids)
+
+    def merge() -> None:
+        world16.merge()
+        again = rebuild.resync(world16.ctx, ["public.account"], world16.submit)
+        assert rebuild.switch(world16.ctx, again, world16.submit)
+
+    found = by_table(verify(world16.ctx, merge=merge))
+    assert (found["account"].outcome, found["account"].reason) == ("skipped", "it was replaced while it was verified")
+    assert found["entry"].outcome == "equal"
+    assert world16.ctx.ledger.alarms(world16.name) == []
+    assert by_table(verified(world16))["account"].outcome == "equal"
 
 
 def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(world16: World) -> None:

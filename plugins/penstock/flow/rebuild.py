@@ -25,6 +25,8 @@ from penstock.ledger.records import RebuildRecord, TableRecord
 
 _TRIES = 5
 _PAUSE_SECONDS = 2.0
+_FLUSH_SECONDS = 0.2
+_IDLE_SECONDS = 10.0
 _POLITE_SECONDS = 60.0
 
 
@@ -136,9 +138,14 @@ def _let_publish(ctx: Context) -> None:
 
 
 def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
+    """Capture as far as the copies' snapshots; a source that flushes nothing meanwhile is waited for a while only."""
     needed = max(each.copy_lsn or 0 for each in waiting)
-    while (ctx.ledger.pipeline(ctx.name).position or 0) < needed:
-        capture.capture_window(ctx)
+    deadline = time.monotonic() + _IDLE_SECONDS
+    while (ctx.ledger.pipeline(ctx.name).position or 0) < needed and time.monotonic() < deadline:
+        if capture.capture_window(ctx).behind:
+            deadline = time.monotonic() + _IDLE_SECONDS
+        else:
+            time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
 
 
 def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:

@@ -106,6 +106,35 @@ def test_a_snapshot_of_later_needs_no_slot_and_lies_before_its_position(source, 
     assert int(exported.snapshot.split(":")[1]) < end.xid_horizon
 
 
+def test_where_the_wal_stands_at_the_begin_of_a_segment_or_a_page_the_position_is_one_that_is_flushed(
+    source, conn, writer
+):
+    fill = "select pg_logical_emit_message(false, '', repeat('x', {}))".format
+
+    def inserted_at() -> int:
+        return Lsn.parse(writer.execute("select pg_current_wal_insert_lsn()::text").fetchone()[0])
+
+    def to_a_segment() -> None:
+        writer.execute("select pg_switch_wal()")
+
+    def to_a_page() -> None:
+        before = inserted_at()
+        writer.execute(fill(1000))
+        used, left = inserted_at() - before, -inserted_at() % 8192
+        writer.execute(fill(1000 + (left - used) % 8192 if left >= used else 1000))
+
+    for advance, header, unit in ((to_a_segment, 40, 16 << 20), (to_a_page, 24, 8192)):
+        for _ in range(100):  # the server writes of its own accord, too
+            advance()
+            before = inserted_at()
+            with slot.export_snapshot(source) as exported:
+                pass
+            if before % unit == header and inserted_at() == before:
+                break
+        assert exported.lsn % unit == 0, "nothing lies behind the header"
+        wait_until(lambda lsn=exported.lsn: facts.position(conn).flushed >= lsn)  # without another record
+
+
 @pytest.mark.parametrize("export", ["create_exporting", "export_snapshot"])
 def test_a_holder_that_was_ended_is_noticed_without_a_word_to_the_server(source, writer, export):
     holder = (

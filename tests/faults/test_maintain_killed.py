@@ -1,0 +1,358 @@
+"""Maintenance killed between any two of its steps: nobody who reads notices, merges go on, and run again it ends its work.
+
+One world serves all tests, and each begins with something to do for every step. The process that is killed has a Spark
+of its own, whose JVM dies with it, or has this one's, which outlives it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import LedgerError
+from penstock.flow import maintain, merge, rebuild
+from penstock.flow.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.flow.rebuild import Replay
+from penstock.flow.spark_job import SparkJob
+from penstock.lake.maintenance import OldTable
+from penstock.landing.layout import range_folder, windows_folder
+from penstock.lsn import Lsn
+from stack.postgres import Server
+from tests.conftest import LakeCatalog
+from tests.faults.conftest import run, run_with_spark
+from tests.scenarios import changelogs, source_history
+from tests.scenarios.recovery import equal
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+LEDGER = "penstock.ledger:Ledger"
+ZONE = "penstock.landing.zone:LandingZone"
+UPKEEP = "penstock_spark.upkeep:Upkeep"
+SHOP = """
+create table item (id int primary key, name text, price numeric(10,2));
+create table visit (page text, n int);
+alter table visit replica identity full;
+create table still (id int primary key, note text);
+create table anew (id int primary key, note text);
+insert into item select n, 'item ' || n, n / 3.0 from generate_series(1, 200) n;
+insert into visit select 'page ' || n % 3, n % 4 from generate_series(1, 40) n;
+insert into still select n, 'still ' || n from generate_series(1, 50) n;
+insert into anew select n, 'anew ' || n from generate_series(1, 20) n;
+"""
+CHANGES = """
+update item set name = name || '+' where id % 7 = 1;
+delete from item where id = (select min(id) from item);
+insert into item select max(id) + 1, 'new' from item;
+insert into visit values ('page 1', 1);
+delete from visit where ctid = (select ctid from visit limit 1);
+update anew set note = note || '+' where id % 5 = 1;
+insert into anew select max(id) + 1, 'new' from anew;
+"""
+WATCHED = ("item", "visit", "still")  # `anew` is made anew all the time, so its snapshots have a table of their own
+Step = tuple[str, str, int]
+OF_THE_TASK: list[Step] = [
+    (f"{LEDGER}.trim_history", "before", 1),
+    (f"{LEDGER}.trim_history", "after", 1),
+    (f"{LEDGER}.begin_merge", "after", 1),
+    (f"{LEDGER}.begin_maintenance", "after", 1),
+    (f"{ZONE}.write_text", "after", 1),  # the plan
+    (f"{LEDGER}.move_compacted", "before", 1),  # Spark has done all of its part
+    (f"{LEDGER}.move_compacted", "after", 1),
+    (f"{LEDGER}.forget_old_tables", "after", 1),
+    (f"{LEDGER}.forget_landed", "before", 1),
+    (f"{LEDGER}.forget_landed", "after", 1),
+    (f"{ZONE}.delete_folder", "after", 1),
+    (f"{ZONE}.delete_folder", "after", 3),
+    (f"{LEDGER}.end_maintenance", "before", 1),
+    (f"{LEDGER}.end_maintenance", "after", 1),
+]
+OF_SPARK: list[Step] = [
+    (f"{UPKEEP}._compact", "before", 1),
+    (f"{UPKEEP}._compact", "during", 1),
+    (f"{UPKEEP}._compact", "after", 1),
+    (f"{UPKEEP}._drop_dead_branches", "after", 1),
+    (f"{UPKEEP}._expire", "during", 1),
+    (f"{UPKEEP}._expire", "after", 1),
+    (f"{UPKEEP}._gather_manifests", "after", 1),
+    (f"{UPKEEP}._delete_orphans", "after", 1),
+    (f"{UPKEEP}._compact", "after", 4),
+    (f"{UPKEEP}._expire", "after", 4),
+    ("penstock_spark.maintain:drop_old", "before", 1),
+    ("penstock_spark.lake_table:LakeTable.drop", "after", 1),
+    ("penstock_spark.maintain:drop_old", "after", 1),
+    ("penstock_spark.documents:write_text", "before", 1),
+    ("penstock_spark.documents:write_text", "after", 1),
+]
+QUICK = {(f"{LEDGER}.forget_landed", "after", 1)}
+CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step) for step in OF_SPARK]
+
+
+@dataclass
+class Shop:
+    """A pipeline, what its cuts showed when they were published, and the slot that watches its source."""
+
+    world: World
+    slot: str
+    shown: dict[str, dict[int, list[Any]]] = field(default_factory=lambda: {table: {} for table in WATCHED})
+    filled: list[tuple[datetime, datetime]] = field(default_factory=list)
+
+    def merge(self, *, force: bool = False) -> None:
+        """Merge, and remember what the cut shows, by the source: nothing is written meanwhile."""
+        self.world.ledger.execute(
+            "update penstock.cut set published_at = published_at - interval '1 day' where pipeline = %s",
+            self.world.name,
+        )  # so each is the last one of its day
+        self.world.merge(force=force)
+        for table in WATCHED:
+            self.shown[table][self.snapshot(table)] = rows(self.world.sql(f"select * from {table}"))
+
+    def snapshot(self, table: str) -> int:
+        """Return the snapshot that the last cut shows of a table."""
+        cut = self.world.ctx.ledger.last_cut(self.world.name)
+        assert cut is not None
+        return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
+
+    def change(self) -> tuple[datetime, datetime]:
+        """Change the source and capture it; return the interval in which that was."""
+        start = changelogs.now(self.world)
+        self.world.sql(CHANGES)
+        changelogs.flush(self.world)
+        end = changelogs.now(self.world)
+        changelogs.flush(self.world)
+        return start, end
+
+    def busy(self) -> None:
+        self.change()
+        self.merge()
+
+    def fill(self, interval: tuple[datetime, datetime]) -> None:
+        self.world.changelog(*interval)
+        self.filled.append(interval)
+
+
+@dataclass(frozen=True)
+class Due:
+    """Name what a maintenance has to do away with, and an interval that nobody has filled yet."""
+
+    orphan: Path
+    folder: Path
+    windows: set[Lsn]
+    old_tables: list[Path]
+    branch: str
+    unfilled: tuple[datetime, datetime]
+
+
+@pytest.fixture(scope="module")
+def shop(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
+    """A pipeline whose ledger and catalog are one database, as by default."""
+    with postgres16.temporary_database("faults_maintain") as source:
+        landing = tmp_path_factory.mktemp(source.name)
+        world = World(source, lake.database, landing, source.name, lake=lake, spark=spark)
+        world.settings = {
+            "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
+            "landing": {"uri": str(landing), "retention": "1d"},
+            "changelog": {"slack": 0, "tables": {"include": ["public.item"]}},
+            "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "6d", "old_tables": "1d", "history": "30d"},
+        }
+        world.sql(SHOP)
+        world.bootstrap()
+        source_history.watch(world, "watch_faults_maintain")
+        made = Shop(world, "watch_faults_maintain")
+        made.merge(force=True)
+        yield made
+
+
+def name(case: tuple[str, str, str, int]) -> str:
+    return f"{case[0]} {case[2]} {case[1].rpartition(':')[2]} {case[3]}"
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.mark.parametrize(
+    "case", [case if case[1:] in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES], ids=name
+)
+def test_whatever_step_is_the_last_readers_and_merges_go_on_and_the_next_run_ends_it(
+    shop: Shop, case: tuple[str, str, str, int]
+) -> None:
+    verb, step, when, occurrence = case
+    due = let_be_due(shop)
+
+    armed = (verb, step, when, str(occurrence))
+    killed = run(shop.world, *armed) if verb == "maintain:here" else run_with_spark(shop.world, *armed)
+
+    assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
+    everything_is_there(shop)
+    shop.busy()
+    equal(shop.world)
+    everything_is_there(shop)
+    ends(shop, due)
+
+
+@pytest.mark.slow
+def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_nothing_that_is_shown(shop: Shop) -> None:
+    due, world = let_be_due(shop), shop.world
+    outlived: list[SparkJob] = []
+
+    class Gone(Exception):
+        """The task's end."""
+
+    def dies(job: SparkJob) -> None:
+        outlived.append(job)
+        raise Gone
+
+    with pytest.raises(Gone):
+        maintain.maintain(world.ctx, dies)
+    shop.busy()
+    world.submit(*outlived)
+    everything_is_there(shop)
+    shop.busy()
+    assert world.maintain() is not None
+    world.submit(*outlived)  # it works on tables that have been maintained since
+
+    everything_is_there(shop)
+    ends(shop, due)
+
+
+def let_be_due(shop: Shop) -> Due:
+    """Let there be something to do for every step: small files, old cuts, windows and tables, and what killed runs left."""
+    world, number = shop.world, next(_numbers)
+    shop.busy()
+    aged = {window.upto_lsn for window in world.ctx.ledger.windows(world.name)}
+    for statement in (
+        "update penstock.window set staged_at = staged_at - {0}, confirmed_at = confirmed_at - {0} where pipeline = %s",
+        "update penstock.event set at = at - {0} where pipeline = %s",
+    ):
+        world.ledger.execute(statement.format("interval '40 days'"), world.name)
+    ids = rebuild.resync(world.ctx, ["public.anew"], world.submit)
+    shop.change()
+    assert rebuild.switch(world.ctx, ids, world.submit)
+    shop.merge(force=True)
+    shop.fill(shop.change())
+    shop.merge()
+    unfilled = shop.change()
+    attempt = merge.plan(world.ctx)
+    assert attempt is not None
+    world.submit(merge.job(world.ctx, attempt))  # and nobody publishes it
+    long_ago = time.time() - 4 * 86400
+    orphan = table_folder(shop, "item") / "data" / f"old{number}.parquet"
+    orphan.write_text("of a killed merge")
+    os.utime(orphan, (long_ago, long_ago))
+    dead = world.landing / world.name / "windows" / f"00000000DEAD00{number:02}-00000000DEADFFFF"
+    (dead / "attempt").mkdir(parents=True)
+    (dead / "attempt" / "1.1.parquet").write_text("of a killed capture")
+    return Due(orphan, dead, aged, set_aside(shop), f"penstock_{attempt}", unfilled)
+
+
+def set_aside(shop: Shop) -> list[Path]:
+    """See the tables that made way, long ago; return their folders."""
+    world = shop.world
+    found = world.ledger.execute(
+        "select table_namespace, table_name, metadata_location from iceberg_tables where table_namespace like %s",
+        f"{world.name}.\\_penstock\\_old%",
+    )
+    old = [OldTable(namespace, table, place.rpartition("/metadata/")[0]) for namespace, table, place in found]
+    world.ctx.ledger.see_old_tables(world.name, old)
+    world.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", world.name
+    )
+    assert old
+    return [Path(each.location.removeprefix("file://")) for each in old]
+
+
+# --- what must be there after a kill ----------------------------------------------------------------
+
+
+def everything_is_there(shop: Shop) -> None:
+    """Assert that readers see what they saw: tables, cuts, changelogs; and that the ledger's files exist."""
+    world = shop.world
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        for cut in world.ctx.ledger.cuts(world.name, limit=1000):
+            for entry in cut.tables:
+                if entry["name"] in WATCHED:
+                    found = read(shop, reader, entry["name"], entry["snapshot_id"])
+                    assert found == shop.shown[entry["name"]].get(entry["snapshot_id"], found), cut.number
+        for table in WATCHED:
+            assert read(shop, reader, table) == shop.shown[table][shop.snapshot(table)]
+    for interval in shop.filled:
+        assert changelogs.holds(world, shop.slot, "item", *interval)
+    landed = [entry.path for window in world.ctx.ledger.windows(world.name) for entry in window.files]
+    copied = [entry.path for copy in world.ctx.ledger.copies(world.name) for entry in copy.files]
+    assert [path for path in (*landed, *copied) if not (world.landing / path).exists()] == []
+
+
+def read(shop: Shop, reader: LakeReader, table: str, snapshot: int | None = None) -> list[Any]:
+    """Return a table's rows as PyIceberg reads them, now or at a snapshot."""
+    found = reader.table((shop.world.name, "public", table), snapshot)
+    assert found is not None
+    batches = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits").to_pylist()
+    return rows(tuple(row.values()) for row in batches)
+
+
+def rows(found: Any) -> list[Any]:
+    return sorted((tuple(row) for row in found), key=str)
+
+
+def table_folder(shop: Shop, table: str) -> Path:
+    with lake_reader("lake", sql_catalog(shop.world.ctx.catalog)) as reader:
+        found = reader.table((shop.world.name, "public", table))
+        assert found is not None
+        return Path(found.table.location().removeprefix("file://"))
+
+
+# --- what the next run must end ---------------------------------------------------------------------
+
+
+def ends(shop: Shop, due: Due) -> None:
+    """Maintain once more, and assert that all that was due is done, and that nothing is missing that anybody needs."""
+    world = shop.world
+    report = world.maintain()
+
+    assert report is not None
+    assert {table.left for table in report.lake.tables} == {None}
+    (newest,) = world.ctx.ledger.maintenances(world.name)
+    assert (newest.attempt, newest.report is not None) == (report.attempt, True)
+    (item,) = (table for table in report.lake.tables if table.target[-1] == "item")
+    assert item.after is not None
+    assert (item.after.delete_files, item.after.files, due.orphan.exists()) == (0, 1, False)
+    assert [place for place in due.old_tables if any(each.is_file() for each in place.rglob("*"))] == []
+    assert not due.folder.exists()
+    windows = world.ctx.ledger.windows(world.name)
+    assert due.windows.isdisjoint(window.upto_lsn for window in windows)
+    known = {range_folder(world.name, window.from_lsn, window.upto_lsn) for window in windows}
+    assert set(world.ctx.landing.folders(windows_folder(world.name))) <= known
+    young = datetime.now(UTC) - timedelta(days=30)
+    assert all(event.at > young for event in world.ctx.ledger.events(world.name))
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        found = reader.table((world.name, "public", "item"))
+        assert found is not None
+        assert due.branch not in found.table.refs()
+        named = {e["snapshot_id"] for c in world.ctx.ledger.cuts(world.name) for e in c.tables if e["name"] == "item"}
+        there = {snapshot.snapshot_id for snapshot in found.table.snapshots()}
+        assert named <= there
+        assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"
+    everything_is_there(shop)
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        merge.publish(world.ctx, due.branch.removeprefix("penstock_"))
+
+    shop.fill(due.unfilled)
+    suffix = f"as_{next(_numbers)}"
+    rebuild.replay(world.ctx, Replay(("public.anew",), shadow=suffix), world.submit)
+    assert sorted(row[:2] for row in world.lake_rows(f"anew__{suffix}")) == sorted(world.sql("select * from anew"))
+    shop.busy()
+    equal(world)
+    everything_is_there(shop)
