@@ -11,6 +11,7 @@ from rich.markup import escape
 from demo import fresh, report
 from demo.beside import Beside
 from demo.drive import Demo
+from demo.verification import Verification
 from penstock.errors import PenstockError
 from stack import steps
 from stack.errors import StackError
@@ -80,7 +81,11 @@ def run(demo: Demo, captures: int, merges: int, beside: bool) -> str:
         work = Beside(demo)
         work.begin()
         work.end()
-    demo.catch_up(demo.stop_load())
+    goal = demo.stop_load()
+    verification = Verification(demo)
+    verification.begin()
+    demo.catch_up(goal)
+    verification.end()
     demo.pause_schedules()
     found, at = demo.compare(), demo.cut
     demo.await_last_runs()
