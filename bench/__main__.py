@@ -21,8 +21,9 @@ def main() -> None:
         for figure in measured:
             console.print(f"  {figure.name}: {figure.value:,.2f} {figure.unit}, ratio {figure.ratio}")
         figures += measured
+        saved = save(figures)  # after each part: a later one that fails takes nothing away
     show(figures)
-    print(save(figures).read_text())
+    print(saved.read_text())
 
 
 if __name__ == "__main__":
