@@ -5,7 +5,7 @@ PYTHON ?= $(SYSTEM_PYTHON)
 BIN := .venv/bin
 PY := $(BIN)/python
 INSTALLED := .venv/requirements.installed
-OURS := plugins/penstock stack $(wildcard demo)
+OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv demo up down status test test-all test-health cluster-test bench lint lock clean

@@ -136,6 +136,7 @@ def _delete(batch: Batch, rows: DataFrame, facts: Facts) -> None:
 
 def _conflicts(batch: Batch, rows: DataFrame, facts: Facts) -> dict[str, int]:
     """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse."""
+    assert batch.start is not None  # noqa: S101  # for the type checker: who has no rows to meet does not ask
     mirror = batch.mirror
     columns = [mirror.lake[position] for position in mirror.keys]
     keys = typed.typed_keys(rows, mirror, mirror.key_names, [F.col("first")])

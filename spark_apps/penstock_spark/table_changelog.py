@@ -23,7 +23,7 @@ from penstock.lake.changelog import ChangelogFile, ChangelogPlan, ChangelogTable
 from penstock.lake.columns import LakeColumn
 from penstock.lake.pointers import Pointer
 from penstock.lake.quoting import path
-from penstock.landing.schema import NO_COLUMNS_FIELD
+from penstock.landing.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract
 from penstock_spark.session import configure, fit_to
@@ -133,7 +133,7 @@ def _changes(
 ) -> DataFrame:
     """Return the changelog's rows of the interval."""
     for file in order.files:
-        check_contract(session, file.uri)
+        check_contract(session, file.uri, (CONTRACT_VERSION,))
     parts = [_typed(_read(session, plan, alike), alike, fields) for alike in _alike(order.files)]
     if not parts:
         return session.table(path(plan.catalog, *order.target)).where("false")
