@@ -285,7 +285,7 @@ def test_two_tables_of_one_target_are_told_apart_before_a_bootstrap_and_while_it
     assert "changes 2" in penstock(oncall, "capture"), "it goes on"
     assert re.search(r"b\.(x\.y|x_y) joined: expected every table .* to have a target", oncall.confirm("target-clash"))
 
-    world.settings["tables"] = {"include": ["a.*", "b.*"], "exclude": ["b.x.y"]}
+    world.settings["tables"] = {"include": ["a.*", "b.*"], "exclude": ['b."x.y"']}
     oncall.do("target-clash", "penstock check")
     penstock(oncall, "capture")
     penstock(oncall, "capture")
