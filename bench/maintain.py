@@ -19,6 +19,7 @@ from bench.lake import workbench
 from bench.merge import COLUMNS, PART, _deletes, _inserts, _updates, _write
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, TableUpkeep
 from penstock.lake.plan import FileRef
+from penstock.lake.properties import STORAGE
 from penstock_spark import maintain
 from tests.spark.workbench import Table, Workbench
 
@@ -39,9 +40,8 @@ def measure() -> list[Figure]:
             Path(landed.uri.removeprefix("file://")).unlink()
         session, name = bench.session(), bench.name(table)
         fresh = f"{name[:-1]}_fresh`"
-        session.sql(
-            f"create table {fresh} using iceberg tblproperties ('format-version' = '3') as select * from {name}"
-        )
+        storage = ", ".join(f"'{key}' = '{value}'" for key, value in STORAGE.items())
+        session.sql(f"create table {fresh} using iceberg tblproperties ({storage}) as select * from {name}")
 
         def scan(which: str) -> Callable[[], None]:
             return lambda: bench.session().table(which).write.format("noop").mode("overwrite").save()
