@@ -128,6 +128,11 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(ba
     flush(bare)
     assert bare.capture().changes == 1
     assert [(table.schema, table.state) for table in bare.ctx.ledger.tables(bare.name)] == [("public", "copied")]
+    assert [found.slug for found in preflight.check(bare.ctx) if found.level == "error"] == ["target-clash"]
+    patterns(bare, "*.t", exclude=("s.t",))
+    assert {found.slug for found in preflight.check(bare.ctx)} == {"preflight-failed", "publication-differs"}
+    bare.capture()
+    assert {found.slug for found in preflight.check(bare.ctx)} == {"preflight-failed"}, "it has left"
 
 
 def test_a_table_that_cannot_be_locked_joins_later_and_capture_goes_on(bare: World) -> None:

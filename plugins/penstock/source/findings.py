@@ -6,7 +6,7 @@ A finding is one expectation that was met or not, with the next step for whoever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,6 +80,18 @@ class Asked:
     wanted: Sequence[SourceTable]
     tables: Sequence[SourceTable]
     privileges: Sequence[Privileges]
+
+    @property
+    def follows(self) -> bool:
+        """Tell whether capture may alter the publication, as far as that depends on the publication."""
+        facts = self.publication
+        ours = facts is not None and facts.owned and facts.made_for(self.pipeline.name)
+        return ours and not self.server.in_recovery and not self.pipeline.source.adopt
+
+    def staying(self) -> Iterator[SourceTable]:
+        """Yield the tables that are published, or would be, without those that the next capture lets leave."""
+        meant = {table.oid for table in self.wanted}
+        return (table for table in self.tables if table.oid in meant or not self.follows)
 
 
 def ok(subject: str, message: str) -> Finding:

@@ -165,10 +165,9 @@ def may_publish(asked: Asked) -> Iterator[Finding]:
 
 
 def _follows(asked: Asked, missing: Iterable[SourceTable]) -> bool:
-    """Tell whether capture may alter the publication: it is ours, and so are the tables that are to join."""
-    facts, owned = asked.publication, {each.oid for each in asked.privileges if each.owned}
-    ours = facts is not None and facts.owned and facts.made_for(asked.pipeline.name) and not asked.server.in_recovery
-    return ours and not asked.pipeline.source.adopt and all(table.oid in owned for table in missing)
+    """Tell whether capture will let these tables join: the publication is ours, and so are they."""
+    owned = {each.oid for each in asked.privileges if each.owned}
+    return asked.follows and all(table.oid in owned for table in missing)
 
 
 def _subject(asked: Asked) -> str:

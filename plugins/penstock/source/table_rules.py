@@ -68,11 +68,11 @@ def contents(asked: Asked) -> Iterator[Finding]:
 
 
 def targets(asked: Asked) -> Iterator[Finding]:
-    """Check that no two tables share a target, and none takes a name of our own."""
+    """Check that no two tables that stay share a target, and none takes a name of our own."""
     by_target: dict[tuple[str, ...], list[str]] = defaultdict(list)
     by_target[asked.pipeline.namespace, _CUTS].append("the pipeline's own table of cuts")
     logged = chosen_by(asked.pipeline.changelog.tables)
-    for table in asked.tables:
+    for table in asked.staying():
         target = asked.pipeline.target(table.schema, table.name)
         if logged(table.schema, table.name) and target not in by_target:  # two of one target are told once
             by_target[asked.pipeline.changelog_target(target)].append(f"the changelog of {table.qualified}")
