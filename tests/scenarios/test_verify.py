@@ -40,17 +40,20 @@ DAMAGED = ("lost", "extra", "value", "void", "misfit", "intact")
 
 @contextmanager
 def written_to(world: World) -> Iterator[None]:
-    """Let two writers change the source until the block ends."""
-    stop = threading.Event()
+    """Let two writers change the source until the block ends; when it begins, both have."""
+    stop, begun = threading.Event(), threading.Barrier(3, timeout=60)
 
     def write(number: int) -> None:
         with world.source.connect() as connection:
             connection.autocommit = True
+            connection.execute(STEP.format(number))
+            begun.wait()
             while not stop.wait(0.05):
-                connection.execute(STEP.format(number))
                 number += 2
+                connection.execute(STEP.format(number))
 
     with _running(stop, *(lambda first=first: write(first) for first in (1, 2))):  # type: ignore[misc]
+        begun.wait()
         yield
 
 
