@@ -14,13 +14,12 @@ from penstock.flow.history import Interval
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
+from tests.faults.steps import LEDGER, WRITE_TEXT
 from tests.scenarios.changelogs import begin, flush, holds, now
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-LEDGER = "penstock.ledger:Ledger"
-WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
 PLANNING = [
     (f"{LEDGER}.hold", "before"),
     (f"{LEDGER}.interval_work", "after"),

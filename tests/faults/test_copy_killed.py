@@ -23,10 +23,9 @@ from penstock.lsn import Lsn
 from tests.faults.conftest import run, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
+from tests.faults.steps import LEDGER, WRITE_TEXT, called, slow
 from tests.world import World, wait_for
 
-LEDGER = "penstock.ledger:Ledger"
-WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
 STEPS = [
     (f"{LEDGER}.intend_slot", "before", 1),
     ("penstock.source.slot:_create", "before", 1),
@@ -200,11 +199,7 @@ def kill(world: World, step: str, when: str, occurrence: int) -> None:
     assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
 
 
-def name(step: tuple[str, str, int]) -> str:
-    return f"{step[1]} {step[0].rpartition(':')[2]} {step[2]}"
-
-
-@pytest.mark.parametrize("step", [*STEPS, *(pytest.param(twin, marks=pytest.mark.slow) for twin in TWINS)], ids=name)
+@pytest.mark.parametrize("step", [*STEPS, *slow(TWINS)], ids=called)
 def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)
@@ -212,7 +207,7 @@ def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step:
     assert goes_on_exactly(doomed) == []
 
 
-@pytest.mark.parametrize("step", CRASHES, ids=name)
+@pytest.mark.parametrize("step", CRASHES, ids=called)
 def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: World, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)

@@ -31,14 +31,13 @@ from penstock.lsn import Lsn
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
+from tests.faults.steps import LEDGER, ZONE, Step, called, slow
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.recovery import equal
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-LEDGER = "penstock.ledger:Ledger"
-ZONE = "penstock.landing.zone:LandingZone"
 UPKEEP = "penstock_spark.upkeep:Upkeep"
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
@@ -61,7 +60,6 @@ update anew set note = note || '+' where id % 5 = 1;
 insert into anew select max(id) + 1, 'new' from anew;
 """
 WATCHED = ("item", "visit", "still")  # `anew` is made anew all the time, so its snapshots have a table of their own
-Step = tuple[str, str, int]
 OF_THE_TASK: list[Step] = [
     (f"{LEDGER}.trim_history", "before", 1),
     (f"{LEDGER}.trim_history", "after", 1),
@@ -95,7 +93,7 @@ OF_SPARK: list[Step] = [
     ("penstock_spark.documents:write_text", "before", 1),
     ("penstock_spark.documents:write_text", "after", 1),
 ]
-QUICK = {(f"{LEDGER}.forget_landed", "after", 1)}
+QUICK = {("maintain", f"{LEDGER}.forget_landed", "after", 1)}
 CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step) for step in OF_SPARK]
 
 
@@ -176,16 +174,10 @@ def shop(
         yield made
 
 
-def name(case: tuple[str, str, str, int]) -> str:
-    return f"{case[0]} {case[2]} {case[1].rpartition(':')[2]} {case[3]}"
-
-
 _numbers = itertools.count(1)
 
 
-@pytest.mark.parametrize(
-    "case", [case if case[1:] in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES], ids=name
-)
+@pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
 def test_whatever_step_is_the_last_readers_and_merges_go_on_and_the_next_run_ends_it(
     shop: Shop, case: tuple[str, str, str, int]
 ) -> None:

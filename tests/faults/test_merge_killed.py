@@ -28,12 +28,11 @@ from penstock_spark import merge as merging
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
+from tests.faults.steps import LEDGER, WRITE_TEXT
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-LEDGER = "penstock.ledger:Ledger"
-WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
 TABLES = """
 create table item (id int primary key, name text);
 create table visit (page text, n int);

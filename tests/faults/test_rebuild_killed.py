@@ -19,13 +19,12 @@ from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run_with_spark
+from tests.faults.steps import LEDGER, WRITE_TEXT, Step, called, slow
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-LEDGER = "penstock.ledger:Ledger"
-WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
 TABLES = ["public.item", "public.visit"]
 CHANGES = """
 update item set name = name || '+' where id % 4 = {0} % 4;
@@ -34,7 +33,6 @@ insert into item select coalesce(max(id), 0) + 100, 'new', {0} from item;
 delete from visit where ctid = (select ctid from visit limit 1);
 insert into visit values ('page', {0}), ('page', {0});
 """
-Step = tuple[str, str, int]
 BUILDING: list[Step] = [
     (f"{LEDGER}.start_rebuilds", "before", 1),
     (f"{LEDGER}.start_rebuilds", "after", 1),
@@ -95,16 +93,10 @@ def change(world: World, number: int) -> None:
     world.merge()
 
 
-def name(case: tuple[str, str, str, int]) -> str:
-    return f"{case[0]} {case[2]} {case[1].rpartition(':')[2]} {case[3]}"
-
-
 _numbers = itertools.count(1)
 
 
-@pytest.mark.parametrize(
-    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES], ids=name
-)
+@pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
 def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: tuple[str, str, str, int]) -> None:
     verb, step, when, occurrence = case
     number = next(_numbers)

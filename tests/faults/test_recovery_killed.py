@@ -17,13 +17,12 @@ from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
+from tests.faults.steps import LEDGER, WRITE_TEXT, called, slow
 from tests.scenarios.recovery import SHOP, consume, equal, flush, follows, recovered
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-LEDGER = "penstock.ledger:Ledger"
-WRITE_TEXT = "penstock.landing.zone:LandingZone.write_text"
 CHANGES = """
 update item set name = name || '+' where id % 4 = {0} % 4;
 delete from item where id = (select max(id) from item);
@@ -89,14 +88,10 @@ def killed(world: World, verb: str, *step: str) -> None:
     assert outcome.returncode == -signal.SIGKILL, f"{step} was never reached: {outcome.stderr[-2000:]}"
 
 
-def name(step: tuple[str, str, int]) -> str:
-    return f"{step[1]} {step[0].rpartition(':')[2]} {step[2]}"
-
-
 _numbers = itertools.count(1)
 
 
-@pytest.mark.parametrize("place", [*STEPS, *(pytest.param(twin, marks=pytest.mark.slow) for twin in OTHERS)], ids=name)
+@pytest.mark.parametrize("place", [*STEPS, *slow(OTHERS)], ids=called)
 def test_whatever_step_is_the_last_the_next_run_ends_it(world: World, place: tuple[str, str, int]) -> None:
     number, (step, when, occurrence) = next(_numbers), place
     lose_the_place(world, number)

@@ -1,4 +1,4 @@
-"""Maintenance on real servers: what a table shows stays, how it is stored changes; killed, doubled, beside merges.
+"""Maintenance on real servers: what a table shows stays, how it is stored changes; doubled, and beside others. Killed: tests/faults.
 
 One world serves all tests, with ledger and catalog in one database, as by default.
 """
@@ -21,15 +21,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, LedgerError
-from penstock.flow import capture, lake_turn, merge, status
+from penstock.flow import capture, changelog, lake_turn, maintain, merge, rebuild, status
 from penstock.flow.compare import compare
 from penstock.flow.discard import discard
 from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.flow.maintain import Upkept
+from penstock.flow.spark_job import SparkJob
 from penstock.lake.maintenance import TableReport
 from penstock_spark import maintain as maintaining
 from penstock_spark import old_table
-from penstock_spark.upkeep import Upkeep
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.world import World
@@ -325,7 +325,7 @@ def test_an_unknown_table_is_refused_before_any_work(world: World) -> None:
     assert world.ctx.ledger.maintenances(world.name) == before
 
 
-# --- killed, doubled, beside merges -----------------------------------------------------------------
+# --- killed, doubled, beside others -----------------------------------------------------------------
 
 
 class Killed(BaseException):
@@ -334,66 +334,6 @@ class Killed(BaseException):
     @classmethod
     def now(cls, *_: Any, **__: Any) -> Any:
         raise cls
-
-
-def killed_after(patched: pytest.MonkeyPatch, owner: Any, step: str) -> None:
-    """Let the process end right after a step."""
-    original = getattr(owner, step)
-
-    def wrapped(*arguments: Any, **named: Any) -> Any:
-        original(*arguments, **named)
-        raise Killed
-
-    patched.setattr(owner, step, wrapped)
-
-
-STEPS = ["_compact", "_drop_dead_branches", "_expire", "_gather_manifests", "_delete_orphans"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
-def test_killed_after_any_step_of_spark_the_pipeline_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    busy(world, 2)
-    with monkeypatch.context() as patched:
-        killed_after(patched, Upkeep, step)
-        with pytest.raises(Killed):
-            world.maintain()
-    busy(world, 1)
-    assert equal(world)
-    assert cut_snapshot(world, "still") in snapshots(world, "still")
-
-    _, tables = maintained(world)
-    assert {table.left for table in tables.values()} == {None}
-    assert equal(world)
-
-
-@pytest.mark.parametrize(
-    ("owner", "step"),
-    [
-        ("penstock.ledger.Ledger", "begin_merge"),
-        ("penstock.ledger.Ledger", "begin_maintenance"),
-        ("tests.world.World", "submit"),
-        ("penstock.ledger.Ledger", "move_compacted"),
-        ("penstock.ledger.Ledger", "forget_landed"),
-        ("penstock.ledger.Ledger", "end_maintenance"),
-    ],
-)
-@pytest.mark.slow
-def test_killed_after_any_step_of_the_task_the_pipeline_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, owner: str, step: str
-) -> None:
-    module, _, name = owner.rpartition(".")
-    busy(world, 1)
-    with monkeypatch.context() as patched:
-        killed_after(patched, getattr(__import__(module, fromlist=[name]), name), step)
-        with pytest.raises(Killed):
-            world.maintain()
-    busy(world, 1)
-    assert equal(world)
-    world.maintain()
-    assert equal(world)
 
 
 @pytest.mark.slow
@@ -453,6 +393,61 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -
     world.settings["maintain"] = {"patience": "1s"}
 
     assert cut.attempt == attempt
+    assert equal(world)
+
+
+@pytest.mark.slow
+def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained_are_not_filled(world: World) -> None:
+    world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.item"]}}
+    ((start,),) = world.sql("select clock_timestamp()")
+    change(world)
+    ((end,),) = world.sql("select clock_timestamp()")
+    change(world)
+    world.merge()
+    world.changelog(start, end)
+
+    with world.ctx.ledger.hold(world.name, changelog.WORK):
+        _, tables = maintained(world)
+    assert "item__changelog" not in tables
+    assert "changelogs are being filled: they are left for the next time" in world.lines
+
+    def submit(job: SparkJob) -> None:
+        with pytest.raises(LedgerError, match=rf"work-under-way.*changelog of {world.name}.*held by"):
+            world.changelog(start, end)
+        world.submit(job)
+
+    report = maintain.maintain(world.ctx, submit)
+    assert report is not None
+    assert "item__changelog" in {table.target[-1] for table in report.lake.tables}
+    assert world.changelog(start, end).rows > 0
+    del world.settings["changelog"]
+    assert equal(world)
+
+
+@pytest.mark.slow
+def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(world: World) -> None:
+    retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
+    busy(world, 1)
+    reports = []
+
+    def submit(job: SparkJob) -> None:
+        change(world)
+        world.merge()
+        time.sleep(1.1)
+        world.settings |= retention
+        reports.append(maintained(world)[0])
+        world.submit(job)
+
+    try:
+        ids = rebuild.resync(world.ctx, ["public.item", "public.visit"], submit)
+        change(world)
+        world.maintain()
+        assert rebuild.switch(world.ctx, ids, world.submit)
+    finally:
+        world.settings = {name: value for name, value in world.settings.items() if name not in retention}
+    assert len(reports) == 2, "beside the copy, and beside the building"
+    assert equal(world)
+    busy(world, 1)
     assert equal(world)
 
 
