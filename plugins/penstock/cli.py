@@ -40,7 +40,7 @@ from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.outcome import remembered
 from penstock.flow.rebuild_requests import resync_lines
-from penstock.flow.rebuild_requests import sources as replay_sources
+from penstock.flow.replay_requests import sources as replay_sources
 from penstock.flow.spark_job import Submit
 from penstock.ledger.verifications import Mode
 from penstock.shell import spark_master, spark_submit

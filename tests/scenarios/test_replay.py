@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import LakeError, LedgerError
 from penstock.flow import rebuild
 from penstock.flow.rebuild import Replay
-from penstock.flow.rebuild_requests import sources
+from penstock.flow.replay_requests import sources
 from penstock.lsn import Lsn
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import Directive, LakeError, LedgerError, PenstockError
-from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy
+from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy, replay_requests
 from penstock.flow import rebuild_requests as requests
 from penstock.flow.context import Context
 from penstock.flow.discard import discard
-from penstock.flow.rebuild_requests import Replay
+from penstock.flow.replay_requests import Replay
 from penstock.flow.spark_job import Submit
 from penstock.lake.pointers import rebuilt
 from penstock.ledger import new_attempt
@@ -51,10 +51,10 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit) -> list[s
 def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     """Build tables anew from a copy and the windows since; return the rebuilds.
 
-    In place they wait for the next merge; shadows are done. Raises what `rebuild_requests.sources` raises, and
+    In place they wait for the next merge; shadows are done. Raises what `replay_requests.sources` raises, and
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
     """
-    found = requests.sources(ctx, request)
+    found = replay_requests.sources(ctx, request)
     records = requests.named(ctx.ledger.tables(ctx.name), request.tables)
     with _held(ctx, records):
         there = _going_on(ctx, found, request.upto)
@@ -158,7 +158,9 @@ def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuil
     ]
 
 
-def _going_on(ctx: Context, found: Sequence[requests.Source], upto: str | None) -> dict[tuple[str, ...], RebuildRecord]:
+def _going_on(
+    ctx: Context, found: Sequence[replay_requests.Source], upto: str | None
+) -> dict[tuple[str, ...], RebuildRecord]:
     """Return the rebuilds that an earlier run of the same request began, by the place that it is to fill at last."""
     oids = {each.facts.oid for each in found}
     open_ = [each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids]

@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from penstock.errors import LakeError
 from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
-from penstock.flow.rebuild_requests import Replay
+from penstock.flow.replay_requests import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome
 from penstock.orchestration.pipelines import find_context

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.page.views import Grade, Pipeline, Table
+from penstock.page.models import Grade, Pipeline, Table
 
 RECOVERABLE = (
     "slot-lost",

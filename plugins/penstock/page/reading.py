@@ -16,7 +16,7 @@ from penstock.connections import Resolver
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.ledger import Ledger
 from penstock.ledger.panels import Panel, PipelinePanel
-from penstock.page import views
+from penstock.page import models, views
 from penstock.page.advice import Advice, advice
 from penstock.page.upkeep import Upkeep, upkeep
 
@@ -40,7 +40,7 @@ class Overview:
     """Hold every pipeline at a glance."""
 
     at: datetime
-    pipelines: list[views.Pipeline]
+    pipelines: list[models.Pipeline]
     problems: list[Problem]
 
 
@@ -49,13 +49,13 @@ class PipelinePage:
     """Hold everything of one pipeline but its charts."""
 
     at: datetime
-    pipeline: views.Pipeline
+    pipeline: models.Pipeline
     advice: list[Advice]
-    tables: list[views.Table]
-    rebuilds: list[views.Rebuild]
-    windows: list[views.Window]
-    cuts: list[views.Cut]
-    events: list[views.Event]
+    tables: list[models.Table]
+    rebuilds: list[models.Rebuild]
+    windows: list[models.Window]
+    cuts: list[models.Cut]
+    events: list[models.Event]
     upkeep: Upkeep | None = None
 
 
@@ -92,7 +92,7 @@ class Deployment:
         """Return every pipeline that has a file or that a ledger of theirs knows."""
         now = datetime.now(UTC)
         files, problems = self._files()
-        shown: list[views.Pipeline] = []
+        shown: list[models.Pipeline] = []
         for conn_id in sorted({pipeline.ledger.connection for pipeline in files.values()}):
             ours = {name: each for name, each in files.items() if each.ledger.connection == conn_id}
             try:
@@ -147,7 +147,7 @@ class Deployment:
             window_seconds=[each.seconds for each in captured],
         )
 
-    def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[views.Pipeline]:
+    def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[models.Pipeline]:
         with self._ledger(conn_id).panels() as panel:
             rows = panel.pipelines()
             shown = _shown(panel, rows, now, files)
@@ -193,7 +193,7 @@ def _shown(
     now: datetime,
     files: Mapping[str, config.Pipeline],
     name: str | None = None,
-) -> list[views.Pipeline]:
+) -> list[models.Pipeline]:
     """Put beside each pipeline what slot health knows of it."""
     slots, alarms = panel.slots(name), panel.alarms(name)
     return [
@@ -213,5 +213,5 @@ def _load(path: Path, _changed: int, environment: tuple[tuple[str, str], ...]) -
     return config.load_pipeline(path, dict(environment))
 
 
-def _urgency(shown: views.Pipeline) -> tuple[int, str]:
+def _urgency(shown: models.Pipeline) -> tuple[int, str]:
     return ["critical", "warn", "ok", "idle"].index(shown.grade), shown.name

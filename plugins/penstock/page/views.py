@@ -1,14 +1,9 @@
-"""What the page shows, as plain values: ledger rows in, view models out, no I/O.
-
-The same models are the page's HTML and its JSON. LSNs are text, times are UTC, every number says its unit in its name.
-"""
+"""From the ledger's rows to what the page shows of them: panels in, view models out, no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from penstock.alarms import ALARMS
 from penstock.ledger.panels import (
@@ -22,160 +17,7 @@ from penstock.ledger.panels import (
     WindowPanel,
 )
 from penstock.lsn import Lsn
-
-Grade = Literal["ok", "warn", "critical", "idle"]
-"""How a pipeline is doing, for its colour; `idle` is one that is not meant to move."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Show what the last health check saw of the slot; bytes are of the source's WAL, ages in transactions.
-
-    The limits are those that were in force at that check.
-    """
-
-    seen_at: datetime
-    unread_bytes: int | None
-    retained_bytes: int | None
-    warn_bytes: int | None
-    critical_bytes: int | None
-    drop_bytes: int | None
-    wal_status: str | None
-    invalidation: str | None
-    safe_wal_bytes: int | None
-    active: bool
-    inactive_since: datetime | None
-    unchanged_since: datetime
-    catalog_xmin_age: int | None
-    spill_share: float | None
-    confirmed_lsn: str | None
-    restart_lsn: str | None
-    flushed_lsn: str
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """Show one open alarm."""
-
-    slug: str
-    level: Literal["warn", "critical"]
-    subject: str
-    message: str
-    worsens: str
-    opened_at: datetime
-    open_seconds: float
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """Show one pipeline at a glance.
-
-    `as_of` is the time up to which the lake has every change of the source, `freshness_seconds` its age.
-    """
-
-    name: str
-    grade: Grade
-    state: str
-    halted_slug: str | None
-    halted_reason: str | None
-    database: str | None
-    slot_name: str
-    publication: str
-    has_file: bool
-    position: str | None
-    cut_lsn: str | None
-    cut_at: datetime | None
-    captured_at: datetime | None
-    as_of: datetime | None
-    freshness_seconds: float | None
-    unmerged_windows: int
-    unmerged_changes: int
-    unmerged_bytes: int
-    tables: int
-    tables_ready: int
-    tables_paused: int
-    slot: Slot | None
-    alarms: tuple[Alarm, ...]
-
-
-@dataclass(frozen=True)
-class Window:
-    """Show one window; `changes_per_second` is None for one that held no change."""
-
-    from_lsn: str
-    upto_lsn: str
-    wal_bytes: int
-    state: str
-    changes: int
-    bytes: int
-    transactions: int
-    seconds: float | None
-    changes_per_second: float | None
-    planned_at: datetime
-    source_time: datetime | None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Show one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` from source to reader."""
-
-    lsn: str
-    published_at: datetime
-    changes: int
-    tables: int
-    seconds: float | None
-    changes_per_second: float | None
-    delay_seconds: float | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Show one table; `changes` and `changed_at` tell of the newest windows only.
-
-    All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
-    `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
-    """
-
-    oid: int
-    name: str
-    target: str
-    state: str
-    complete_through: str | None
-    changed_at: datetime | None
-    changes: int | None
-    paused_slug: str | None
-    paused_reason: str | None
-    verified_through: str | None
-    verified_at: datetime | None
-    differs: bool
-
-
-@dataclass(frozen=True)
-class Rebuild:
-    """Show a table that is being made anew: built through `through_lsn` on its way to `end_lsn`, with so many rows so far."""
-
-    id: str
-    table: str
-    kind: str
-    state: str
-    place: str
-    through_lsn: str | None
-    end_lsn: str | None
-    rows: int
-    copied_rows: int | None
-    started_at: datetime
-    changed_at: datetime
-
-
-@dataclass(frozen=True)
-class Event:
-    """Show one event."""
-
-    at: datetime
-    level: str
-    slug: str
-    message: str
-    table: str | None
+from penstock.page.models import Alarm, Cut, Event, Grade, Pipeline, Rebuild, Slot, Table, Window
 
 
 def pipeline(
