@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.flow import merge, rebuild
+from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.flow.rebuild import Replay
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
@@ -139,14 +140,24 @@ def again(world: World, verb: str) -> None:
     equal(world)
 
 
-def readable(world: World) -> list[tuple[object, ...]]:
-    """Return what each name of the lake shows, tables on their way and those that made way left out."""
-    return world.ledger.execute(
-        "select table_namespace, table_name, metadata_location from iceberg_tables "
-        "where table_namespace in (%s, %s) order by 1, 2",
+def readable(world: World) -> dict[tuple[str, str], int | None]:
+    """Return the snapshot that each name of the lake shows, tables on their way and those that made way left out.
+
+    What a merge prepares makes a new metadata file, too, in which the name shows what it did.
+    """
+    names = world.ledger.execute(
+        "select table_namespace, table_name from iceberg_tables where table_namespace in (%s, %s)",
         world.name,
         f"{world.name}.public",
     )
+    shown = {}
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        for namespace, table in names:
+            found = reader.table((*namespace.split("."), table))
+            assert found is not None
+            snapshot = found.table.current_snapshot()
+            shown[namespace, table] = snapshot and snapshot.snapshot_id
+    return shown
 
 
 @pytest.mark.slow
