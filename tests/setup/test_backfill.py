@@ -93,8 +93,16 @@ def backfill(stack: Stack, minutes: list[datetime], **options: Any) -> list[dict
 
 
 def ended(stack: Stack, runs: list[dict[str, Any]]) -> None:
+    """Wait for the runs, then for the scheduler to see that the backfill is over: until then there can be no other."""
+    api = stack.airflow.api
     for each in runs:
-        stack.airflow.api.wait_for_run("tiny.changelog", each["dag_run_id"], seconds=1200)
+        api.wait_for_run("tiny.changelog", each["dag_run_id"], seconds=1200)
+    deadline = time.monotonic() + 300
+    while not all(
+        each["completed_at"] for each in api.call("GET", "backfills", params={"dag_id": "tiny.changelog"})["backfills"]
+    ):
+        assert time.monotonic() < deadline, "the scheduler never saw that the backfill was over"
+        time.sleep(1)
 
 
 def logged(stack: Stack) -> Counter[datetime]:
