@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -440,8 +441,8 @@ def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
     run("capture", deployed)
     run("slot_health", deployed)
     assert open_alarms(deployed) == {"pipeline-halted", "capture-failing"}
-    assert "pipeline-halted" in oncall.confirm("capture-failing")
-    oncall.do("pipeline-halted", "penstock resume")  # the slug that the page leads to
+    assert re.search(r": halted\b.*source-changed", oncall.confirm("capture-failing"), flags=re.DOTALL)
+    oncall.do("pipeline-halted", "penstock resume")  # the slug in the run's log, to which the page leads
     run("capture", deployed)
     run("slot_health", deployed)
     assert open_alarms(deployed) == set()

@@ -93,7 +93,6 @@ OF_SPARK: list[Step] = [
     ("penstock_spark.documents:write_text", "before", 1),
     ("penstock_spark.documents:write_text", "after", 1),
 ]
-QUICK = {("maintain", f"{LEDGER}.forget_landed", "after", 1)}
 CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step) for step in OF_SPARK]
 
 
@@ -177,7 +176,7 @@ def shop(
 _numbers = itertools.count(1)
 
 
-@pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
+@pytest.mark.parametrize("case", slow(CASES), ids=called)
 def test_whatever_step_is_the_last_readers_and_merges_go_on_and_the_next_run_ends_it(
     shop: Shop, case: tuple[str, str, str, int]
 ) -> None:
