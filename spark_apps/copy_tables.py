@@ -8,22 +8,13 @@ The plan is JSON (`penstock.lake.plan.CopyPlan`). The source's address and login
 
 from __future__ import annotations
 
-import argparse
-import os
-
 from penstock.lake.plan import CopyPlan
-from penstock_spark import copy, documents, session
+from penstock_spark import application, copy
 
 
 def main() -> None:
-    """Read the plan and carry it out."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--plan", required=True)
-    given = arguments.parse_args()
-    session.log_to_stderr()
-    spark = session.start("penstock-copy")
-    copy.run(spark, CopyPlan.loads(documents.read_text(spark, given.plan)), os.environ)
-    spark.stop()
+    """Carry out the plan that the command line names."""
+    application.carry_out("penstock-copy", __doc__, CopyPlan.loads, copy.run)
 
 
 if __name__ == "__main__":

@@ -8,25 +8,13 @@ environment, as in `merge_changes.py`. It commits to main, but never changes whi
 
 from __future__ import annotations
 
-import argparse
-import os
-
 from penstock.lake.maintenance import MaintenancePlan
-from penstock_spark import documents, maintain, session
+from penstock_spark import application, maintain
 
 
 def main() -> None:
-    """Read the plan, carry it out, write the result."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--plan", required=True)
-    arguments.add_argument("--result", required=True)
-    given = arguments.parse_args()
-    session.log_to_stderr()
-    spark = session.start("penstock-maintain")
-    plan = MaintenancePlan.loads(documents.read_text(spark, given.plan))
-    result = maintain.run(spark, plan, os.environ)
-    documents.write_text(spark, given.result, result.dumps())
-    spark.stop()
+    """Carry out the plan that the command line names."""
+    application.carry_out("penstock-maintain", __doc__, MaintenancePlan.loads, maintain.run)
 
 
 if __name__ == "__main__":

@@ -8,25 +8,13 @@ The plan and the result are JSON (`penstock.lake.plan`). The catalog's address a
 
 from __future__ import annotations
 
-import argparse
-import os
-
 from penstock.lake.plan import MergePlan
-from penstock_spark import documents, merge, session
+from penstock_spark import application, merge
 
 
 def main() -> None:
-    """Read the plan, carry it out, write the result."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--plan", required=True)
-    arguments.add_argument("--result", required=True)
-    given = arguments.parse_args()
-    session.log_to_stderr()
-    spark = session.start("penstock-merge")
-    plan = MergePlan.loads(documents.read_text(spark, given.plan))
-    result = merge.run(spark, plan, os.environ)
-    documents.write_text(spark, given.result, result.dumps())
-    spark.stop()
+    """Carry out the plan that the command line names."""
+    application.carry_out("penstock-merge", __doc__, MergePlan.loads, merge.run)
 
 
 if __name__ == "__main__":
