@@ -278,7 +278,7 @@ def exporter(services: Services) -> str:
 
 def test_airflows_metrics_and_ours_are_what_prometheus_reads(services: Services, exporter: str) -> None:
     ours = "from penstock.orchestration.delivery import send_gauges; send_gauges('shop', {'penstock.slot.unread_bytes': 7})"
-    services.run("scheduler", [sys.executable, "-c", ours])
+    services.run("scheduler", [sys.executable, "-c", ours], PYTHONPATH=str(HERE.root / "plugins"))  # as Airflow has it
     deadline = time.monotonic() + PATIENCE
     shown = ""
     while not ("penstock_slot" in shown and "airflow_scheduler_heartbeat" in shown):
