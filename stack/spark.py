@@ -4,11 +4,12 @@ The catalog's address, user and password reach a driver by environment, and our 
 on the driver's class path: `spark.jars` would copy 48 MB per run, and JDBC would not find its driver.
 """
 
+import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from stack import jars
+from stack import class_archive, jars
 from stack.files import write_whole
 
 CATALOG = "lake"
@@ -32,6 +33,11 @@ def home() -> Path:
     return Path((spec.submodule_search_locations or [""])[0]) if spec else Path()
 
 
+def class_path(jar_folder: Path) -> str:
+    """Return the driver's class path: Spark's own jars before its folder of settings, which no archive may hold."""
+    return os.pathsep.join([str(home() / "jars" / "*"), jars.class_path(jar_folder.resolve())])
+
+
 def uri(folder: Path) -> str:
     """Return the address of a local folder as Hadoop and Iceberg write it (nothing is percent-encoded)."""
     return f"file://{folder}"
@@ -41,9 +47,9 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
     """Return the settings of every Spark application of this machine, secrets excepted."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
-        "spark.driver.extraClassPath": jars.class_path(jar_folder),
+        "spark.driver.extraClassPath": class_path(jar_folder),
         # Applications here live for a minute: on two cores the optimizing compiler costs more than it gains.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC{class_archive.options(jar_folder.resolve())}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from stack import airflow, databases, jars, java, lake_catalog, object_store, package, ports, spark
+from stack import airflow, class_archive, databases, jars, java, lake_catalog, object_store, package, ports, spark
 from stack.account import shelter_of
 from stack.errors import StackError
 from stack.files import write_whole
@@ -47,6 +47,12 @@ def set_up(project: Project, progress: Progress) -> None:
         java_home = java.home(project.jre)
         step.result = f"{java_home}"
     _fetch(jars.JARS, project, progress)
+    with progress.step("Spark's classes, archived for quick starts") as step:
+        log = project.logs / "class-archive.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        step.result = class_archive.make(
+            project.jars.resolve(), spark.home(), java_home, spark.class_path(project.jars), log
+        )
     for folder in (project.warehouse, project.landing, project.local / "spark-scratch"):
         folder.mkdir(parents=True, exist_ok=True)
     scratch = project.local / "spark-scratch"
