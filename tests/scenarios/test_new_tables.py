@@ -91,6 +91,7 @@ def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: Wo
     assert ("so, too",) in world.lake_rows("u", "note")
 
 
+@pytest.mark.slow
 def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: World) -> None:
     world = world16
     name = world.ctx.pipeline.publication

@@ -51,9 +51,14 @@ BREAKAGES: list[tuple[str, Callable[[World], None]]] = [
     ("slot-ahead", consume),
     ("publication-missing", drop_publication),
 ]
+NAMES = ["dropped", "made anew", "consumed", "no publication"]
 
 
-@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=["dropped", "made anew", "consumed", "no publication"])
+@pytest.mark.parametrize(
+    ("slug", "breakage"),
+    [BREAKAGES[0], *(pytest.param(*each, marks=pytest.mark.slow) for each in BREAKAGES[1:])],
+    ids=NAMES,
+)
 def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
     world16: World, slug: str, breakage: Callable[[World], None]
 ) -> None:
@@ -67,7 +72,7 @@ def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=["dropped", "made anew", "consumed", "no publication"])
+@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=NAMES)
 def test_the_same_is_recovered_on_postgresql_15(world15: World, slug: str, breakage: Callable[[World], None]) -> None:
     begin(world15)
     world15.sql(LOST)
@@ -165,6 +170,7 @@ def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16:
     assert len(kept(world16, 1)) == 30
 
 
+@pytest.mark.slow
 def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: World) -> None:
     begin(world16)
     world16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
@@ -233,6 +239,7 @@ def test_a_slot_that_the_server_has_invalidated_is_recovered(own: World) -> None
     recovers(own, "slot-lost")
 
 
+@pytest.mark.slow
 def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
     begin(own)
     server: Server = own.source.server

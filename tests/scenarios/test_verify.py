@@ -187,6 +187,7 @@ KEYS = {
 }
 
 
+@pytest.mark.slow
 def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16: World) -> None:
     world16.settings["verify"] = {"share": "1/4", "whole_below": 1}
     for name, (type, value) in KEYS.items():

@@ -56,6 +56,7 @@ def test_an_application_takes_most_of_its_classes_from_the_archive(
     assert sum("shared objects file" in line for line in classes) > len(classes) // 2
 
 
+@pytest.mark.slow
 def test_an_archive_that_does_not_fit_is_passed_over_in_silence(
     java_home: Path, spark_conf_dir: Path, tmp_path: Path
 ) -> None:
