@@ -17,7 +17,7 @@ LANDING, WAREHOUSE = "landing", "warehouse"
 REGION = "us-east-1"
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"  # names, not secrets
 ADDRESS = "PENSTOCK_STORE"
-PYICEBERG = f"PYICEBERG_CATALOG__{CATALOG.upper()}__S3"
+PYICEBERG = f"PYICEBERG_CATALOG__{CATALOG.upper()}__S3__"  # a `__` of the variable is a dot of the key
 SERVER = jars.locked("s3proxy")
 CLIENT = jars.locked("spark-s3")
 
@@ -36,8 +36,8 @@ class ObjectStore:
             ADDRESS: self.address,
             ACCESS_KEY: self.access_key,
             SECRET_KEY: self.secret_key,
-            f"{PYICEBERG}_ENDPOINT": self.address,
-            f"{PYICEBERG}_REGION": REGION,
+            f"{PYICEBERG}ENDPOINT": self.address,
+            f"{PYICEBERG}REGION": REGION,
         }
 
     def options(self) -> dict[str, str]:

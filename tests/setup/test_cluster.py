@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pyiceberg.utils.config import Config
 from rich.console import Console
 
 from stack import jars, object_store, steps
@@ -12,6 +13,7 @@ from stack.cluster import JARS, PREFERRED_PORTS, WORKERS
 from stack.local import Stack
 from stack.paths import Project
 from stack.progress import Progress
+from stack.spark import CATALOG
 
 
 @pytest.fixture
@@ -47,6 +49,16 @@ def test_the_parts_are_led_to_the_cluster_and_its_workers_are_given_no_secret(pr
     for open_to_all in (stack.tools(), stack.cluster.settings()):
         assert not [name for name, value in open_to_all.items() if any(secret in value for secret in secrets)]
     assert stack.secrets.store not in repr(stack.cluster.store)
+
+
+def test_pyiceberg_finds_the_store_in_the_environment(project: Project, monkeypatch: pytest.MonkeyPatch):
+    store = object_store.ObjectStore("http://127.0.0.1:9878", "somebody", "only-for-tests")
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+
+    found = Config().get_catalog_config(CATALOG)
+
+    assert found == {"s3.endpoint": "http://127.0.0.1:9878", "s3.region": object_store.REGION}
 
 
 def test_what_spark_runs_on_is_on_the_class_path_of_drivers_and_executors(project: Project):
