@@ -14,7 +14,7 @@ from penstock_spark import application, copy
 
 def main() -> None:
     """Carry out the plan that the command line names."""
-    application.carry_out("penstock-copy", __doc__, CopyPlan.loads, copy.run)
+    application.carry_out("penstock-copy", __doc__, CopyPlan.loads, copy.run, leaves_result=False)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,14 @@ def carry_out(
     description: str | None,
     load: Callable[[str], Plan],
     run: Callable[[SparkSession, Plan, Mapping[str, str]], Result | None],
+    *,
+    leaves_result: bool = True,
 ) -> None:
-    """Run an application's work on the plan at `--plan`, and write to `--result` what it returns, if anything."""
+    """Run an application's work on the plan at `--plan`, and write to `--result` what it returns, where it leaves any."""
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--plan", required=True)
-    arguments.add_argument("--result")
+    if leaves_result:
+        arguments.add_argument("--result", required=True)
     given = arguments.parse_args()
     session.log_to_stderr()
     spark = session.start(name)
