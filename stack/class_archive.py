@@ -50,14 +50,29 @@ def make(folder: Path, spark_home: Path, java_home: Path, class_path: str, log: 
             "SPARK_LOCAL_IP": ports.LOOPBACK,
             "PYSPARK_PYTHON": sys.executable,
         }
-        with log.open("w") as said:
-            subprocess.run(
-                command, env=os.environ | environment, stdout=said, stderr=said, check=False, timeout=SECONDS
-            )
+        ended = _run(command, os.environ | environment, log)
         if made.exists():
             made.rename(archive)
-    write_whole(known, wanted)
+    if ended:  # a Java that makes none is not asked again; one that was too slow, or failed, is
+        write_whole(known, wanted)
     return "made" if archive.exists() else f"none, and applications start slower: {log} says why"
+
+
+def _run(command: list[str], environment: dict[str, str], log: Path) -> bool:
+    """Run the training; return whether it came to its end."""
+    with log.open("w") as said:
+        try:
+            return (
+                subprocess.run(
+                    command, env=environment, stdout=said, stderr=said, check=False, timeout=SECONDS
+                ).returncode
+                == 0
+            )
+        except subprocess.TimeoutExpired:
+            said.write(
+                f"expected an end within {SECONDS} s, and stopped it; set up again when the machine is less busy\n"
+            )
+            return False
 
 
 def _made_for(class_path: str, java_home: Path) -> Iterator[str]:

@@ -19,10 +19,11 @@ PROGRAM = "from pyspark.sql import SparkSession; print('rows', SparkSession.buil
 @pytest.fixture
 def archived(java_home: Path, tmp_path: Path) -> Path:
     """The project's folder of jars, with its archive."""
+    if not (java_home / "lib" / "server" / "classes.jsa").exists():
+        pytest.skip("this Java has no archive of its own, on which another could stand")
     folder = Project.here().jars.resolve()
     said = class_archive.make(folder, spark.home(), java_home, spark.class_path(folder), tmp_path / "log")
-    if not (folder / class_archive.ARCHIVE).exists():
-        pytest.skip(f"this Java makes no archive: {said}")
+    assert (folder / class_archive.ARCHIVE).exists(), said
     return folder
 
 
@@ -77,3 +78,17 @@ def test_it_is_made_once_and_where_there_is_none_java_is_told_of_none(
 
     assert (again, (archived / class_archive.ARCHIVE).stat().st_mtime_ns) == ("unchanged", made)
     assert class_archive.options(tmp_path) == ""
+
+
+def test_a_machine_that_is_too_slow_goes_on_without_and_is_asked_again(
+    java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_archive, "SECONDS", 0.1)
+
+    said = class_archive.make(
+        tmp_path, spark.home(), java_home, spark.class_path(Project.here().jars), tmp_path / "log"
+    )
+
+    assert said.startswith("none, and applications start slower")
+    assert "expected an end within" in (tmp_path / "log").read_text()
+    assert list(tmp_path.iterdir()) == [tmp_path / "log"]
