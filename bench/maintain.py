@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.figures import Figure
 from bench.lake import workbench
-from bench.merge import COLUMNS, PART, _deletes, _inserts, _updates, _write
+from bench.merge import _deletes, _updates, _write, loaded
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, TableUpkeep
 from penstock.lake.plan import FileRef
 from penstock.lake.properties import STORAGE
@@ -32,7 +32,7 @@ SCANS = 9
 def measure() -> list[Figure]:
     """Return `scan_before_maintain_ratio`, `scan_after_maintain_ratio` and `maintain_rows_per_s`."""
     with workbench() as bench:
-        table = _loaded(bench)
+        table = loaded(bench, ROWS)
         for number in range(MERGES):
             landed = _changes(bench.folder, number)
             table.files = [landed]
@@ -98,17 +98,6 @@ def _check(result: MaintenanceResult) -> None:
     assert report.left is None, report.left
     assert report.after is not None
     assert report.after.delete_files == 0
-
-
-def _loaded(bench: Workbench) -> Table:
-    table = bench.table(*COLUMNS)
-    bench.tables = [table]
-    table.copy_files = [
-        _write(bench.folder / f"copy.{start}.parquet", _inserts(np.arange(start, start + PART)))
-        for start in range(0, ROWS, PART)
-    ]
-    bench.merge()
-    return table
 
 
 def _changes(folder: Path, number: int) -> FileRef:

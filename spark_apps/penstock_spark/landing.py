@@ -21,7 +21,14 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructF
 from penstock.errors import LakeError
 from penstock.lake.columns import lake_column
 from penstock.lake.plan import ColumnPlan, FileRef, Typed
-from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION, CONTRACT_VERSIONS
+from penstock.lake.quoting import identifier
+from penstock.landing.schema import (
+    CONTRACT_KEY,
+    CONTRACT_VERSION,
+    CONTRACT_VERSIONS,
+    IMAGE_VERSIONS,
+    NO_COLUMNS_FIELD,
+)
 from penstock_spark.session import java
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
@@ -67,15 +74,13 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Colu
     return reduce(DataFrame.unionByName, parts)
 
 
-def read_copy(
-    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]
-) -> list[tuple[frozenset[str], DataFrame]]:
-    """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
+def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> dict[str, int]:
+    """Return the contract version of each file of a copy, by its URI.
 
-    Raises as `read` does; LakeError("schema-change") also where the lake has another type for such a column now.
+    Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") where the lake has another type
+    now for a column that was landed as values.
     """
-    for file in files:
-        check_contract(session, file.uri, CONTRACT_VERSIONS)
+    versions = {file.uri: check_contract(session, file.uri, CONTRACT_VERSIONS) for file in files}
     types = {column.name: lake_column(column).type for column in columns}
     changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
     if changed:
@@ -84,14 +89,24 @@ def read_copy(
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table anew",
         )
+    return versions
+
+
+def read_copy(
+    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan], versions: Mapping[str, int]
+) -> list[tuple[frozenset[str], DataFrame]]:
+    """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
+
+    `versions` are what `check_copy` found; raises LakeError("schema-change") on columns that the plan does not know.
+    """
+
+    def shape(file: FileRef) -> tuple[bool, tuple[str, ...], Typed]:
+        return versions[file.uri] in IMAGE_VERSIONS, file.columns, file.typed
+
     return [
-        (frozenset(dict(shape[1])), _read_alike(session, list(group), columns, _IMAGE))
-        for shape, group in groupby(sorted(files, key=_shape), _shape)
+        (frozenset(dict(typed)), _read_alike(session, list(group), columns, _IMAGE, as_images=as_images))
+        for (as_images, _, typed), group in groupby(sorted(files, key=shape), shape)
     ]
-
-
-def _shape(file: FileRef) -> tuple[tuple[str, ...], Typed]:
-    return file.columns, file.typed
 
 
 def leave_out(
@@ -128,7 +143,12 @@ def left_out(changes: DataFrame) -> dict[str, bool]:
 
 
 def _read_alike(
-    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan], fields: Sequence[str] = CHANGE
+    session: SparkSession,
+    files: Sequence[FileRef],
+    columns: Sequence[ColumnPlan],
+    fields: Sequence[str] = CHANGE,
+    *,
+    as_images: bool = True,
 ) -> DataFrame:
     there = set(files[0].columns)
     strange = there - {column.name for column in columns}
@@ -139,10 +159,20 @@ def _read_alike(
             "copy the table anew",
         )
     present = [column for column in columns if column.name in there]
-    frame = session.read.schema(_schema(present, fields, dict(files[0].typed))).parquet(*(file.uri for file in files))
+    schema = _schema(present, fields, dict(files[0].typed))
+    paths = [file.uri for file in files]
+    frame = session.read.schema(schema).parquet(*paths) if as_images else _as_images(session, paths, schema["new"])
     if len(present) < len(columns):
         frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in fields))
     return frame
+
+
+def _as_images(session: SparkSession, paths: Sequence[str], new: StructField) -> DataFrame:
+    """Read files whose columns are the fields of `new`."""
+    row = new.dataType
+    there = row if row.names else StructType([StructField(NO_COLUMNS_FIELD, StringType())])
+    rows = session.read.schema(there).parquet(*paths)
+    return rows.select(F.struct(*(F.col(identifier(name)) for name in row.names)).alias(new.name))
 
 
 def _schema(
@@ -169,8 +199,8 @@ def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Co
     return F.when(F.col(image).isNotNull(), row).alias(image)
 
 
-def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -> None:
-    """Read a file's footer, which says by which version of the contract it was written; these are expected."""
+def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -> int:
+    """Return by which version of the contract a file was written, as its footer says; one of these is expected."""
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS
     try:
@@ -183,6 +213,7 @@ def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -
     if version not in map(str, versions):
         wanted = " or ".join(map(str, versions))
         raise LakeError("landing-version", f"{uri} must have contract version {wanted}, got {version} instead")
+    return int(version)
 
 
 def _missing(uri: str, cause: str) -> LakeError:

@@ -15,7 +15,8 @@ from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
 from penstock.lake.plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.lake.pointers import Fresh, Pointer, aside, place_of, replaced
-from penstock_spark import keyed, keyless, landing
+from penstock.landing.schema import COPY_VERSION
+from penstock_spark import data_files, keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.resolve import Mirror
@@ -180,9 +181,18 @@ class TableMerge:
 
     def _load(self, files: Sequence[FileRef]) -> int:
         """Replace the table's rows by a copy's; returns the snapshot that holds them."""
-        nothing = landing.read(self.session, [], self.order.columns)
-        parts = landing.read_copy(self.session, files, self.order.columns) or [(frozenset(), nothing)]
-        keyless.load(self._batch(nothing, Mirror(self.order.columns), start=None, truncated=True), parts)
+        columns = self.order.columns
+        versions = landing.check_copy(self.session, files, columns)
+        ready = [file for file in files if versions[file.uri] == COPY_VERSION and data_files.is_whole(file, columns)]
+        if ready and not data_files.takes_copies(self.table, columns):
+            ready = []
+        gone, came = data_files.replace_all(self.table, ready, self.marks)
+        self.counts.update(rows_deleted=gone, rows_written=came)
+        others = [file for file in files if file.rows and file not in ready]
+        if others:
+            nothing = landing.read(self.session, [], columns)
+            batch = self._batch(nothing, Mirror(columns), start=None, truncated=False)
+            keyless.load(batch, landing.read_copy(self.session, others, columns, versions))
         return self.table.head()
 
     def _apply(self, changes: DataFrame, start: int | None, truncated_at: tuple[int, int] | None) -> None:

@@ -69,7 +69,7 @@ def _known(world: World, table: str) -> tuple[TableRecord, CopyRecord]:
 
 def _copied(world: World, copied: CopyRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
-        for row in world.ctx.landing.read(entry.path).column("new").to_pylist():
+        for row in world.ctx.landing.read(entry.path).to_pylist():
             yield dict(zip(row, _texts(tuple(row.values())), strict=True))  # some columns are values
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import LakeError
-from penstock.landing import row_groups
-from penstock.landing.row_groups import BUFFERED_BYTES, ROW_GROUP_BYTES, Budget
+from penstock.landing import writer as writer_module
+from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, Budget
 from penstock.landing.schema import NO_COLUMNS_FIELD, copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, batch, inserts
@@ -57,12 +57,12 @@ def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> No
     writer = zone.copy_writer(PATH, COLUMNS, typed)
     rows = [{"id": 1, "Note": [1, None], "a.b": ""}, {"id": None, "Note": None, "a.b": None}]
     schema = copy_schema(COLUMNS, typed)
-    writer.write(pa.record_batch([pa.array(rows, schema.field("new").type)], schema=schema))
+    writer.write(pa.RecordBatch.from_pylist(rows, schema))
     entry = writer.close(oid=16385)
 
     table = zone.read(PATH)
     assert table.schema.equals(schema, check_metadata=True)
-    assert table.column("new").to_pylist() == rows
+    assert table.to_pylist() == rows
     assert (entry.rows, entry.inserts, entry.version, entry.min_commit_lsn) == (2, 2, 0, None)
     assert (entry.columns, dict(entry.typed)) == (COLUMNS, typed)
     assert entry.bytes == zone.size(PATH)
@@ -71,8 +71,8 @@ def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> No
 def test_a_copy_that_is_given_up_leaves_nothing(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.copy_writer(PATH, COLUMNS, {})
     schema = copy_schema(COLUMNS, {})
-    row = {"id": "1", "Note": "x" * ROW_GROUP_BYTES, "a.b": None}
-    writer.write(pa.record_batch([pa.array([row], schema.field("new").type)], schema=schema))
+    row = {"id": "1", "Note": "x" * COPY_GROUP_BYTES, "a.b": None}
+    writer.write(pa.RecordBatch.from_pylist([row], schema))
     writer.abort()
 
     assert files(tmp_path) == []
@@ -193,7 +193,7 @@ def test_a_closed_file_takes_no_more_rows(zone: LandingZone) -> None:
 def test_a_row_group_is_written_when_enough_bytes_have_come(
     zone: LandingZone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_groups, "ROW_GROUP_BYTES", 100_000)
+    monkeypatch.setattr(writer_module, "ROW_GROUP_BYTES", 100_000)
     writer = zone.writer(PATH, COLUMNS)
     for _ in range(5):
         writer.write(inserts(1, text="x" * 60_000))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlparse
 
 import pyarrow as pa
@@ -13,9 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import LakeError
-from penstock.lake.plan import FileRef
-from penstock.landing.schema import copy_schema
-from penstock.landing.zone import LandingZone
 from tests.spark.histories import I, tx
 from tests.spark.workbench import Table, Workbench, column
 
@@ -72,8 +67,8 @@ def test_the_table_is_whole_again_once_the_file_is(workbench: Workbench, landed:
 def test_a_copys_values_and_texts_become_one_table(workbench: Workbench) -> None:
     table = workbench.table(column("k", "int4", key=True), column("day", "date"), column("l", "int4[]"))
     table.copy_files = [
-        landed_copy(table, "values", {"k": "int", "day": "date", "l": "array<int>"}, (1, date(2024, 2, 29), [1, None])),
-        landed_copy(table, "texts", {}, ("2", "infinity", "{}"), ("3", "2024-03-01", None)),
+        table.copied("values", texts(k=["1"], day=["2024-02-29"], l=["{1,NULL}"])),
+        table.copied("texts", texts(k=["2", "3"], day=["infinity", "2024-03-01"], l=["{}", None]), values=False),
     ]
 
     [result] = workbench.merge()
@@ -87,7 +82,7 @@ def test_a_copys_values_and_texts_become_one_table(workbench: Workbench) -> None
 
 def test_a_copy_of_values_only_is_loaded_and_has_no_misfits(workbench: Workbench) -> None:
     table = workbench.table(column("k", "int4", key=True), column("day", "date"))
-    table.copy_files = [landed_copy(table, "values", {"k": "int", "day": "date"}, (1, date(2024, 2, 29)), (2, None))]
+    table.copy_files = [table.copied("values", texts(k=["1", "2"], day=["2024-02-29", None]))]
 
     [result] = workbench.merge()
 
@@ -96,8 +91,9 @@ def test_a_copy_of_values_only_is_loaded_and_has_no_misfits(workbench: Workbench
 
 
 def test_values_of_a_type_that_the_lake_has_no_more_pause_the_table(workbench: Workbench) -> None:
-    table = workbench.table(column("k", "int8", key=True))
-    table.copy_files = [landed_copy(table, "values", {"k": "int"}, (1,))]
+    table = workbench.table(column("k", "int4", key=True))
+    table.copy_files = [table.copied("values", texts(k=["1"]))]
+    table.columns = (column("k", "int8", key=True),)
 
     result = workbench.prepare()
 
@@ -105,14 +101,5 @@ def test_values_of_a_type_that_the_lake_has_no_more_pause_the_table(workbench: W
     assert "those of k have changed" in (result.tables[0].paused_reason or "")
 
 
-def landed_copy(table: Table, name: str, typed: dict[str, str], *rows: tuple[Any, ...]) -> FileRef:
-    """Land rows as a copy does, some columns as values."""
-    zone, columns = LandingZone.open(table.folder.as_uri(), {}), [column.name for column in table.columns]
-    writer = zone.copy_writer(f"{table.oid}-{name}.parquet", columns, typed)
-    schema = copy_schema(columns, typed)
-    images = pa.array([dict(zip(columns, row, strict=True)) for row in rows], schema.field("new").type)
-    writer.write(pa.record_batch([images], schema=schema))
-    entry = writer.close(oid=table.oid)
-    return FileRef(
-        zone.uri(entry.path), entry.rows, entry.bytes, entry.columns, inserts=entry.inserts, typed=entry.typed
-    )
+def texts(**columns: list[str | None]) -> pa.RecordBatch:
+    return pa.record_batch({name: pa.array(each, pa.string()) for name, each in columns.items()})

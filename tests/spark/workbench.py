@@ -14,8 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from penstock.lake.columns import lake_column
 from penstock.lake.plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
-from penstock.landing.schema import landing_schema
+from penstock.landing.schema import copy_schema, landing_schema
+from penstock.landing.zone import LandingZone
+from penstock.values.parsed import parse, parsed_type
 from penstock.values.pgtype import PgType
 from penstock_spark import merge
 from tests.spark.histories import UNCHANGED, Event, Transaction
@@ -66,6 +69,22 @@ class Table:
         events = tuple(Event("I", new=dict(row)) for row in rows)
         self.copy_files = [self._write([Transaction(events)], itertools.repeat(1), None)] if rows else []
         self.copy_snapshot = snapshot
+
+    def copied(self, name: str, texts: pa.RecordBatch, *, values: bool = True) -> FileRef:
+        """Land one file of rows as a copy does: as values where they can be parsed."""
+        zone = LandingZone.open(self.folder.as_uri(), {})
+        typed = {each.name: lake_column(each).type for each in self.columns if values and parsed_type(each.type)}
+        rows = [
+            parse(each, typed[n]) if n in typed else each for n, each in zip(texts.schema.names, texts, strict=True)
+        ]
+        writer = zone.copy_writer(f"{self.oid}-{name}.parquet", texts.schema.names, typed)
+        landed = pa.table(rows, names=texts.schema.names).cast(copy_schema(texts.schema.names, typed))
+        for batch in landed.to_batches(max_chunksize=20_000):
+            writer.write(batch)
+        entry = writer.close(oid=self.oid)
+        return FileRef(
+            zone.uri(entry.path), entry.rows, entry.bytes, entry.columns, inserts=entry.inserts, typed=entry.typed
+        )
 
     def order(self) -> TablePlan:
         return TablePlan(

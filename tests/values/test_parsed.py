@@ -41,10 +41,11 @@ def test_parsed_values_are_those_of_sparks_casts(shop: Source, spark: SparkSessi
     for case in chosen:
         texts = pa.array([*rendered(shop, case.type, case.fits), None, *rendered(shop, case.type, case.fits)])
         schema = copy_schema(["value", "text"], {"value": case.lake})
-        rows = pa.StructArray.from_arrays([parse(texts, case.lake), texts], fields=list(schema.field("new").type))
-        pq.write_table(pa.table([rows], schema=schema), tmp_path / "copied.parquet")
+        pq.write_table(
+            pa.table([parse(texts, case.lake), texts], names=schema.names).cast(schema), tmp_path / "copied.parquet"
+        )
 
-        copied = spark.read.parquet(str(tmp_path / "copied.parquet")).select("new.*")
+        copied = spark.read.parquet(str(tmp_path / "copied.parquet"))
         different = copied.where(f"not (value <=> {cast_sql('text', shop.type(case.type))})")
 
         assert dict(copied.dtypes)["value"] == case.lake
@@ -80,11 +81,11 @@ def test_random_values_of_the_server_are_parsed_as_they_are_cast(
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     schema = copy_schema([f"v{n}" for n in range(len(names))], {f"v{n}": type for n, type in enumerate(names)})
     values = [parse(pa.array(texts), type) for type, texts in columns.items()]
-    parsed = pa.StructArray.from_arrays(values, fields=list(schema.field("new").type))
+    parsed = dict(zip(schema.names, values, strict=True))
     texts = {f"t{n}": pa.array(texts) for n, texts in enumerate(columns.values())}
-    pq.write_table(pa.table({"new": parsed, **texts}), tmp_path / "copied.parquet")
+    pq.write_table(pa.table({**parsed, **texts}), tmp_path / "copied.parquet")
 
-    copied = spark.read.parquet(str(tmp_path / "copied.parquet")).select("new.*", *texts)
+    copied = spark.read.parquet(str(tmp_path / "copied.parquet"))
 
     for n, type in enumerate(names):
         assert copied.where(f"not (v{n} <=> {cast_to(f't{n}', type)})").count() == 0, type

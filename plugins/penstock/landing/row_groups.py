@@ -18,6 +18,7 @@ from penstock.landing.trouble import unwritable
 
 # Small groups keep the end short: the last one is encoded when the server has nothing more to do.
 ROW_GROUP_BYTES = 8 << 20
+COPY_GROUP_BYTES = 32 << 20  # a copy's file may become the lake's, where short groups cost every reader
 BUFFERED_BYTES = 64 << 20
 
 
@@ -44,13 +45,22 @@ class Budget:
 class RowGroups:
     """Hold one Parquet file in the making; `uri` names it in messages, `options` are Parquet's."""
 
-    def __init__(self, draft: Draft, uri: str, schema: pa.Schema, budget: Budget, options: Mapping[str, Any]) -> None:
+    def __init__(  # noqa: PLR0917
+        self,
+        draft: Draft,
+        uri: str,
+        schema: pa.Schema,
+        budget: Budget,
+        options: Mapping[str, Any],
+        group_bytes: int,
+    ) -> None:
         self.is_open = True
         self._draft = draft
         self._uri = uri
         self._schema = schema
         self._budget = budget
         self._options = options
+        self._group_bytes = group_bytes
         self._buffer: list[pa.RecordBatch] = []
         self._buffered = 0
         self._parquet: pq.ParquetWriter | None = None
@@ -59,7 +69,7 @@ class RowGroups:
         """Take a batch in the file's schema; raises LakeError("landing-unwritable")."""
         self._buffer.append(batch)
         self._buffered += batch.nbytes
-        if self._buffered >= ROW_GROUP_BYTES:
+        if self._buffered >= self._group_bytes:
             self.flush()
         else:
             self._budget.hold(self, self._buffered)

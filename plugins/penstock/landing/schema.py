@@ -1,22 +1,26 @@
-"""The columns of landing files: contract version 1 for changes, version 2 for the rows of a copy.
+"""The columns of landing files: contract version 1 for changes, version 3 for the rows of a copy.
 
 Every value of a change is the text that PostgreSQL rendered under pinned settings, so capture can never fail on a
 type. NULL, unknown (unchanged TOAST, listed in `unchanged`) and the empty string are three different things.
-A copy's row is a new image and nothing else; where every text of a file is a value of its lake type, it is that value.
+A copy's file has the table's columns, as values where every text of the file is one of its lake type, under the ids
+that Iceberg gives them in a new table: such a file can be a data file of the lake as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import pyarrow as pa
 
 from penstock.values.parsed import arrow_type
 
 CONTRACT_VERSION = 1
-COPY_VERSION = 2
-CONTRACT_VERSIONS = (CONTRACT_VERSION, COPY_VERSION)
+COPY_VERSION = 3
+IMAGE_VERSIONS = (CONTRACT_VERSION, 2)  # of copies: their rows are the images `new`
+CONTRACT_VERSIONS = (*IMAGE_VERSIONS, COPY_VERSION)
 CONTRACT_KEY = b"penstock.contract"
+_FIELD_ID = b"PARQUET:field_id"
 
 NO_COLUMNS_FIELD = "_no_columns"
 """The one field, always NULL, of `new` and `old` where the relation publishes no column: Parquet has no empty group."""
@@ -44,10 +48,24 @@ def landing_schema(column_names: Sequence[str]) -> pa.Schema:
 
 def copy_schema(column_names: Sequence[str], typed: Mapping[str, str]) -> pa.Schema:
     """Return the Arrow schema of a copy's files; `typed` gives the lake types of the columns that are no texts."""
-    fields = [
-        pa.field(name, arrow_type(typed[name]) if name in typed else pa.string())
-        for name in column_names or (NO_COLUMNS_FIELD,)
-    ]
+    names = column_names or (NO_COLUMNS_FIELD,)
+    types = [arrow_type(typed[name]) if name in typed else pa.string() for name in names]
     return pa.schema(
-        [pa.field("new", pa.struct(fields), nullable=False)], metadata={CONTRACT_KEY: str(COPY_VERSION).encode()}
+        [_with_ids(*each) for each in zip(names, types, field_ids(types), strict=True)],
+        metadata={CONTRACT_KEY: str(COPY_VERSION).encode()},
     )
+
+
+def field_ids(types: Sequence[pa.DataType]) -> list[tuple[int, ...]]:
+    """Return each column's id in a new table of these columns and `_misfits`, an array's element's behind it.
+
+    Source: Iceberg, org.apache.iceberg.types.AssignFreshIds: a struct's fields come first, then what is in them.
+    """
+    elements = count(len(types) + 2)
+    return [(at, next(elements)) if pa.types.is_list(type_) else (at,) for at, type_ in enumerate(types, start=1)]
+
+
+def _with_ids(name: str, type_: pa.DataType, ids: Sequence[int]) -> pa.Field:
+    if pa.types.is_list(type_):
+        type_ = pa.list_(_with_ids("element", type_.value_type, ids[1:]))
+    return pa.field(name, type_, metadata={_FIELD_ID: str(ids[0])})

@@ -95,12 +95,14 @@ def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
 
 def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.RecordBatch:
     """Dress columns of texts as a copy's rows."""
-    typed, names = dict(range_.typed), schema.field("new").type.names
+    typed = dict(range_.typed)
     values = [
         parse(column, typed[name]) if name in typed else column
-        for name, column in zip(names, batch.columns, strict=True)
+        for name, column in zip(schema.names, batch.columns, strict=True)
     ]
-    return pa.record_batch([pa.StructArray.from_arrays(values, fields=list(schema.field("new").type))], schema=schema)
+    return pa.record_batch(
+        [value.cast(type_) for value, type_ in zip(values, schema.types, strict=True)], schema=schema
+    )
 
 
 def _cuts(table: SourceTable, range_bytes: int) -> Iterator[tuple[Leaf, int, int | None]]:

@@ -24,7 +24,7 @@ def planned(conn: SourceSession, publication: str = "p", range_bytes: int = 1 <<
 
 def copied_rows(source: Connection, ranges: list[CopyRange]) -> list[dict[str, str | None]]:
     with slot.export_snapshot(source) as exported:
-        return copied(source, ranges, exported).column("new").to_pylist()
+        return copied(source, ranges, exported).to_pylist()
 
 
 def test_ranges_cover_the_heap_once_and_the_last_one_is_open(conn, writer):
@@ -61,7 +61,7 @@ def test_a_copy_sees_its_snapshot_and_nothing_later(source, conn, writer):
 
         rows = copied(source, planned(conn), exported)
 
-    assert sorted(row["n"] for row in rows.column("new").to_pylist()) == ["1", "2"]
+    assert sorted(row["n"] for row in rows.to_pylist()) == ["1", "2"]
 
 
 def test_batches_are_rows_of_a_copy_of_bounded_size(source, conn, writer):
@@ -81,7 +81,7 @@ def test_batches_are_rows_of_a_copy_of_bounded_size(source, conn, writer):
     assert max(batch.nbytes for batch in batches) < 200_000
     table = pa.Table.from_batches(batches)
     assert table.schema.equals(copy_schema(["n", "v"], {"n": "int"}), check_metadata=True)
-    assert [row["n"] for row in table.column("new").to_pylist()] == list(range(1, 3001))
+    assert [row["n"] for row in table.to_pylist()] == list(range(1, 3001))
 
 
 def test_what_can_be_parsed_comes_as_values(source, conn, writer):
@@ -126,7 +126,7 @@ def values(source, ranges, exported):
         row
         for each in ranges
         for batch in copy.read_range(source, each, snapshot_name=exported.snapshot_name, batch_bytes=10_000)
-        for row in batch.column("new").to_pylist()
+        for row in batch.to_pylist()
     ]
 
 
