@@ -106,6 +106,7 @@ def _kinds() -> dict[str, Kind]:
         "catalog-unreachable": Kind(
             retry, "The lake's catalog did not accept the connection, closed it, or is not set up."
         ),
+        "lake-unreadable": Kind(retry, "A file of the lake is gone or damaged, or its store did not answer."),
         "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),

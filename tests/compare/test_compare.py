@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlparse
 
 import psycopg
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow import compare as compare_module
 from penstock.flow.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
+from penstock.flow.lake_reader import lake_reader
 from tests.compare.conftest import Bench
 
 pytestmark = pytest.mark.spark
@@ -267,3 +270,32 @@ def test_a_catalog_that_does_not_answer_is_named_without_its_password(bench: Ben
         compare_tables(bench.connection, [mirrored], bench.catalog, wrong)
     assert caught.value.slug == "catalog-unreachable"
     assert "never-shown" not in str(caught.value)
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:100])
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, cut_short])
+def test_a_data_file_that_is_gone_or_cut_short_is_told_with_its_table(
+    bench: Bench, damage: Callable[[Path], object]
+) -> None:
+    bench.execute("drop table if exists one_file; create table one_file (id int primary key, b text)")
+    bench.execute("insert into one_file values (1, 'not-shown')")
+    table = bench.mirror("one_file", ("compare", "one_file"), ("id",))
+    for file in data_files(bench, table):
+        damage(file)
+
+    with pytest.raises(LakeError) as caught:
+        bench.compare(table)
+
+    assert caught.value.slug == "lake-unreadable"
+    assert "compare.one_file" in str(caught.value)
+    assert "not-shown" not in str(caught.value)
+
+
+def data_files(bench: Bench, table: ComparedTable) -> list[Path]:
+    with lake_reader(bench.catalog, bench.properties) as lake:
+        found = lake.table(table.target)
+        assert found is not None
+        return [Path(urlparse(task.file.file_path).path) for task in found.table.scan().plan_files()]

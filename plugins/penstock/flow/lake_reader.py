@@ -96,7 +96,10 @@ class LakeTable:
         return int((snapshot.summary or {}).get("total-records", 0)) if snapshot and snapshot.summary else 0
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, in no order, or some columns of them, misfits included; memory holds one data file's."""
+        """Yield all rows, in no order, or some columns of them, misfits included; memory holds one data file's.
+
+        Raises LakeError("lake-unreadable").
+        """
         from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
         from pyiceberg.table import ALWAYS_TRUE  # noqa: PLC0415
 
@@ -106,8 +109,9 @@ class LakeTable:
         if columns is not None:
             scan = scan.select(*columns, *({MISFITS} & set(self.columns)))
         reader = ArrowScan(self.table.metadata, self.table.io, scan.projection(), ALWAYS_TRUE)
-        for task in scan.plan_files():
-            yield from reader.to_record_batches([task])
+        with _readable(self.table.name()):
+            for task in scan.plan_files():
+                yield from reader.to_record_batches([task])
 
     def _scan(self) -> Any:
         # Named explicitly, the current snapshot would show the schema it was written with, not today's.
@@ -127,7 +131,8 @@ class LakeReader:
         from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
 
         try:
-            return LakeTable(self.catalog.load_table(target), snapshot_id)
+            with _readable(target):
+                return LakeTable(self.catalog.load_table(target), snapshot_id)
         except NoSuchTableError:
             return None
         except SQLAlchemyError as error:
@@ -166,6 +171,23 @@ def _compacts(snapshot: Snapshot) -> bool:
 def _merged(snapshot: Snapshot) -> bool:
     summary = snapshot.summary
     return summary is not None and not _compacts(snapshot) and properties.ATTEMPT in summary.additional_properties
+
+
+@contextmanager
+def _readable(target: Target) -> Iterator[None]:
+    """Turn what a store or a file's content raises into LakeError("lake-unreadable")."""
+    from pyarrow import ArrowException  # noqa: PLC0415
+
+    try:
+        yield
+    except (OSError, ArrowException) as error:
+        # Arrow may quote the bytes that it could not read
+        told = f"{error.strerror or type(error).__name__}" if isinstance(error, OSError) else type(error).__name__
+        raise LakeError(
+            "lake-unreadable",
+            f"expected to read the lake's files of {'.'.join(target)}, got: {told}; "
+            "check the store's address, credentials and rights, and that the file is there",
+        ) from error
 
 
 def _unreachable(error: SQLAlchemyError) -> LakeError:
