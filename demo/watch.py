@@ -13,7 +13,7 @@ from stack.airflow_api import AirflowApi, Json
 from stack.errors import StackError
 
 MANY = 100_000
-SCHEDULED = ("capture", "merge")
+WATCHED = ("capture", "merge", "resync", "changelog")
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Watch:
             self.tell(f"  {line}")
 
     def _stop_at_failed_runs(self) -> None:
-        for verb in SCHEDULED:
+        for verb in WATCHED:
             for run in self.runs(verb):
                 if run["state"] == "failed":
                     came = self.api.failure(self.dag(verb), run["dag_run_id"])
