@@ -23,9 +23,9 @@ from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type
 from penstock_spark.lake_table import LakeTable
+from penstock_spark.landing import AT_ONCE
 from penstock_spark.session import java
 
-AT_ONCE = 8
 _BUFFER = 1 << 20
 _PARQUET = "write.parquet."
 # What Iceberg notes on every table that it makes.

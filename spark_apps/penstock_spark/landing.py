@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -30,6 +31,9 @@ from penstock.landing.schema import (
     NO_COLUMNS_FIELD,
 )
 from penstock_spark.session import java
+
+AT_ONCE = 8
+"""So many files of a copy the driver looks at, or copies, at once: a store answers many as fast as one."""
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
 _IMAGE = ("new",)
@@ -80,7 +84,9 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
     Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") where the lake has another type
     now for a column that was landed as values.
     """
-    versions = {file.uri: check_contract(session, file.uri, CONTRACT_VERSIONS) for file in files}
+    uris = [file.uri for file in files]
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="landing") as workers:
+        found = list(workers.map(lambda uri: check_contract(session, uri, CONTRACT_VERSIONS), uris))
     types = {column.name: lake_column(column).type for column in columns}
     changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
     if changed:
@@ -89,7 +95,7 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table anew",
         )
-    return versions
+    return dict(zip(uris, found, strict=True))
 
 
 def read_copy(

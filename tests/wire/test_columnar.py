@@ -21,7 +21,7 @@ from penstock.wire.columnar import ColumnarDecoder, Counts, warm_up
 from penstock.wire.pgoutput import RULES
 from tests.wire.cases import CASES, FLAWS, NAMED, OUT_OF_PLACE, Case
 from tests.wire.encoder import encode
-from tests.wire.rows import HORIZON, batches, feed, rows_of, unix_us
+from tests.wire.rows import HORIZON, batches, feed, rows_of, scalar_rows, unix_us
 
 T = m.Relation(1, "s", "t", "d", (m.RelationColumn("id", 23, -1, True), m.RelationColumn("note", 25, -1, False)))
 U = replace(T, oid=2, name="u")
@@ -168,9 +168,12 @@ def refused_last(within: Sequence[m.Message], data: bytes) -> ProtocolError:
 
 @each_case
 def test_a_message_of_the_protocol_is_taken(case: Case) -> None:
+    messages = [*encoded(case.within), case.data]
     decoder = ColumnarDecoder(xid_horizon=HORIZON)
-    for array in batches([*encoded(case.within), case.data]):
-        decoder.feed(array)
+
+    rows = rows_of(block for array in batches(messages) for block in decoder.feed(array))
+
+    assert rows == scalar_rows(messages)
 
 
 @each_case
@@ -364,18 +367,22 @@ def _ipc(array: pa.Array) -> pa.Buffer:
     return sink.getvalue()
 
 
-def run(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "plugins"}, timeout=60)
+def status(code: str) -> int:
+    return subprocess.run(
+        [sys.executable, "-c", code], check=False, env={"PYTHONPATH": "plugins"}, timeout=60
+    ).returncode
 
 
 def test_importing_the_decoder_does_not_import_numba() -> None:
-    run("import sys, penstock.wire.columnar; sys.exit('numba' in sys.modules)")
+    assert status("import sys, penstock.wire.columnar; sys.exit('numba' in sys.modules)") == 0
 
 
 def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> None:
-    run(
+    code = (
         "import numba.core.caching as caching; caching.CacheImpl._locator_classes = []\n"
         "from penstock.wire import passes\n"
         "from numba.core.caching import NullCache\n"
         "assert isinstance(passes.scan._cache, NullCache)"
     )
+
+    assert status(code) == 0
