@@ -94,6 +94,11 @@ def spark_here(job: SparkJob) -> None:
     importlib.import_module(job.application.stem).main()
 
 
+def load_here(job: SparkJob) -> None:
+    """Copy without Spark, and run what builds the tables in this process."""
+    (copy_without_spark if job.application.stem == "copy_tables" else spark_here)(job)
+
+
 def no_spark(job: SparkJob) -> None:
     """Be a Spark that nobody should have reached."""
     raise AssertionError(f"expected to be killed before {job.name}")
@@ -114,6 +119,8 @@ def run(world: World, verb: str) -> None:
     elif verb.startswith("resync:"):
         tables = verb.removeprefix("resync:").split(",")
         rebuild.switch(world.ctx, rebuild.resync(world.ctx, tables, spark_elsewhere), spark_elsewhere)
+    elif verb.startswith("resync here:"):
+        rebuild.resync(world.ctx, verb.removeprefix("resync here:").split(","), load_here)
     elif verb.startswith("replay:"):
         request = rebuild.Replay(tuple(verb.removeprefix("replay:").split(",")))
         rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)

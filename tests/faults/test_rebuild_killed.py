@@ -19,7 +19,7 @@ from penstock.flow.rebuild import Replay
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.faults.conftest import run_with_spark
+from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import LEDGER, WRITE_TEXT, Step, called, slow
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 from tests.world import World
@@ -55,6 +55,12 @@ COPYING: list[Step] = [
     (WRITE_TEXT, "after", 2),  # the result of the first table
     (f"{LEDGER}.finish_rebuild_copy", "before", 1),
     (f"{LEDGER}.finish_rebuild_copy", "after", 1),
+]
+LOADING: list[Step] = [
+    ("penstock_spark.data_files:_take_over", "after", 1),
+    ("penstock_spark.data_files:replace_all", "before", 1),
+    ("penstock_spark.data_files:replace_all", "after", 1),
+    ("penstock_spark.lake_table:LakeTable.stage", "after", 1),
 ]
 QUICK = {("resync", f"{LEDGER}.advance_rebuilds", "before", 1)}
 SECOND_CHUNK: Step = (f"{LEDGER}.advance_rebuilds", "before", 2)  # not of a resync: its copy saw what is landed
@@ -118,6 +124,22 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: 
         world.capture()
         run_with_spark(world, asked, step, when, str(occurrence))  # this one finds what the first one left
     again(world, verb)
+    follows(world)
+    assert world.ctx.ledger.rebuilds(world.name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", LOADING, ids=called)
+def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: World, step: Step) -> None:
+    start_young(world)
+    change(world, next(_numbers))
+    before = readable(world)
+
+    killed = run(world, f"resync here:{','.join(TABLES)}", *map(str, step))
+
+    assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
+    assert readable(world) == before, "readers have seen nothing"
+    again(world, "resync")
     follows(world)
     assert world.ctx.ledger.rebuilds(world.name) == []
 
