@@ -134,6 +134,7 @@ def killed(world: World, verb: str, step: str, when: str) -> None:
 # --- plan and Spark ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: World) -> None:
     change(world)
     before, published = pointers(world), cuts(world)

@@ -157,6 +157,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(world: World) -> None:
         assert position in {cut.lsn for cut in world.ctx.ledger.cuts(world.name) if cut.era == last}
 
 
+@pytest.mark.slow
 def test_a_merge_of_the_era_before_can_publish_nothing(world: World) -> None:
     lose_the_place(world, 80)
     overtaken = merge.plan(world.ctx)

@@ -299,6 +299,7 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
     assert equal(world)
 
 
+@pytest.mark.slow
 def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
     assert world.spark is not None
     name = f"lake.{world.name}.public.back"

@@ -109,6 +109,7 @@ def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: Wor
     equal(world)
 
 
+@pytest.mark.slow
 def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_anew_when_it_comes_back(
     world16: World,
 ) -> None:

@@ -274,6 +274,7 @@ def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(ow
     follows(own)
 
 
+@pytest.mark.slow
 def test_a_server_that_was_restored_from_a_dump_is_recovered(
     own: World, new_server: NewServer, binaries16: Binaries
 ) -> None:

@@ -67,6 +67,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
     follows(world16)
 
 
+@pytest.mark.slow
 def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
     world16: World, penstock: Command, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readabl
     assert world.ctx.ledger.rebuilds(world.name) == []
 
 
+@pytest.mark.slow
 def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
@@ -124,6 +125,7 @@ def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16
     assert rebuild.resync(world16.ctx, None, world16.submit) == [], "nothing is new any more"
 
 
+@pytest.mark.slow
 def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_same(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()

@@ -45,6 +45,7 @@ def equal(world: World) -> bool:
     return compare(world.ctx).equal
 
 
+@pytest.mark.slow
 def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()

@@ -224,6 +224,7 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16
     assert {table.verified_through for table in world16.ctx.ledger.verified_tables(world16.name)} == {None}
 
 
+@pytest.mark.slow
 def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(world16: World) -> None:
     world16.settings["verify"] = {"share": "1/3", "whole_below": 1}
     world16.sql(
