@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.errors import LakeError
 from penstock.lake import properties
-from penstock.lake.columns import lake_column
+from penstock.lake.columns import MISFITS, lake_column
 from penstock.lake.plan import ColumnPlan, FileRef
 from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
@@ -53,7 +53,7 @@ def takes_copies(table: LakeTable, columns: Sequence[ColumnPlan]) -> bool:
         and {_PARQUET + name: parquet[name] for name in parquet} == ours
         and known.get("write.format.default") in {None, "parquet"}
         and known.get("encryption.key-id") is None
-        and _ids(there) >= _copied_ids(columns)
+        and _ids(there) == _copied_ids(columns)
     )
 
 
@@ -94,19 +94,17 @@ def _take_over(table: LakeTable, there: Any, file: FileRef) -> Any:
     return java("org.apache.iceberg.DataFiles").builder(there.spec()).withInputFile(copied).withMetrics(metrics).build()
 
 
-def _copied_ids(columns: Sequence[ColumnPlan]) -> set[tuple[str, int, int | None]]:
+def _copied_ids(columns: Sequence[ColumnPlan]) -> dict[str, tuple[int, ...]]:
     types = [arrow_type(lake_column(column).type) or pa.string() for column in columns]
-    return {
-        (column.name, ids[0], ids[1] if len(ids) > 1 else None)
-        for column, ids in zip(columns, field_ids(types), strict=True)
-    }
+    return dict(zip([*(column.name for column in columns), MISFITS.name], field_ids(types), strict=True))
 
 
-def _ids(there: Any) -> set[tuple[str, int, int | None]]:
-    """Return each column's name and id, and its element's."""
+def _ids(there: Any) -> dict[str, tuple[int, ...]]:
+    """Return each column's id, then those of what is in it."""
     fields = json.loads(java("org.apache.iceberg.SchemaParser").toJson(there.schema()))["fields"]
-    return {(field["name"], field["id"], _element_id(field["type"])) for field in fields}
+    return {field["name"]: (field["id"], *_inner_ids(field["type"])) for field in fields}
 
 
-def _element_id(type_: Any) -> int | None:
-    return type_.get("element-id") if isinstance(type_, dict) else None
+def _inner_ids(type_: Any) -> tuple[int, ...]:
+    known = type_ if isinstance(type_, dict) else {}
+    return tuple(known[part] for part in ("element-id", "key-id", "value-id") if part in known)

@@ -16,7 +16,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.landing import writer as writer_module
 from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, Budget
-from penstock.landing.schema import NO_COLUMNS_FIELD, copy_schema, landing_schema
+from penstock.landing.schema import CONTRACT_KEY, NO_COLUMNS_FIELD, copy_file_schema, copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, batch, inserts
 
@@ -61,8 +61,10 @@ def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> No
     entry = writer.close(oid=16385)
 
     table = zone.read(PATH)
-    assert table.schema.equals(schema, check_metadata=True)
-    assert table.to_pylist() == rows
+    assert table.schema.equals(copy_file_schema(COLUMNS, typed))
+    assert table.schema.metadata == {CONTRACT_KEY: b"3"}
+    assert [field.metadata[b"PARQUET:field_id"] for field in table.schema] == [b"1", b"2", b"3", b"4"]
+    assert table.to_pylist() == [{**row, "_misfits": None} for row in rows]
     assert (entry.rows, entry.inserts, entry.version, entry.min_commit_lsn) == (2, 2, 0, None)
     assert (entry.columns, dict(entry.typed)) == (COLUMNS, typed)
     assert entry.bytes == zone.size(PATH)

@@ -13,6 +13,7 @@ from itertools import count
 
 import pyarrow as pa
 
+from penstock.values.misfits import MISFITS_COLUMN
 from penstock.values.parsed import arrow_type
 
 CONTRACT_VERSION = 1
@@ -21,6 +22,7 @@ IMAGE_VERSIONS = (CONTRACT_VERSION, 2)  # of copies: their rows are the images `
 CONTRACT_VERSIONS = (*IMAGE_VERSIONS, COPY_VERSION)
 CONTRACT_KEY = b"penstock.contract"
 _FIELD_ID = b"PARQUET:field_id"
+_MISFITS = pa.map_(pa.string(), pa.string())
 
 NO_COLUMNS_FIELD = "_no_columns"
 """The one field, always NULL, of `new` and `old` where the relation publishes no column: Parquet has no empty group."""
@@ -47,25 +49,40 @@ def landing_schema(column_names: Sequence[str]) -> pa.Schema:
 
 
 def copy_schema(column_names: Sequence[str], typed: Mapping[str, str]) -> pa.Schema:
-    """Return the Arrow schema of a copy's files; `typed` gives the lake types of the columns that are no texts."""
+    """Return the Arrow schema of a copy's rows; `typed` gives the lake types of the columns that are no texts."""
+    whole = copy_file_schema(column_names, typed)
+    return whole.remove(len(whole) - 1)
+
+
+def copy_file_schema(column_names: Sequence[str], typed: Mapping[str, str]) -> pa.Schema:
+    """Return the schema of their file, which ends with `_misfits`, always NULL, as the lake's tables do."""
     names = column_names or (NO_COLUMNS_FIELD,)
     types = [arrow_type(typed[name]) if name in typed else pa.string() for name in names]
+    ids = field_ids(types)
     return pa.schema(
-        [_with_ids(*each) for each in zip(names, types, field_ids(types), strict=True)],
+        [_with_ids(*each) for each in zip((*names, MISFITS_COLUMN), (*types, _MISFITS), ids, strict=True)],
         metadata={CONTRACT_KEY: str(COPY_VERSION).encode()},
     )
 
 
 def field_ids(types: Sequence[pa.DataType]) -> list[tuple[int, ...]]:
-    """Return each column's id in a new table of these columns and `_misfits`, an array's element's behind it.
+    """Return the ids of columns of these types, then of `_misfits`, in a new table: each one's own, then what is in it.
 
     Source: Iceberg, org.apache.iceberg.types.AssignFreshIds: a struct's fields come first, then what is in them.
     """
-    elements = count(len(types) + 2)
-    return [(at, next(elements)) if pa.types.is_list(type_) else (at,) for at, type_ in enumerate(types, start=1)]
+    inner = count(len(types) + 2)
+    every = enumerate((*types, _MISFITS), start=1)
+    return [(at, *(next(inner) for _ in range(_parts(type_)))) for at, type_ in every]
+
+
+def _parts(type_: pa.DataType) -> int:
+    return 2 if pa.types.is_map(type_) else 1 if pa.types.is_list(type_) else 0
 
 
 def _with_ids(name: str, type_: pa.DataType, ids: Sequence[int]) -> pa.Field:
     if pa.types.is_list(type_):
         type_ = pa.list_(_with_ids("element", type_.value_type, ids[1:]))
+    elif pa.types.is_map(type_):
+        key = _with_ids("key", type_.key_type, ids[1:2]).with_nullable(False)
+        type_ = pa.map_(key, _with_ids("value", type_.item_type, ids[2:]))
     return pa.field(name, type_, metadata={_FIELD_ID: str(ids[0])})

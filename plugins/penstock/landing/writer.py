@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from penstock.landing.draft import Draft
 from penstock.landing.manifest import FileEntry
 from penstock.landing.row_groups import COPY_GROUP_BYTES, ROW_GROUP_BYTES, Budget, RowGroups
-from penstock.landing.schema import NO_COLUMNS_FIELD, copy_schema, landing_schema
+from penstock.landing.schema import NO_COLUMNS_FIELD, copy_file_schema, landing_schema
 
 _Span = tuple[int, int]
 
@@ -130,15 +130,17 @@ class CopyWriter:
         self._columns = tuple(columns)
         self._typed = tuple(typed.items())
         self._rows = 0
-        self._groups = RowGroups(draft, uri, copy_schema(columns, typed), budget, _ROWS, COPY_GROUP_BYTES)
+        self._schema = copy_file_schema(columns, typed)
+        self._groups = RowGroups(draft, uri, self._schema, budget, _ROWS, COPY_GROUP_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take a batch in the copy's schema.
+        """Take a batch in the copy's schema (`copy_schema`).
 
         Raises LakeError("landing-unwritable"); the file is then only good for `abort`.
         """
         self._rows += batch.num_rows
-        self._groups.write(batch)
+        misfits = pa.nulls(batch.num_rows, self._schema.types[-1])
+        self._groups.write(pa.record_batch([*batch.columns, misfits], schema=self._schema))
 
     def close(self, *, oid: int) -> FileEntry:
         """Make the file durable under its name and return its manifest entry; raises LakeError("landing-unwritable")."""
