@@ -71,8 +71,7 @@ def replace_all(table: LakeTable, files: Sequence[FileRef], marks: Mapping[str, 
     for name, value in marks.items():
         commit = commit.set(name, value)
     commit.commit()
-    deleted, deleted_before, added = table.counted("deleted-records", "removed-position-deletes", "added-records")
-    return deleted - deleted_before, added
+    return table.replaced()
 
 
 def _take_over(table: LakeTable, there: Any, file: FileRef) -> Any:

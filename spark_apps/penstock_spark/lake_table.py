@@ -164,6 +164,11 @@ class LakeTable:
         summary = self.load().snapshot(self.branch).summary()
         return [int(summary.get(name) or 0) for name in names]
 
+    def replaced(self) -> tuple[int, int]:
+        """Return how many rows went and how many came with the branch's newest commit, which replaced them all."""
+        deleted, deleted_before, added = self.counted("deleted-records", "removed-position-deletes", "added-records")
+        return deleted - deleted_before, added
+
     # --- staging ------------------------------------------------------------------------------------
 
     def stage(self, marks: Mapping[str, str]) -> Pointer:

@@ -37,8 +37,7 @@ def append(table: LakeTable, rows: DataFrame) -> int:
 def replace_all(table: LakeTable, rows: DataFrame) -> tuple[int, int]:
     """Replace every row by these, in one commit; returns how many went and how many came."""
     rows.writeTo(table.branch_sql_name).overwrite(F.lit(True))
-    deleted, deleted_before, added = table.counted("deleted-records", "removed-position-deletes", "added-records")
-    return deleted - deleted_before, added
+    return table.replaced()
 
 
 def _delete(table: LakeTable, statement: str, source: DataFrame, count: int) -> int:
