@@ -1,5 +1,6 @@
 -- What identifies the server and what a pipeline needs of it. Timeline: from the WAL's file name where the server
--- writes WAL (right after a promotion too), else as of the last restart point.
+-- writes WAL (right after a promotion too), else as of the last restart point. The plugins that may decode are shown to
+-- members of pg_read_all_settings only: the view leaves the row out for others, where current_setting() would fail.
 select
   current_setting('server_version_num')::int as version_num,
   current_setting('server_version') as version,
@@ -18,4 +19,4 @@ select
   pg_size_bytes(nullif(current_setting('temp_file_limit'), '-1')) as temp_file_limit,
   coalesce(extract(epoch from nullif(current_setting('idle_replication_slot_timeout', true), '')::interval), 0)::int
     as idle_slot_timeout,
-  current_setting('output_plugin_libraries', true) as output_plugins
+  (select setting from pg_settings where name = 'output_plugin_libraries') as output_plugins

@@ -52,6 +52,13 @@ RULES = (
         "check the database's name in the connection and the role's CONNECT privilege",
     ),
     Rule(
+        "preflight-failed",
+        "42501",
+        "may not be used as an output plugin",
+        "to let a replication role decode with pgoutput",
+        "add pgoutput to output_plugin_libraries on the server, and reload its configuration",
+    ),
+    Rule(
         "source-auth",
         "42501",
         "",

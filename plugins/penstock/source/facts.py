@@ -14,7 +14,7 @@ class ServerFacts:
     """Hold what identifies a server, and its settings that matter to a pipeline.
 
     Sizes are in bytes with None for unlimited; `idle_slot_timeout` is in seconds with 0 for none (18+).
-    `output_plugins` is None where the server has no such list.
+    `output_plugins` is None where the server has no such list, or does not show it to this role.
     """
 
     version_num: int

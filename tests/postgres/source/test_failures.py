@@ -212,6 +212,11 @@ SAID = [
     ("40001", "canceling statement due to conflict with recovery", "recovery-conflict"),
     ("57P04", "terminating connection due to conflict with recovery", "recovery-conflict"),
     ("XX000", "unrecognized pgoutput option: origin", "source-error"),
+    (
+        "42501",
+        'library "pgoutput" may not be used as an output plugin',
+        "preflight-failed",
+    ),  # 15.19, 16.15, 17.11, 18.6
     (None, 'connection to server at "h", port 1 failed: FATAL:  role "u" does not exist', "source-auth"),
     (None, 'connection to server at "h", port 1 failed: FATAL:  no pg_hba.conf entry for host', "source-auth"),
     (None, 'connection to server at "h", port 1 failed: FATAL:  permission denied to start WAL sender', "source-auth"),

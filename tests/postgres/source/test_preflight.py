@@ -372,6 +372,23 @@ def test_limits_on_kept_wal_and_temporary_files_are_weighed(asked):
     assert wide["max_slot_wal_keep_size"] == "ok"
 
 
+def test_every_version_answers_a_role_with_only_the_rights_that_the_documents_ask_for(postgres):
+    role = "poor_reader"
+    with postgres.temporary_database("answers") as database:
+        database.execute(SHOP + '; create publication theirs for table shop."Order"')
+        database.execute(
+            f"""create role {role} login replication password 'of the role';
+            grant usage on schema shop to {role}; grant select on all tables in schema shop to {role}"""
+        )
+        try:
+            with session.connect(connection_to(database, role, "of the role"), what="test") as conn:
+                found = preflight.check(conn, pipeline("shop.Order", publication="theirs", adopt=True))
+        finally:
+            database.execute(f"drop owned by {role}; drop role {role}")
+
+    assert level(found, "error") == []
+
+
 def test_every_version_understands_the_questions_and_origin_none_needs_16(postgres):
     with (
         postgres.temporary_database("questions") as database,
