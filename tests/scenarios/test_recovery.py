@@ -326,11 +326,11 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
 def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
     world16: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock_spark import merge as spark_merge  # noqa: PLC0415  # tests without Spark do not pay for it
+    from penstock_spark import cuts as spark_cuts  # noqa: PLC0415  # tests without Spark do not pay for it
 
-    columns = spark_merge.CUTS_COLUMNS
+    columns = spark_cuts.CUTS_COLUMNS
     with monkeypatch.context() as before:
-        before.setattr(spark_merge, "CUTS_COLUMNS", tuple(column for column in columns if column.name != "era"))
+        before.setattr(spark_cuts, "CUTS_COLUMNS", tuple(column for column in columns if column.name != "era"))
         begin(world16)
     assert world16.spark is not None
     cuts = f"lake.{world16.name}._penstock_cuts"

@@ -1,0 +1,107 @@
+"""The table of cuts: one row for each, staged beside the tables that it speaks of.
+
+The driver writes the file itself, with Iceberg's own writer: to plan and run a Spark job for one row took a tenth of a
+large merge and a third of a small one.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import LakeError
+from penstock.lake import properties
+from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns
+from penstock.lake.plan import MergePlan, TableResult
+from penstock.lake.pointers import Pointer
+from penstock.lsn import Lsn
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.session import java
+
+
+def cuts_target(plan: MergePlan) -> tuple[str, ...]:
+    """Return the name of the pipeline's table of cuts."""
+    return (*plan.namespace.split("."), CUTS_TABLE)
+
+
+def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> tuple[Pointer, int]:
+    """Stage one more row of `_penstock_cuts`; returns its pointer and snapshot.
+
+    Raises LakeError("foreign-commit") when somebody else wrote to the table.
+    """
+    cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
+    there = cuts.exists()
+    if not there and plan.cuts_expected_snapshot is None:
+        cuts.create(CUTS_COLUMNS, properties.for_new_table(plan.pipeline, {}))
+        there = True
+    if not there or not cuts.is_ours(plan.cuts_expected_snapshot):
+        raise LakeError(
+            "foreign-commit",
+            f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of somebody else; "
+            "see the runbook",
+        )
+    known = {column.name for column in cuts.columns()}
+    missing = [column for column in CUTS_COLUMNS if column.name not in known]
+    if missing:  # made by an older Penstock
+        session.sql(add_columns(plan.catalog, cuts.target, missing))
+    cuts.cut_branch()
+    marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)
+    _append(
+        cuts,
+        {
+            "cut_lsn": plan.upto_lsn,
+            "lsn": str(Lsn(plan.upto_lsn)),
+            "published_at": datetime.now(UTC).isoformat(),
+            "attempt": plan.attempt,
+            "tables": [_state(plan, table) for table in tables],
+            "era": plan.era,
+            "source_time": plan.source_time,
+        },
+        marks,
+    )
+    return cuts.stage(marks), cuts.head()
+
+
+def _append(cuts: LakeTable, row: Mapping[str, Any], marks: Mapping[str, str]) -> None:
+    """Commit one row on the branch, in a file of its own.
+
+    Source: Iceberg specification, "JSON single-value serialization" (fields by id, times as ISO 8601 with their zone).
+    """
+    table = cuts.load()
+    schema = table.schema()
+    struct = json.loads(java("org.apache.iceberg.SchemaParser").toJson(schema))
+    value = java("org.apache.iceberg.SingleValueParser").fromJson(schema.asStruct(), json.dumps(_by_id(struct, row)))
+    file = table.io().newOutputFile(table.locationProvider().newDataLocation(f"{uuid.uuid4()}.parquet"))
+    parquet = java("org.apache.iceberg.FileFormat").PARQUET
+    writer = java("org.apache.iceberg.InternalData").write(parquet, file).schema(schema).build()
+    writer.add(value)
+    writer.close()
+    written = java("org.apache.iceberg.DataFiles").builder(table.spec()).withInputFile(file.toInputFile())
+    commit = table.newAppend().toBranch(cuts.branch).appendFile(written.withMetrics(writer.metrics()).build())
+    for name, mark in marks.items():
+        commit = commit.set(name, mark)
+    commit.commit()
+
+
+def _by_id(type_: Any, value: Any) -> Any:
+    """Return a value with its fields under their ids, as `type_` (of a schema's JSON) has them."""
+    if value is None or not isinstance(type_, dict):
+        return value
+    if type_["type"] == "list":
+        return [_by_id(type_["element"], each) for each in value]
+    return {str(field["id"]): _by_id(field["type"], value.get(field["name"])) for field in type_["fields"]}
+
+
+def _state(plan: MergePlan, table: TableResult) -> dict[str, Any]:
+    paused = table.paused_slug is not None
+    return {
+        "name": ".".join(table.target),
+        "snapshot_id": None if paused else table.snapshot_id,
+        "complete_through": plan.from_lsn if paused else plan.upto_lsn,
+        "state": "paused" if paused else "ready",
+    }
