@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from demo import fresh, report
-from demo.beside import Beside
+from demo.beside import Backfill, Copies
 from demo.drive import Demo
 from demo.verification import Verification
 from penstock.errors import PenstockError
@@ -24,9 +24,6 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__d
 
 Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures that succeed while the load goes on.")]
 Merges = Annotated[int, typer.Option(min=1, help="Merges to begin while the load goes on.")]
-BesideIt = Annotated[
-    bool, typer.Option(help="Also let a table join, copy one anew, fill a changelog, verify: minutes more.")
-]
 
 
 @contextmanager
@@ -47,45 +44,48 @@ def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress
 
 
 @app.callback(invoke_without_command=True)
-def main(command: typer.Context, captures: Captures = 2, merges: Merges = 1, beside: BesideIt = False) -> None:
+def main(command: typer.Context, captures: Captures = 2, merges: Merges = 1) -> None:
     """Mirror a live database into the lake, compare the two, report, and stop everything again."""
     if command.invoked_subcommand is None:
-        whole_job(Project.here(), captures, merges, beside)
+        whole_job(Project.here(), captures, merges)
 
 
 @app.command()
-def cluster(captures: Captures = 2, merges: Merges = 1, beside: BesideIt = False) -> None:
+def cluster(captures: Captures = 2, merges: Merges = 1) -> None:
     """Do the same on a cluster of this machine: Spark standalone with two workers, all files in an object store."""
-    whole_job(Project.here().clustered(), captures, merges, beside)
+    whole_job(Project.here().clustered(), captures, merges)
 
 
-def whole_job(chosen: Project, captures: int, merges: int, beside: bool) -> None:
+def whole_job(chosen: Project, captures: int, merges: int) -> None:
     """Bring a stack up, do the whole job on it, say the verdict, and stop everything."""
     with _command(chosen) as (project, progress):
         try:
             demo = Demo(fresh.silent_stack(project, progress), progress)
-            verdict = run(demo, captures, merges, beside)
+            verdict = run(demo, captures, merges)
         finally:
             steps.down(project, progress)
     progress.console.print(verdict)
 
 
-def run(demo: Demo, captures: int, merges: int, beside: bool) -> str:
+def run(demo: Demo, captures: int, merges: int) -> str:
     """Do the whole job on a running stack; return the verdict, or raise StackError."""
     demo.begin()
     demo.start_load()
     demo.bootstrap()
+    copies = Copies(demo)
+    copies.begin()
     demo.let_schedules_run()
     demo.live(captures, merges)
-    if beside:
-        work = Beside(demo)
-        work.begin()
-        work.end()
+    copies.build()
     goal = demo.stop_load()
-    verification = Verification(demo)
+    backfill, verification = Backfill(demo), Verification(demo)
     verification.begin()
+    demo.land(goal)
+    backfill.begin()
+    copies.end()
     demo.catch_up(goal)
     verification.end()
+    backfill.end()
     demo.pause_schedules()
     found, at = demo.compare(), demo.cut
     demo.await_last_runs()

@@ -108,31 +108,39 @@ class Demo:
             ((flushed,),) = Database(self.stack.source, SHOP).execute("select pg_current_wal_flush_lsn()::text")
             return Lsn.parse(flushed)
 
+    def land(self, goal: Lsn) -> None:
+        """Capture everything up to `goal`; one is asked for, instead of waiting for the full minute."""
+
+        def missing() -> str:
+            landed = self.context.ledger.pipeline(NAME).position
+            return "" if landed is not None and landed >= goal else f"landed through {landed} of {goal}"
+
+        with self.progress.step("The last capture") as step:
+            self.api.trigger(self.watch.dag("capture"))
+            self.wait(step, missing, self.watch.look)
+            step.result = f"landed through {goal}"
+
     def catch_up(self, goal: Lsn) -> None:
         """Wait until a cut holds everything up to `goal`.
 
-        A capture is asked for, instead of waiting for the full minute; a merge only where the schedule has no reason
-        to start one, because what was written last is WAL without changes.
+        A merge is asked for only where the schedule has no reason to start one, because what was written last is WAL
+        without changes.
         """
 
         def missing() -> str:
-            landed = self.context.ledger.status(NAME)
             step.result = f"cut {self.cut}"
             if self.cut >= goal:
                 return ""
-            if landed.pipeline.position is None or landed.pipeline.position < goal:
-                return f"landed through {landed.pipeline.position} of {goal}"
             merges = self.api.runs(self.watch.dag("merge"))
-            if not landed.unmerged_rows and not fresh.unfinished(merges):
+            if not self.context.ledger.status(NAME).unmerged_rows and not fresh.unfinished(merges):
                 self.api.trigger(self.watch.dag("merge"), {"force": True})
             return f"merged through {self.cut} of {goal}"
 
         with self.progress.step("The lake catches up") as step:
-            self.api.trigger(self.watch.dag("capture"))
             self.wait(step, missing, self.watch.look)
 
     def pause_schedules(self) -> None:
-        """Pause all DAGs; runs that have begun go on."""
+        """Pause all DAGs; tasks that have begun go on."""
         for dag in fresh.dag_ids(self.pipeline):
             self.api.pause(dag)
         fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
@@ -145,7 +153,7 @@ class Demo:
             return found
 
     def await_last_runs(self) -> None:
-        """Wait for the runs that began before the pause; what they would leave unfinished would be shown as failed."""
+        """Wait for the tasks that began before the pause; what they would leave unfinished would be shown as failed."""
         with self.progress.step("The last runs") as step:
             self.wait(step, lambda: ", ".join(self._running()))
 
@@ -220,8 +228,9 @@ class Demo:
         self.api.unpause(self.watch.dag(verb))
 
     def _running(self) -> list[str]:
-        runs = self.api.runs
-        return [dag for dag in fresh.dag_ids(self.pipeline) for _ in fresh.unfinished(runs(dag), paused=True)]
+        runs = ((dag, run) for dag in fresh.dag_ids(self.pipeline) for run in fresh.unfinished(self.api.runs(dag)))
+        tasks = ((dag, self.api.task_instances(dag, run["dag_run_id"])) for dag, run in runs)
+        return [f"{dag}.{task}" for dag, found in tasks for task in fresh.at_work(found)]
 
     def watch_all(self) -> None:
         """Tell what is new of load and pipeline; raises StackError when something went wrong."""

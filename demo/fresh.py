@@ -85,9 +85,14 @@ def end_runs(api: AirflowApi, pipeline: Pipeline) -> None:
             api.call("PATCH", f"dags/{dag_id}/dagRuns/{run['dag_run_id']}", json={"state": "failed"})
 
 
-def unfinished(runs: Iterable[Json], *, paused: bool = False) -> list[Json]:
-    """Return the runs that have not ended; while a DAG is paused, its queued runs never begin and don't count."""
-    return [run for run in runs if run["state"] in (("running",) if paused else ("queued", "running"))]
+def unfinished(runs: Iterable[Json]) -> list[Json]:
+    """Return the runs that have not ended."""
+    return [run for run in runs if run["state"] in ("queued", "running")]
+
+
+def at_work(tasks: Iterable[Json]) -> list[str]:
+    """Name the tasks that are running; the others of a paused DAG never begin, so nobody should wait for them."""
+    return [task["task_id"] for task in tasks if task["state"] == "running"]
 
 
 def forget(pipeline: Pipeline, ledger_dsn: str, landing: LandingZone, warehouse: LandingZone) -> None:

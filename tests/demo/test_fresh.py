@@ -72,8 +72,10 @@ def test_there_may_be_nothing_to_forget(database16: Database, tmp_path: Path):
     assert database16.execute("select to_regclass('penstock.pipeline')") == [(None,)]
 
 
-def test_a_run_that_waits_for_a_paused_dag_is_not_waited_for():
+def test_tasks_that_a_paused_dag_never_begins_are_not_waited_for():
     runs = [{"state": state} for state in ("queued", "running", "success", "failed")]
+    states = (None, "scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", "success", "failed")
+    tasks = [{"task_id": f"is {state}", "state": state} for state in states]
 
     assert [run["state"] for run in fresh.unfinished(runs)] == ["queued", "running"]
-    assert [run["state"] for run in fresh.unfinished(runs, paused=True)] == ["running"]
+    assert fresh.at_work(tasks) == ["is running"]
