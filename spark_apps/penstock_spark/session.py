@@ -26,6 +26,8 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
     # What is kept is read two or three times and dropped: finding the best coding costs a fifth of a merge.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # To open a file costs what reading so many bytes does: with Spark's 4 MiB one core got most of a landed file.
+    "spark.sql.files.openCostInBytes": "262144",
     # HotSpot interprets methods of more bytecode: fused with the scan, the casts of twenty columns are more. Spark then
     # runs them by themselves, in small methods.
     "spark.sql.codegen.hugeMethodLimit": "8000",
