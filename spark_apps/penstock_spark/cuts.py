@@ -20,7 +20,7 @@ from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns
 from penstock.lake.plan import MergePlan, TableResult
 from penstock.lake.pointers import Pointer
 from penstock.lsn import Lsn
-from penstock_spark.lake_table import LakeTable
+from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java
 
 
@@ -82,10 +82,8 @@ def _append(cuts: LakeTable, row: Mapping[str, Any], marks: Mapping[str, str]) -
     writer.add(value)
     writer.close()
     written = java("org.apache.iceberg.DataFiles").builder(table.spec()).withInputFile(file.toInputFile())
-    commit = table.newAppend().toBranch(cuts.branch).appendFile(written.withMetrics(writer.metrics()).build())
-    for name, mark in marks.items():
-        commit = commit.set(name, mark)
-    commit.commit()
+    row_file = written.withMetrics(writer.metrics()).build()
+    commit_marked(table.newAppend().toBranch(cuts.branch).appendFile(row_file), marks)
 
 
 def _by_id(type_: Any, value: Any) -> Any:

@@ -22,7 +22,7 @@ from penstock.lake.plan import ColumnPlan, FileRef
 from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type
-from penstock_spark.lake_table import LakeTable
+from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.landing import AT_ONCE
 from penstock_spark.session import java
 
@@ -68,9 +68,7 @@ def replace_all(table: LakeTable, files: Sequence[FileRef], marks: Mapping[str, 
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="data-files") as workers:
         for data_file in workers.map(partial(_take_over, table, there), files):
             commit = commit.addFile(data_file)
-    for name, value in marks.items():
-        commit = commit.set(name, value)
-    commit.commit()
+    commit_marked(commit, marks)
     return table.replaced()
 
 

@@ -1,6 +1,6 @@
 """One table of the lake during a merge: made or evolved, branched, watched, and staged for the publish.
 
-With `data_files` and `upkeep` this is all that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
+With `cuts`, `data_files` and `upkeep` this is all that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
 metadata file that would, and whoever holds the catalog's pointer decides.
 """
 
@@ -236,6 +236,13 @@ class LakeTable:
                 "copy the table anew",
             )
         return literal
+
+
+def commit_marked(update: Any, marks: Mapping[str, str]) -> None:
+    """Commit an update of Iceberg's own that makes a snapshot, with the marks in its summary."""
+    for name, value in marks.items():
+        update = update.set(name, value)
+    update.commit()
 
 
 def _for_java(value: bool | int | float | Decimal | str | bytes | date | datetime) -> Any:
