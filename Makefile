@@ -5,6 +5,9 @@ PYTHON ?= $(SYSTEM_PYTHON)
 BIN := .venv/bin
 PY := $(BIN)/python
 INSTALLED := .venv/requirements.installed
+# Processes that share the tests, a file at a time: each has servers and a Spark of its own.
+WORKERS ?= 2
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile
 OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo)
 
 .DEFAULT_GOAL := help
@@ -39,10 +42,10 @@ status: venv ## Show what runs, and where
 	@$(PY) -m stack status
 
 test: lint setup ## Check style, types and layers, and run the tests but the slow ones
-	@$(PY) -m pytest
+	@$(PYTEST)
 
 test-all: lint setup ## Run all tests, the slow ones too
-	@$(PY) -m pytest -m ""
+	@$(PYTEST) -m ""
 
 test-health: setup ## Run the tests of slot health, those on other versions of PostgreSQL too
 	@$(PY) -m stack versions
