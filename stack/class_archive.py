@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from stack import ports
+from stack import java, ports
 from stack.files import write_whole
 
 ARCHIVE = "spark-classes.jsa"
@@ -41,7 +41,7 @@ def make(folder: Path, spark_home: Path, java_home: Path, class_path: str, log: 
         made = Path(scratch) / ARCHIVE
         command = [
             *(str(spark_home / "bin" / "spark-submit"), "--master", "local[1]", "--driver-class-path", class_path),
-            *("--driver-java-options", f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-XX:ArchiveClassesAtExit={made}"'),
+            *("--driver-java-options", f'{java.SHORT_LIVED} "-XX:ArchiveClassesAtExit={made}"'),
             *(str(TRAINING), scratch),
         ]
         environment = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from stack import jars, object_store, spark
+from stack import jars, java, object_store, spark
 from stack.errors import StackError
 from stack.files import tail
 from stack.object_store import ObjectStore
@@ -159,7 +159,7 @@ def settings(jar_folder: Path, store_address: str, memory: str = WORKER_MEMORY) 
     return {
         "spark.driver.extraClassPath": class_path,
         "spark.executor.extraClassPath": class_path,
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": java.SHORT_LIVED,
         "spark.executor.memory": memory,
         "spark.worker.cleanup.enabled": "true",  # else each application's folder stays with the worker for ever
         "spark.worker.cleanup.appDataTtl": "86400",

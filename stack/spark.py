@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from stack import class_archive, jars
+from stack import class_archive, jars, java
 from stack.files import write_whole
 
 CATALOG = "lake"
@@ -48,8 +48,7 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": class_path(jar_folder),
-        # Applications here live for a minute: on two cores the optimizing compiler costs more than it gains.
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC{class_archive.options(jar_folder.resolve())}",
+        "spark.driver.extraJavaOptions": f"{java.SHORT_LIVED}{class_archive.options(jar_folder.resolve())}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

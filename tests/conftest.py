@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stack import class_archive, jars, java, lake_catalog, ports
+from stack import jars, java, lake_catalog, ports
 from stack import spark as spark_conf
 from stack.account import Account, reachable_folder
 from stack.binaries import Binaries, from_wheel
@@ -200,8 +200,6 @@ def spark_settings(lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory) 
         "spark.driver.memory": "1500m",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        # Most of a short run is compilation: the quick compiler halves the time of the tests.
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1{class_archive.options(Project.here().jars.resolve())}",
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stack import class_archive, spark
+from stack import class_archive, java, spark
 from stack.paths import Project
 
 PROGRAM = "from pyspark.sql import SparkSession; print('rows', SparkSession.builder.getOrCreate().range(7).count())"
@@ -49,7 +49,7 @@ def test_an_application_takes_most_of_its_classes_from_the_archive(
     archived: Path, java_home: Path, spark_conf_dir: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "classes.log"
-    options = f"-XX:TieredStopAtLevel=1{class_archive.options(archived)} -Xlog:class+load:file={log}"
+    options = f"{java.SHORT_LIVED}{class_archive.options(archived)} -Xlog:class+load:file={log}"
 
     submitted(java_home, spark_conf_dir, tmp_path, options)
 

@@ -56,6 +56,16 @@ def test_a_java_on_the_path_is_taken_where_java_home_is_not_set(tmp_path: Path):
     assert java.home(tmp_path / "jre", {"PATH": str(tmp_path / "bin")}) == home
 
 
+def test_the_quick_compiler_alone_may_keep_as_much_code_as_all_compilers_together(java_home: Path):
+    def room(*options: str) -> str:
+        command = [str(java_home / "bin" / "java"), *options, "-XX:+PrintFlagsFinal", "-version"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        (line,) = (line for line in said.splitlines() if " ReservedCodeCacheSize " in line)
+        return line.split("=")[1].split()[0]
+
+    assert room(*java.SHORT_LIVED.split()) == room()
+
+
 def test_the_packaged_java_drops_the_module_that_it_lacks_and_keeps_every_other_argument(tmp_path: Path):
     home = java.packaged_home(tmp_path)
 
