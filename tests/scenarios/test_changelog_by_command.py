@@ -11,7 +11,7 @@ from penstock.flow import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
-from tests.scenarios.conftest import Command
+from tests.worlds import Command
 from tests.scenarios.recovery import flush
 from tests.world import World
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.conftest import Command
+from tests.worlds import Command
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
 from tests.world import World
 

@@ -1,0 +1,110 @@
+"""Fixtures of scenarios and attacks: a database, a ledger and a namespace of the lake of the test's own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from penstock import cli
+from stack import package
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog
+from tests.world import ROOT, World, connection
+
+Command = Callable[..., Result]
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def world(
+    database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on each PostgreSQL version in turn."""
+    yield from _world(database, postgres16, lake, spark, tmp_path)
+
+
+@pytest.fixture
+def world16(
+    database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on the embedded server only."""
+    yield from _world(database16, postgres16, lake, spark, tmp_path)
+
+
+@pytest.fixture
+def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
+    yield from _world(database, postgres16, lake, None, tmp_path)
+
+
+@pytest.fixture
+def world15(
+    postgres15: Server, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
+) -> Iterator[World]:
+    """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
+    with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
+        yield from _world(source, postgres16, lake, spark, tmp_path)
+
+
+@pytest.fixture
+def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
+    yield from _world(database16, postgres16, lake, None, tmp_path)
+
+
+def _world(
+    source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
+) -> Iterator[World]:
+    number = next(_numbers)
+    with control.temporary_database(f"ledger{number}") as ledger:
+        made = World(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
+        # a slot of this name may stay behind in no other test: names are unique in the whole cluster
+        made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield made
+
+
+@pytest.fixture
+def penstock(world16: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A function that runs `bin/penstock` on the world, as it is set then; Spark runs in the tests' own session."""
+    places: dict[str, Any] = {"source": world16.source, "ledger": world16.ledger}
+    places["catalog"] = world16.lake.database if world16.lake else None
+    for name, place in places.items():
+        known = connection(place, name)
+        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
+        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
+        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
+    monkeypatch.setattr(cli, "submitter", lambda ctx: world16.submit)
+    monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
+    chosen = {"name": world16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(world16.landing)}}
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump({**chosen, **world16.settings}))
+
+    def run(verb: str, *options: str, pipeline: str = str(file)) -> Result:
+        return CliRunner().invoke(cli.app, [verb, pipeline, *options], env={"COLUMNS": "400"})
+
+    return run
+
+
+@pytest.fixture
+def shell_with_spark(java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> dict[str, str]:
+    """What a person's shell needs besides to submit to a Spark of its own."""
+    library = tmp_path / "penstock.zip"
+    package.build(ROOT, library)
+    return {
+        "JAVA_HOME": str(java_home),
+        "SPARK_CONF_DIR": str(spark_conf_dir),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PENSTOCK_ZIP": str(library),
+        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
+    }
