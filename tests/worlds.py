@@ -30,7 +30,7 @@ def world(
     database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
 ) -> Iterator[World]:
     """A pipeline on each PostgreSQL version in turn."""
-    yield from _world(database, postgres16, lake, spark, tmp_path)
+    yield from world_on(database, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def world16(
     database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
 ) -> Iterator[World]:
     """A pipeline on the embedded server only."""
-    yield from _world(database16, postgres16, lake, spark, tmp_path)
+    yield from world_on(database16, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
 def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
     """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
-    yield from _world(database, postgres16, lake, None, tmp_path)
+    yield from world_on(database, postgres16, lake, None, tmp_path)
 
 
 @pytest.fixture
@@ -53,18 +53,19 @@ def world15(
 ) -> Iterator[World]:
     """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
     with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
-        yield from _world(source, postgres16, lake, spark, tmp_path)
+        yield from world_on(source, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
 def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
     """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
-    yield from _world(database16, postgres16, lake, None, tmp_path)
+    yield from world_on(database16, postgres16, lake, None, tmp_path)
 
 
-def _world(
+def world_on(
     source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
 ) -> Iterator[World]:
+    """Lend a pipeline on this source, with a ledger of its own on the control server."""
     number = next(_numbers)
     with control.temporary_database(f"ledger{number}") as ledger:
         made = World(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)

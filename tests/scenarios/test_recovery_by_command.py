@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds import Command
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
 from tests.world import World
+from tests.worlds import Command
 
 pytestmark = pytest.mark.spark
 
