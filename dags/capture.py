@@ -8,7 +8,8 @@ same time finds the pipeline's lock taken and retries. Backfilling this DAG is p
 LSN, not by date.
 
 **Tables**: a publication that Penstock made follows the patterns at the start of each run. A table that joined, by
-whatever way, wakes `resync`, which copies it; its changes are landed from the start.
+whatever way, wakes `resync`, which copies it; its changes are landed from the start. One that changed in a way that the
+stream does not carry is paused and wakes `resync`, too, unless `tables.on_change` is `pause`.
 
 **Keep it unpaused**: while it rests, the slot keeps WAL on the source's disk.
 
@@ -48,7 +49,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline), new_tables_doorbell(pipeline)])
         def windows(*, outlet_events: Any) -> dict[str, Any]:
-            """Capture windows until caught up; rings for the merge when something was landed, for resync when tables joined."""
+            """Capture windows until caught up; rings for the merge when something was landed, for resync when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
                 report = flow.capture(ctx)

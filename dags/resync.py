@@ -1,11 +1,13 @@
-"""### Copy tables anew while everything else goes on: when tables joined, and by hand
+"""### Copy tables again while everything else goes on: when tables joined or changed, and by hand
 
-**Does** a fresh copy of the `tables` named, each as `schema.table`, or of all tables that are new in the pipeline when
-none is named: a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
+**Does** a fresh copy of the `tables` named, each as `schema.table`, or, when none is named, of all tables that wait for one
+(new in the pipeline, or paused by `schema-change` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
 the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
 
 **For** a table that is paused by `schema-change`, `foreign-commit` or `divergence`, one that `verify` finds different, and
-one that joined the publication: capture wakes this DAG for it, unless `tables.on_added` is `wait`. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
+one that joined the publication. Capture wakes this DAG for a table that joined, unless `tables.on_added` is `wait`, and for
+one paused by `schema-change`, unless `tables.on_change` is `pause`: at once, and where that did not help after ten minutes,
+then twice as long each time, a day at most. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
 without a key as well.
 
 **Meanwhile** the table goes on as it is: a healthy one is merged, a paused one stays readable. Capture goes on, so no WAL is
@@ -28,23 +30,28 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow import rebuild
 from penstock.flow.rebuild_requests import resync_lines
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, pipelines
 from penstock.orchestration.spark import ResyncOperator, SwitchOperator
+
+
+def wakes(pipeline: Pipeline) -> bool:
+    """Tell whether capture may wake this DAG."""
+    return pipeline.tables.on_added == "copy" or pipeline.tables.on_change == "resync"
 
 
 def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     with DAG(
         **dag_arguments(pipeline, "resync", __doc__),
-        schedule=[new_tables_asset(pipeline)] if pipeline.tables.on_added == "copy" else None,
+        schedule=[new_tables_asset(pipeline)] if wakes(pipeline) else None,
         params={
             "tables": Param(
                 [],
                 type="array",
                 items={"type": "string", "pattern": r"^.+\..+$"},
                 uniqueItems=True,
-                description="tables to copy anew, as schema.table; none means all that are new",
+                description="tables to copy again, as schema.table; none means all that wait for a copy",
             ),
             "dry_run": Param(False, type="boolean", description="only say what would be done"),
             "abandon": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
@@ -59,7 +66,7 @@ def build(pipeline: Pipeline) -> DAG:
                 if params["abandon"]:
                     rebuild.abandon(ctx, params["tables"])
                     return False
-                for line in resync_lines(ctx, params["tables"] or None):
+                for line in resync_lines(ctx, params["tables"] or None, woken=woken(context_)):
                     ctx.progress(line)
             return not params["dry_run"]
 

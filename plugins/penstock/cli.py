@@ -273,7 +273,10 @@ def recover(
 def resync(
     name: Name,
     tables: TableNames = None,
-    new: Annotated[bool, typer.Option(help="Copy all tables that joined the pipeline and have no copy yet.")] = False,
+    new: Annotated[
+        bool,
+        typer.Option(help="Copy all tables that wait for a copy: those that joined, and those paused by a change."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = False,
 ) -> None:
     """Copy tables anew while everything else goes on, and switch to the new ones in one cut."""

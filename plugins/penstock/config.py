@@ -55,6 +55,8 @@ class Tables(Patterns):
     """`copy` wakes `resync` for a table that joined after bootstrap; `wait` leaves that to a person."""
     on_removed: Literal["keep", "drop"] = "keep"
     """`keep` leaves the lake table of a table that left as it is then; `drop` lets maintenance drop it."""
+    on_change: Literal["resync", "pause"] = "resync"
+    """`resync` copies a table again that was paused for a change which the stream does not carry; `pause` leaves that to a person."""
 
 
 class Capture(Section):

@@ -124,6 +124,10 @@ PAGED = frozenset(slug for slug, kind in KINDS.items() if kind.directive is Dire
 """The kinds that open an alarm of their own name (`penstock.alarms`) on the task that met them."""
 
 
+UNSENT = frozenset({"schema-change"})
+"""The kinds of pause to which a new copy is the answer: something happened that the stream does not carry."""
+
+
 class PenstockError(Exception):
     """Stop with a named kind and a message that states the expectation, what came, and the next step."""
 

@@ -117,13 +117,18 @@ def test_parsing_opens_no_connection(pipelines: Path, monkeypatch: pytest.Monkey
     assert all(load(verb) for verb in VERBS)
 
 
-def test_resync_wakes_for_tables_that_joined_unless_a_person_decides(pipelines: Path) -> None:
-    (pipelines / "crm.yaml").write_text('name: crm\ntables: {include: ["public.*"], on_added: wait}\n')
+@pytest.mark.parametrize(
+    ("keys", "woken"),
+    [("on_added: wait", True), ("on_change: pause", True), ("on_added: wait, on_change: pause", False)],
+)
+def test_resync_wakes_for_tables_that_joined_or_changed_unless_a_person_decides_on_both(
+    pipelines: Path, keys: str, woken: bool
+) -> None:
+    (pipelines / "crm.yaml").write_text(f'name: crm\ntables: {{include: ["public.*"], {keys}}}\n')
     dags = load("resync")
 
-    woken: Any = dags["shop.resync"]
-    assert _assets(woken) == ["penstock://shop/new_tables"]
-    assert _assets(dags["crm.resync"]) == []
+    assert _assets(dags["shop.resync"]) == ["penstock://shop/new_tables"]
+    assert _assets(dags["crm.resync"]) == (["penstock://crm/new_tables"] if woken else [])
 
 
 def _assets(dag: Any) -> list[str]:

@@ -1,8 +1,19 @@
--- Tables that wait for their copy and for which nobody rang lately; a bell that was not heard is rung again.
+-- Tables that wait for a copy and for which no one rang lately; a bell that was not heard is rung again.
+-- For a paused table each wait is as long as all before it together, a day at most: its copy may fail each time.
 update penstock.table as t
 set rung_at = clock_timestamp()
 from penstock.pipeline as p
 where
-    p.name = %(name)s and p.state = 'running' and t.pipeline = p.name and t.state = 'new' and t.joined_lsn is not null
-    and (t.rung_at is null or t.rung_at <= clock_timestamp() - %(every)s::interval)
+    p.name = %(name)s and p.state = 'running' and t.pipeline = p.name and t.left_lsn is null
+    and case t.state
+        when 'new' then %(joined)s and t.joined_lsn is not null
+        when 'paused' then t.paused_slug = any(%(slugs)s)
+        else false
+    end
+    and (
+        t.rung_at is null
+        or t.rung_at <= clock_timestamp() - greatest(
+            %(every)s::interval, case t.state when 'paused' then least(t.rung_at - t.paused_at, '1 day') end
+        )
+    )
 returning t.oid

@@ -1,4 +1,4 @@
-"""Tables that joined and wait for their copy: who they are, when to ring for them, and when they may be copied.
+"""Tables that wait for a copy: which they are, when to ring for them, and when those that joined may be copied.
 
 A transaction that was open when a table joined has changes from before in no window. So the copy must see them: its
 snapshot may be taken only when every such transaction has ended.
@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from penstock.errors import SourceError
+from penstock.errors import UNSENT, SourceError
 from penstock.flow.context import Context
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
@@ -21,11 +21,29 @@ _POLL_SECONDS = 1.0
 
 
 def ring(ctx: Context) -> list[str]:
-    """Name the tables for which somebody has to be woken now, so that they are copied; none where a person decides."""
-    if ctx.pipeline.tables.on_added == "wait":
-        return []
-    oids = set(ctx.ledger.ring(ctx.name, every=RING_AGAIN))
-    return [table.qualified for table in ctx.ledger.waiting_tables(ctx.name) if table.oid in oids]
+    """Name the tables for which `resync` has to be woken now; none where a person decides."""
+    joined = ctx.pipeline.tables.on_added == "copy"
+    oids = set(ctx.ledger.ring(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=RING_AGAIN))
+    return [table.qualified for table in ctx.ledger.tables(ctx.name) if table.oid in oids] if oids else []
+
+
+def answered(ctx: Context) -> frozenset[str]:
+    """Name the reasons of a pause that the pipeline answers with a copy by itself."""
+    return UNSENT if ctx.pipeline.tables.on_change == "resync" else frozenset()
+
+
+def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:
+    """Return the tables that a resync without names copies: the new ones, and the paused ones that it answers.
+
+    One that was `woken` by the bell leaves new ones to a person where the pipeline says so.
+    """
+    new, slugs = not woken or ctx.pipeline.tables.on_added == "copy", answered(ctx)
+    return [
+        table
+        for table in tables
+        if (table.state == "new" and new)
+        or (table.state == "paused" and table.paused_slug in slugs and table.left_lsn is None)
+    ]
 
 
 def require_joined(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:

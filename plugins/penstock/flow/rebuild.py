@@ -30,14 +30,14 @@ _IDLE_SECONDS = 10.0
 _POLITE_SECONDS = 60.0
 
 
-def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit) -> list[str]:
-    """Copy tables, given as `schema.table`, anew and build them; return their rebuilds, which wait for the next merge.
+def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken: bool = False) -> list[str]:
+    """Copy tables, given as `schema.table`, again and build them; return their rebuilds, which wait for the next merge.
 
-    None means all tables that are new in a running pipeline. The lake's tables stay as they are until they are switched.
+    None means all tables of a running pipeline that wait for a copy (`joined.due`). The lake's tables stay as they are until they are switched.
     Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "rebuild-open" | "work-under-way" | ...),
     SourceError("table-unpublished" | ...), LakeError("rebuild-given-up" | ...).
     """
-    records = requests.to_copy(ctx, tables)
+    records = requests.to_copy(ctx, tables, woken=woken)
     with _held(ctx, records):
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]

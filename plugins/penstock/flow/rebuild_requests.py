@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import ConfigError, LedgerError, SourceError
+from penstock.flow import joined
 from penstock.flow.capture import running
 from penstock.flow.context import Context
 from penstock.flow.drift import table_facts
@@ -22,11 +23,11 @@ from penstock.ledger.records import (
 from penstock.lsn import Lsn
 
 
-def resync_lines(ctx: Context, tables: Sequence[str] | None) -> list[str]:
+def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:
     """Say what a resync would do; changes nothing, and raises what the resync would raise before its work."""
-    records = to_copy(ctx, tables)
+    records = to_copy(ctx, tables, woken=woken)
     if not records:
-        return ["no table is new: nothing to copy"]
+        return ["no table waits for a copy: nothing to do"]
     open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
     now = published(ctx, sizes=True)
     _require_published(ctx, records, now)
@@ -41,15 +42,16 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None) -> list[str]:
     ]
 
 
-def to_copy(ctx: Context, tables: Sequence[str] | None) -> list[TableRecord]:
-    """Return the tables to copy: those named, or all that are new.
+def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[TableRecord]:
+    """Return the tables to copy: those named, or all that wait for a copy, but for those that a replay builds.
 
     Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "pipeline-halted" | "not-bootstrapped").
     """
     require_running(ctx)
     known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
     if tables is None:
-        return [record for record in known if record.state == "new"]
+        replayed = {each.oid for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "replay"}
+        return [record for record in joined.due(ctx, known, woken=woken) if record.oid not in replayed]
     records = named(known, tables)
     for record in records:
         if record.state in ("copying", "copied"):

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
+from penstock.flow import joined
 from penstock.flow.context import Context
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord
+from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.source import facts, session, slot
 
@@ -32,16 +33,19 @@ class Status:
     source: SourceStatus | None
     source_problem: str | None
     maintenance: MaintenanceRecord | None = None
+    answered: frozenset[str] = frozenset()
+    """The reasons of a pause that the pipeline answers with a copy by itself."""
 
 
 def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
     known, verified = ctx.ledger.status(ctx.name), ctx.ledger.verified_tables(ctx.name)
     maintenance = next(iter(ctx.ledger.maintenances(ctx.name)), None)
+    answered = joined.answered(ctx)
     try:
-        return Status(known, verified, _source(ctx), None, maintenance)
+        return Status(known, verified, _source(ctx), None, maintenance, answered)
     except SourceError as error:
-        return Status(known, verified, None, str(error), maintenance)
+        return Status(known, verified, None, str(error), maintenance, answered)
 
 
 def _source(ctx: Context) -> SourceStatus:
@@ -62,7 +66,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
     """Return the status as labelled lines, the urgent ones first."""
     known, pipeline = found.ledger, found.ledger.pipeline
     halted = [("halted", f"[{pipeline.halted_slug}] {pipeline.halted_reason}")] if pipeline.halted_slug else []
-    paused = [(f"paused {t.qualified}", f"[{t.paused_slug}] {t.paused_reason}") for t in known.paused]
+    paused = [(f"paused {t.qualified}", _paused_line(t, found.answered)) for t in known.paused]
     waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
     return [
         *halted,
@@ -100,6 +104,12 @@ def _source_line(source: SourceStatus | None) -> str:
     if source is None:
         return "unknown"
     return f"{source.unread} bytes unread, {source.retained} bytes of WAL retained, slot {source.wal_status}"
+
+
+def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
+    """Say why a table is paused, and what follows."""
+    step = "resync copies it again by itself" if table.paused_slug in answered else "resync it, or resume it"
+    return f"[{table.paused_slug}] {table.paused_reason}; {step} (docs/runbooks/{table.paused_slug}.md)"
 
 
 def _rebuild_line(rebuild: RebuildRecord) -> str:

@@ -6,6 +6,7 @@ surely published, and is then `dropped`; its row, its cuts and its lake table st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from psycopg.types.json import Jsonb
@@ -56,11 +57,15 @@ class Membership(Sessions):
             found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["new"])
             return [table for table in found if table.waits]
 
-    def ring(self, name: str, *, every: timedelta) -> list[int]:
-        """Return the waiting tables of a running pipeline for which nobody rang within that time, and note the ring."""
+    def ring(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
+        """Return the tables of a running pipeline for which no one rang within that time, and note the ring.
+
+        They are those that joined, if wanted, and those paused by one of these slugs: for them the time grows.
+        """
         with self.transaction() as transaction:
             lock(transaction, name)
-            return [oid for (oid,) in transaction.rows("ring", name=name, every=every)]
+            chosen = {"joined": joined, "slugs": list(slugs)}
+            return [oid for (oid,) in transaction.rows("ring", name=name, every=every, **chosen)]
 
     def tables_to_discard(self, name: str) -> list[TableRecord]:
         """Return the dropped tables whose lake tables are to be dropped, too."""

@@ -160,12 +160,12 @@ class Rebuilds(Sessions):
                 move_elsewhere(catalog, catalog_name, pointers)
 
     def give_up_rebuild(self, name: str, rebuild: RebuildRecord, *, slug: str, reason: str) -> None:
-        """End a rebuild that cannot be finished, with an event that says why; its table stays as it is."""
+        """End a rebuild that cannot be finished, with an event for each new reason; its table stays as it is."""
         event = {"slug": slug, "level": "error", "table_oid": rebuild.oid, "message": reason, "details": "{}"}
         with self.transaction() as transaction:
             lock(transaction, name)
             if transaction.change("give_up_rebuild", name=name, id=rebuild.id, slug=slug, reason=reason):
-                transaction.change("add_event", name=name, **event)
+                transaction.change("add_event_on_change", name=name, first=True, **event)
 
 
 def _rebuilds(transaction: Transaction, name: str, states: Sequence[RebuildState] | None) -> list[RebuildRecord]:

@@ -35,7 +35,7 @@ def landing_doorbell(pipeline: Pipeline) -> AssetAlias:
 
 
 def new_tables_asset(pipeline: Pipeline) -> Asset:
-    """Return the asset that capture emits when tables that joined wait for their copy."""
+    """Return the asset that capture emits when tables that joined, or changed, wait for a copy."""
     return Asset(name=f"{pipeline.name}.new_tables", uri=f"penstock://{pipeline.name}/new_tables", group="penstock")
 
 
@@ -70,6 +70,11 @@ def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, A
         "default_args": {"owner": "penstock", "retries": 2, "retry_delay": timedelta(seconds=20)},
         "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
     }
+
+
+def woken(context: Any) -> bool:
+    """Tell whether an asset has started this run, not a person."""
+    return bool(context["dag_run"].run_type == "asset_triggered")
 
 
 @contextmanager

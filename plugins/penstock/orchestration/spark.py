@@ -19,7 +19,7 @@ from penstock.errors import LakeError
 from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
 from penstock.flow.replay_requests import Replay
 from penstock.flow.spark_job import SparkJob
-from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome
+from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome, woken
 from penstock.orchestration.pipelines import find_context
 
 
@@ -85,7 +85,7 @@ class MergeOperator(PenstockSparkOperator):
 
 
 class ResyncOperator(PenstockSparkOperator):
-    """Copy the tables of the DAG's param `tables` anew, none meaning all new ones, and build them beside the old ones."""
+    """Copy the tables of the DAG's param `tables` again, none meaning all that wait, and build them next to the old ones."""
 
     spark_pool = BACKFILL_POOL
 
@@ -93,7 +93,8 @@ class ResyncOperator(PenstockSparkOperator):
         """Return the rebuilds; another try goes on with what this one leaves."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return rebuild.resync(ctx, context["params"]["tables"] or None, lambda job: self.submit(job, context))
+            tables = context["params"]["tables"] or None
+            return rebuild.resync(ctx, tables, lambda job: self.submit(job, context), woken=woken(context))
 
 
 class ReplayOperator(PenstockSparkOperator):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.errors import UNSENT
 from penstock.page.models import Grade, Pipeline, Table
 
 RECOVERABLE = (
@@ -34,6 +35,7 @@ BEHIND = (
 """Alarms that a run of capture ends or eases."""
 SILENT_SECONDS = 900
 _NAMED_TABLES = 5
+_COPIED = "Unless tables.on_change is pause, capture wakes resync, which copies it again: see how far that is"
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,14 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         names = [table.name for table in tables if table.paused_slug == slug]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         are = "table is" if len(names) == 1 else "tables are"
+        copied = (Step(_COPIED, dag=f"{shown.name}.resync"),) if slug in UNSENT else ()
         yield Advice(
             "warn",
             f"{len(names)} {are} paused: {slug}",
             f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables go on.",
             (
                 Step("Read what it means", runbook=slug),
+                *copied,
                 _resume(shown, "When it is mended, end the pause", f" --table {names[0]}"),
             ),
         )

@@ -1,5 +1,7 @@
 """Tables that join and leave, in the ledger: who waits, how far one that left is merged, what may be dropped."""
 
+import itertools
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -23,6 +25,10 @@ def leave(ledger: Ledger, name: str, oid: int, through: Lsn = LATER, *, discard:
     ledger.leave_table(name, oid, through=through, discard=discard, message=f"{oid} left")
 
 
+def ring(ledger: Ledger, name: str, *, every: timedelta, slugs: Sequence[str] = ()) -> list[int]:
+    return ledger.ring(name, joined=True, slugs=slugs, every=every)
+
+
 def states(ledger: Ledger, name: str) -> dict[int, str]:
     return {table.oid: table.state for table in ledger.tables(name)}
 
@@ -39,9 +45,44 @@ def test_a_table_that_joined_waits_and_is_rung_for_once_in_a_while(ledger: Ledge
     assert (waiting.oid, waiting.state, waiting.joined_lsn, waiting.joined_xid) == (3, "new", START, 900)
     assert ledger.status(ready).waiting == (waiting,)
     assert shown(ledger, ready) == {1: (False, False), 2: (False, False), 3: (True, False)}
-    assert ledger.ring(ready, every=timedelta(minutes=1)) == [3]
-    assert ledger.ring(ready, every=timedelta(minutes=1)) == []
-    assert ledger.ring(ready, every=timedelta(0)) == [3]
+    assert ring(ledger, ready, every=timedelta(minutes=1)) == [3]
+    assert ring(ledger, ready, every=timedelta(minutes=1)) == []
+    assert ring(ledger, ready, every=timedelta(0)) == [3]
+
+
+def test_a_paused_table_is_rung_for_ever_more_rarely_also_when_it_is_paused_again_soon_after_a_copy(
+    ledger: Ledger, ready: str
+) -> None:
+    pause = {"slug": "schema-change", "reason": "x"}
+    ten = {"every": timedelta(minutes=10), "slugs": ["schema-change"]}
+
+    def age(minutes: int) -> None:
+        moved = f"rung_at - interval '{minutes} minutes', paused_at = paused_at - interval '{minutes} minutes'"
+        with ledger.transaction() as transaction:
+            transaction.connection.execute(f"update penstock.table set rung_at = {moved}".encode())
+
+    ledger.pause_table(ready, 2, slug="foreign-commit", reason="x")
+    assert ring(ledger, ready, **ten) == []
+    ledger.pause_table(ready, 2, **pause)
+    assert ring(ledger, ready, every=timedelta(minutes=10)) == [], "where a person decides"
+
+    rings = []
+    for minute in range(100):
+        if ring(ledger, ready, **ten):
+            rings.append(minute)
+            ledger.resume_table(ready, 2)  # a copy was switched, and is of no use
+            ledger.pause_table(ready, 2, **pause)
+        age(1)
+    assert rings[:2] == [0, 10]
+    assert len(rings) == 5, rings
+    assert all(after >= 2 * before for before, after in itertools.pairwise(rings)), rings
+
+    ledger.resume_table(ready, 2)
+    age(200)
+    ledger.pause_table(ready, 2, **pause)
+    assert ring(ledger, ready, **ten) == [2]
+    age(10)
+    assert ring(ledger, ready, **ten) == [2], "a new series"
 
 
 def test_a_table_that_left_is_merged_through_where_it_was_published_and_no_further(ledger: Ledger, ready: str) -> None:
@@ -69,7 +110,7 @@ def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(le
     leave(ledger, ready, 3)
 
     assert states(ledger, ready) == dict.fromkeys((1, 2, 3), "dropped")
-    assert ledger.ring(ready, every=timedelta(0)) == []
+    assert ring(ledger, ready, every=timedelta(0)) == []
 
 
 def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger: Ledger, ready: str) -> None:

@@ -1,0 +1,110 @@
+"""A table paused for a change that the stream does not carry is copied again by itself, or waits for a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.config import Pipeline
+from penstock.flow import joined, rebuild, status
+from penstock.flow.rebuild_requests import resync_lines, to_copy
+from penstock.ledger.records import TableRecord
+from tests.scenarios.members import begin, states, told
+from tests.scenarios.recovery import SHOP, equal, flush, follows, shown
+from tests.world import World
+
+
+def decide(world: World, **policies: str) -> None:
+    world.settings["tables"] = {"include": ["public.*"], **policies}
+
+
+def names(tables: list[TableRecord]) -> list[str]:
+    return [table.name for table in tables]
+
+
+def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_otherwise() -> None:
+    made = Pipeline.model_validate({"name": "shop", "tables": {"include": ["public.*"]}})
+
+    assert made.tables.on_change == "resync"
+
+
+def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(bare16: World) -> None:
+    begin(bare16, "create table t (id int primary key, v text); create table u (id int primary key)")
+    bare16.sql("alter table t rename v to w")
+    bare16.capture()
+    assert states(bare16) == {"t": "paused", "u": "copied"}
+
+    decide(bare16, on_change="pause")
+    assert joined.ring(bare16.ctx) == []
+    assert to_copy(bare16.ctx, None) == []
+    decide(bare16, on_change="resync")
+    assert joined.ring(bare16.ctx) == ["public.t"]
+    bare16.capture()
+    assert joined.ring(bare16.ctx) == [], "once, not with every capture"
+    assert names(to_copy(bare16.ctx, None)) == ["t"]
+    assert told(bare16, "schema-change") == ["column v was renamed to w"]
+
+
+def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: World) -> None:
+    begin(bare16)
+    (table,) = bare16.ctx.ledger.tables(bare16.name)
+    for slug in ("foreign-commit", "divergence", "misfit-refused"):
+        bare16.ctx.ledger.pause_table(bare16.name, table.oid, slug=slug, reason="x")
+        assert joined.ring(bare16.ctx) == []
+        assert to_copy(bare16.ctx, None) == []
+
+
+def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(bare16: World) -> None:
+    begin(bare16)
+    decide(bare16, on_added="wait")
+    bare16.sql("create table u (id int primary key); alter table t add column v int; alter table t rename id to key")
+    bare16.capture()
+    assert states(bare16) == {"t": "paused", "u": "waiting"}
+
+    assert joined.ring(bare16.ctx) == ["public.t"]
+    assert names(to_copy(bare16.ctx, None, woken=True)) == ["t"]
+    assert names(to_copy(bare16.ctx, None)) == ["t", "u"]
+
+
+def test_the_status_says_what_follows(bare16: World) -> None:
+    begin(bare16)
+    bare16.sql("alter table t rename id to key")
+    bare16.capture()
+
+    answered, left = "resync copies it again by itself", "resync it, or resume it"
+    assert answered in dict(status.lines(status.status(bare16.ctx)))["paused public.t"]
+    decide(bare16, on_change="pause")
+    line = dict(status.lines(status.status(bare16.ctx)))["paused public.t"]
+    assert answered not in line
+    assert left in line
+
+
+@pytest.mark.spark
+def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(world16: World) -> None:
+    world = world16
+    world.sql(SHOP)
+    world.bootstrap()
+    world.sql("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
+    flush(world)
+    world.capture()
+    world.merge()
+    assert states(world) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
+    before = shown(world)
+
+    decide(world, on_change="pause")
+    assert joined.ring(world.ctx) == []
+    assert resync_lines(world.ctx, None) == ["no table waits for a copy: nothing to do"]
+    assert rebuild.resync(world.ctx, None, world.submit, woken=True) == []
+    assert states(world)["item"] == "paused"
+
+    decide(world, on_change="resync")
+    assert joined.ring(world.ctx) == ["public.item"]
+    ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
+    assert shown(world) == before, "the old table stays readable"
+    assert rebuild.switch(world.ctx, ids, world.submit)
+
+    assert set(states(world).values()) == {"ready"}
+    assert {each.id: each.state for each in world.ctx.ledger.rebuilds(world.name, states=None)} == {ids[0]: "done"}
+    equal(world)
+    follows(world)
+    assert joined.ring(world.ctx) == []
+    assert len(told(world, "schema-change")) == 1
