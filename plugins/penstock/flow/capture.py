@@ -100,7 +100,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
     ):
         record = running(ctx)
         server = facts.read(conn)
-        _heal(ctx, conn, server, record)
+        before = _heal(ctx, conn, server, record)
         if patterns:
             follow_patterns(ctx, conn, server)
         end = facts.position(conn)
@@ -113,7 +113,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
         landed = None
         if upto > record.position:
-            upto, landed = _land(ctx, conn, record, end, upto)
+            upto, landed = _land(ctx, conn, record, end, upto, before=before)
         confirmed = slot.advance(conn, record.slot, upto)
         if landed is not None:
             ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
@@ -142,12 +142,19 @@ def running(ctx: Context) -> Known:
     return Known.of(record)
 
 
-def _heal(ctx: Context, conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> None:
+def _heal(ctx: Context, conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
     """Hold slot and ledger against each other; advance a slot that a server crash has set back."""
-    target = judge.judge(known, found(conn, server, known))
+    before = found(conn, server, known)
+    target = judge.judge(known, before)
     if target is not None:
         ctx.progress(f"slot {known.slot} is behind the ledger: advancing it to {target}")
         slot.advance(conn, known.slot, target)
+    return before
+
+
+def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> None:
+    """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
+    judge.judge_again(known, before, found(conn, facts.read(conn), known))
 
 
 def found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
@@ -165,6 +172,7 @@ def found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) 
         temporary=bool(state and state.temporary),
         wal_status=state.wal_status if state else None,
         invalidation=state.invalidation if state else None,
+        restart=state.restart if state else None,
         confirmed=state.confirmed if state else None,
         flushed=facts.position(conn).flushed,
     )
@@ -182,6 +190,8 @@ def _land(
     known: Known,
     end: facts.Position,
     upto: Lsn,
+    *,
+    before: Found,
 ) -> tuple[Lsn, Landed]:
     """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
     started = monotonic()
@@ -209,7 +219,7 @@ def _land(
     decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     landed = land(messages, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
-    judge.same_publication(known, catalog.publication_oid(conn, known.publication))
+    _judge_again(conn, known, before)
     window = ctx.ledger.stage_window(
         ctx.name,
         from_lsn=known.position,

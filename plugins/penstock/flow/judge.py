@@ -1,7 +1,7 @@
 """Decide, from what the ledger and the source say, whether capture may go on.
 
-The ledger is the truth, the slot is a hint: a slot that is behind is advanced, a slot that is ahead means that
-somebody consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
+The ledger is the truth, the slot is a hint: a slot that is behind is advanced once its windows are proved, a slot that
+is ahead means that somebody consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Found:
     temporary: bool
     wal_status: str | None
     invalidation: str | None
+    restart: Lsn | None
     confirmed: Lsn | None
     flushed: Lsn
 
@@ -81,9 +82,25 @@ class Found:
 def judge(known: Known, found: Found) -> Lsn | None:
     """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
     _same_server(known, found)
-    same_publication(known, found.publication_oid)
+    _same_publication(known, found.publication_oid)
     _usable_slot(known, found)
     return _position(known, found)
+
+
+def judge_again(known: Known, before: Found, now: Found) -> None:
+    """Raise SourceError unless the source stands after a peek as it did before: then the window is whole.
+
+    A slot never moves back by itself, and a new one begins beyond the ledger. So one that stands where it stood was not
+    moved while it was read. `restart` may grow by the peek itself; where it shrank, the slot was replaced by an older one.
+    """
+    behind = judge(known, now) is not None
+    if behind or (before.restart is not None and now.restart is not None and now.restart < before.restart):
+        raise SourceError(
+            "slot-in-use",
+            f"expected slot {known.slot} to stay at {known.position} while a window was read, but it was set back (confirmed "
+            f"{now.confirmed}, restart {before.restart} before and {now.restart} after): another session has replaced it; "
+            "nothing was staged, the next run reads the window again",
+        )
 
 
 def _same_server(known: Known, found: Found) -> None:
@@ -101,7 +118,7 @@ def _same_server(known: Known, found: Found) -> None:
             )
 
 
-def same_publication(known: Known, oid: int | None) -> None:
+def _same_publication(known: Known, oid: int | None) -> None:
     """Raise SourceError("publication-missing") unless the publication is the one that the ledger knows.
 
     Checked before and after a peek: then it existed all along, and no change of the window was left out. (PostgreSQL

@@ -1,0 +1,145 @@
+"""Another session takes changes from the slot, or the slot itself, at every statement of a capture: no row is missed unsaid.
+
+The capture is stopped before each statement that it sends to the source, whatever that is today: one that is added later
+is covered by itself. What happens between two of them is for the capture as if it happened just before the second.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+import psycopg
+import pytest
+
+from penstock.errors import PenstockError
+from penstock.flow import capture
+from penstock.source.arrow import ArrowSession
+from penstock.source.session import SourceSession
+from tests.scenarios.members import begin
+from tests.scenarios.recovery import consume, flush
+from tests.world import World
+
+Attack = Callable[[World], None]
+
+
+def advance(world: World) -> None:
+    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', pg_current_wal_flush_lsn())")
+
+
+def drop(world: World) -> None:
+    world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
+
+
+def make(world: World) -> None:
+    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
+
+
+def drop_and_make(world: World) -> None:
+    drop(world)
+    make(world)
+
+
+def publish_again(world: World) -> None:
+    name = world.ctx.pipeline.publication
+    world.sql(f'drop publication "{name}"; create publication "{name}" for table t')
+
+
+@contextmanager
+def stopped_before(number: int, attack: Callable[[], None]) -> Iterator[Iterator[int]]:
+    """Let the attack happen before the nth statement to the source; the iterator yields the next one's number."""
+    statements, lock = itertools.count(1), RLock()  # the peek is pulled by a thread of its own
+
+    def counted(execute: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(self: Any, *arguments: Any, **named: Any) -> Any:
+            with lock:
+                ours = isinstance(getattr(self, "connection", self), (SourceSession, ArrowSession))
+                if ours and next(statements) == number:
+                    attack()
+            return execute(self, *arguments, **named)
+
+        return wrapped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.Cursor, "execute", counted(psycopg.Cursor.execute))
+        patch.setattr(ArrowSession, "_statement", counted(ArrowSession._statement))
+        yield statements
+
+
+def start_over(world: World) -> None:
+    """Give the pipeline a fresh slot from which it reads on, as if it had never had another."""
+    pipeline = world.ctx.pipeline
+    world.sql(
+        f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{pipeline.slot}'"
+    )
+    make(world)
+    ((point, oid),) = world.sql(
+        "select confirmed_flush_lsn::text, p.oid::text from pg_replication_slots s, pg_publication p "
+        f"where slot_name = '{pipeline.slot}' and pubname = '{pipeline.publication}'"
+    )
+    world.ledger.execute(
+        "delete from penstock.window; update penstock.pipeline "
+        f"set consistent_point = '{point}', position = '{point}', publication_oid = {oid}"
+    )
+
+
+def landed(world: World) -> set[int]:
+    ctx = world.ctx
+    rows: Iterator[dict[str, Any]] = (
+        row
+        for window in ctx.ledger.windows(world.name)
+        for entry in window.files
+        for row in ctx.landing.read(entry.path).to_pylist()
+    )
+    return {int(row["new"]["id"]) for row in rows}
+
+
+def halted(world: World) -> str | None:
+    """Capture one window; return the name under which it stopped."""
+    try:
+        capture.capture_window(world.ctx, patterns=True)
+    except PenstockError as error:
+        return error.slug
+    return None
+
+
+@pytest.mark.parametrize(
+    ("attack", "slugs"),
+    [
+        pytest.param(consume, {"slot-ahead"}, id="consumed"),
+        pytest.param(advance, {"slot-ahead"}, id="advanced", marks=pytest.mark.slow),
+        pytest.param(drop, {"slot-missing"}, id="dropped", marks=pytest.mark.slow),
+        pytest.param(drop_and_make, {"slot-ahead"}, id="dropped and made again"),
+        pytest.param(
+            publish_again, {"publication-missing"}, id="publication dropped and made again", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(
+    bare16: World, attack: Attack, slugs: set[str]
+) -> None:
+    world = bare16
+    begin(world, "create table t (id int primary key)")
+    start_over(world)
+    halts: list[str | None] = []
+    for number in itertools.count(1):
+        world.sql(f"insert into t values ({number}), (-{number})")
+        flush(world)
+        before = world.ctx.ledger.pipeline(world.name).position
+        with stopped_before(number, lambda: attack(world)) as statements:
+            slug = halted(world)
+        if next(statements) <= number:
+            break
+        whole = {number, -number} <= landed(world)
+        assert whole or world.ctx.ledger.pipeline(world.name).position == before, f"rows missed at statement {number}"
+        assert whole or slug in slugs, f"nothing said at statement {number}"
+        if slug is None and attack is not advance and attack is not consume:
+            assert halted(world) in slugs, f"nothing said after statement {number}"
+        assert slug is None or slug in slugs, f"the wrong name at statement {number}"
+        halts.append(slug)
+        start_over(world)
+    assert len(halts) > 10
+    assert halts[0] in slugs
