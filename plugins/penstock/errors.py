@@ -112,6 +112,7 @@ def _kinds() -> dict[str, Kind]:
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
         "divergence": Kind(pause, "A change refers to a row that neither the batch nor the lake has."),
         "merge-conflict": Kind(pause, "Changes met rows that should or should not have been there."),
+        "merge-failed": Kind(pause, "The merge of one table ended with an error that has no kind of its own."),
         "misfit-refused": Kind(pause, "A value does not fit its column and the policy is to stop."),
         "verify-late": Kind(retry, "Capture and merge did not come to the compared position in time."),
         "verify-differs": Kind(fail, "A verification found a table in which source and lake differ."),

@@ -138,6 +138,7 @@ class LakeTable:
 
     def cut_branch(self) -> None:
         """Make the branch at main; on a table without snapshots it begins with an empty one."""
+        self.drop_branch()  # of a first try in the same run
         table = self.load()
         snapshot = table.currentSnapshot()
         manage = table.manageSnapshots()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from penstock.errors import LakeError
 from penstock.lake.ddl import create_namespaces
 from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lsn import Lsn
 from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, record_cut
+from penstock_spark.lake_table import LakeTable
 from penstock_spark.table_merge import merge_table
 from penstock_spark.workers import at_once
+
+_FEW = 2
+"""So many tables may meet the same error by chance, with all that every table needs in order."""
 
 _log = logging.getLogger("penstock.merge")
 
@@ -25,6 +30,8 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
     with sessions.worker(spark, plan.catalog, environment) as session:
         _make_namespaces(session, plan)
         tables = _merge_tables(spark, plan, environment)
+        if any(table.failure for table in tables):
+            _require_commons(session, plan, tables)
         cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
@@ -51,10 +58,40 @@ def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
 
 
 def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
+    """Merge every table; one that fails for no known reason is tried once more, when all others are done."""
+
     def merge(session: SparkSession, order: TablePlan) -> TableResult:
         return merge_table(session, plan, order)
 
-    return at_once(spark, plan.catalog, environment, merge, plan.tables, size=_bytes, workers=plan.parallel_tables)
+    def merged(orders: Sequence[TablePlan]) -> list[TableResult]:
+        return at_once(spark, plan.catalog, environment, merge, orders, size=_bytes, workers=plan.parallel_tables)
+
+    results = merged(plan.tables)
+    again = [place for place, result in enumerate(results) if result.failure]
+    if again:
+        for place, result in zip(again, merged([plan.tables[place] for place in again]), strict=True):
+            results[place] = result
+    return results
+
+
+def _require_commons(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> None:
+    """See that the failures of tables are their own: Spark computes, catalog and store answer, no cause is everyone's.
+
+    Raises LakeError("spark-failed") where more than a few tables had work and all ended with one error that is not about
+    files: then it is about the run. Raises what Spark raises where the commons fail.
+    """
+    session.range(2).count()
+    cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
+    if cuts.exists():
+        cuts.main()
+    failed = [table for table in tables if table.paused_slug == "merge-failed"]
+    causes = {table.failure for table in failed}
+    if len(causes) == 1 and len(failed) > _FEW and not any(table.pointer for table in tables):
+        raise LakeError(
+            "spark-failed",
+            f"expected to merge, but all {len(failed)} tables that had changes ended with {causes.pop()}; what concerns "
+            "them all is in the log above: end it, then merge again",
+        )
 
 
 def _bytes(order: TablePlan) -> int:

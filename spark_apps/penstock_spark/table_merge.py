@@ -18,6 +18,7 @@ from penstock.lake.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.landing.schema import COPY_VERSION
 from penstock_spark import data_files, keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
+from penstock_spark.failures import OwnFailureError, frames, own_failure
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.resolve import Mirror
 from penstock_spark.session import configure, fit_to
@@ -34,17 +35,17 @@ _log = logging.getLogger("penstock.merge")
 def merge_table(session: SparkSession, plan: MergePlan, order: TablePlan) -> TableResult:
     """Carry out one table's part of the plan.
 
-    An error that pauses a table pauses this one and is part of the result; any other ends the application.
+    An error that concerns this table alone pauses it and is part of the result; any other ends the application.
     """
     started = time.monotonic()
     merge = TableMerge(session, plan, order)
-    pointer = snapshot_id = error = None
+    staged, error = Staged(), None
     try:
-        pointer, snapshot_id = merge.run()
-    except LakeError as raised:
-        if raised.directive is not Directive.PAUSE:
+        staged = merge.run()
+    except Exception as raised:
+        error = merge.own_failure(raised)
+        if error is None:
             raise
-        error = raised
         merge.give_up()
     finally:
         merge.keep.release()
@@ -54,13 +55,28 @@ def merge_table(session: SparkSession, plan: MergePlan, order: TablePlan) -> Tab
     return TableResult(
         oid=order.oid,
         target=order.target,
-        pointer=pointer,
-        snapshot_id=snapshot_id,
+        pointer=staged.pointer,
+        snapshot_id=staged.snapshot_id,
         counts=counts,
         seconds=round(seconds, 3),
         paused_slug=error.slug if error else None,
         paused_reason=error.message if error else None,
+        failure=error.cause if isinstance(error, OwnFailureError) else None,
+        shows=staged.shows,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Hold what a table is to be published as.
+
+    Without a pointer it stays at `snapshot_id`; `shows` is the metadata file that the catalog shows then, where it was
+    looked at.
+    """
+
+    pointer: Pointer | None = None
+    snapshot_id: int | None = None
+    shows: str | None = None
 
 
 @dataclass
@@ -79,19 +95,20 @@ class TableMerge:
         self.marks = properties.watermark(self.plan.pipeline, through, self.plan.attempt)
         self.switches = self.order.fresh is not None and self.plan.cut
 
-    def run(self) -> tuple[Pointer | None, int | None]:
-        """Merge, and return the staged pointer with its snapshot; None where the lake needs no change."""
+    def run(self) -> Staged:
+        """Merge, and return what is staged: no pointer where the lake needs no change."""
         order = self.order
         if not order.files and order.copy_files is None and not self.switches:
-            if order.evolve:
-                self._ensure_table()
-            return None, order.expected_snapshot
+            if not (order.evolve or order.look):
+                return Staged(snapshot_id=order.expected_snapshot)
+            self._ensure_table()
+            return self._unmoved()
         configure(self.session, properties.snapshot_conf(self.marks))
         fit_to(self.session, sum(file.bytes for file in (*order.files, *(order.copy_files or ()))))
         self._ensure_table()
         changes = self._changes()
         if changes is None and order.copy_files is None and not self.switches:
-            return None, order.expected_snapshot
+            return self._unmoved()
         start = self.table.main()
         self.table.cut_branch()
         truncated_at = landing.last_truncate(changes) if changes and self.counts["truncates"] else None
@@ -99,14 +116,31 @@ class TableMerge:
             start = self._load(order.copy_files)
         if changes is not None:
             self._apply(changes, start, truncated_at)
-        return self._pointer(self.table.stage(self.marks)), self.table.head()
+        return Staged(self._pointer(self.table.stage(self.marks)), self.table.head())
+
+    def own_failure(self, error: Exception) -> LakeError | None:
+        """Return the reason for which an error pauses this table, or None where it concerns the whole run."""
+        if isinstance(error, LakeError):
+            return error if error.directive is Directive.PAUSE else None
+        landed = [file.uri for file in (*self.order.files, *(self.order.copy_files or ()))]
+        failure = own_failure(error, self.session, ".".join(self.order.target), landed)
+        if failure is not None:  # Spark's own text may quote values
+            _log.error("%s: %s in\n  %s", ".".join(self.order.target), failure.cause, "\n  ".join(frames(error)))
+        return failure
 
     def give_up(self) -> None:
-        """Leave nothing of this attempt on a table that is paused."""
-        if self.table.exists():
-            self.table.drop_branch()
+        """Leave nothing of this attempt on a table that is paused; maintenance drops what cannot be dropped now."""
+        try:
+            if self.table.exists():
+                self.table.drop_branch()
+        except Exception as error:
+            if self.own_failure(error) is None:
+                raise
 
     # --- the steps ----------------------------------------------------------------------------------
+
+    def _unmoved(self) -> Staged:
+        return Staged(snapshot_id=self.order.expected_snapshot, shows=self.table.location())
 
     def _ensure_table(self) -> None:
         """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
@@ -137,28 +171,45 @@ class TableMerge:
         return self.table.is_ours(self.order.expected_snapshot)
 
     def _pointer(self, staged: Pointer) -> Pointer:
-        """Return what `publish` moves: with a fresh table the target's name, whose table goes aside."""
+        """Return what `publish` moves: with a fresh table the target's name, and the table that has it goes aside."""
         if not self.switches:
             return staged
-        old = self._lake_table(self.order.target)
-        there = old.exists()
-        if there and old.property(properties.PIPELINE) != self.plan.pipeline:
-            raise LakeError(
-                "foreign-commit",
-                f"expected {'.'.join(self.order.target)} to be a table of this pipeline's, it is somebody else's; "
-                "move it out of the way, then resume the table",
-            )
+        old, era = self._making_way()
         if self.order.rebuild is not None:
             kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild))
         else:
-            era = int(old.property(properties.ERA) or 1) if there else 0
             kept = place_of(aside(self.plan.namespace, self.order.target, era))
         return Pointer(
             *place_of(self.order.target),
-            old=old.location() if there else None,
+            old=old,
             new=staged.new,
             fresh=Fresh(*staged.place, staged.old or "", *kept),
         )
+
+    def _making_way(self) -> tuple[str | None, int]:
+        """Return what the catalog shows under the target's name, None if nothing, and the era of that table.
+
+        A table that cannot be read makes way as the catalog shows it: it is what the fresh one is made for.
+        """
+        try:
+            return self._known_table()
+        except Exception as error:
+            failure = self.own_failure(error)
+            if self.order.shown is None or failure is None or failure.slug != "lake-unreadable":
+                raise
+            return self.order.shown, self.plan.era - 1
+
+    def _known_table(self) -> tuple[str | None, int]:
+        old = self._lake_table(self.order.target)
+        if not old.exists():
+            return None, 0
+        if old.property(properties.PIPELINE) != self.plan.pipeline:
+            raise LakeError(
+                "foreign-commit",
+                f"expected {'.'.join(self.order.target)} to be a table of this pipeline's, it is of another's; "
+                "move it out of the way, then resume the table",
+            )
+        return old.location(), int(old.property(properties.ERA) or 1)
 
     def _lake_table(self, target: tuple[str, ...]) -> LakeTable:
         return LakeTable(self.session, self.plan.catalog, target, self.plan.branch)

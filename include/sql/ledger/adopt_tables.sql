@@ -3,6 +3,12 @@ update penstock.table as t
 set
     complete_through = least(%(lsn)s, t.left_lsn),
     snapshot_id = coalesce(p.snapshot_id, t.snapshot_id),
+    shows = coalesce(p.shows, t.shows), lake_columns = coalesce(p.columns, t.lake_columns),
+    update_missing = t.update_missing + p.update_missing, delete_missing = t.delete_missing + p.delete_missing,
+    insert_existing = t.insert_existing + p.insert_existing, misfits = t.misfits + p.misfits,
+    conflict_lsn = case
+        when p.update_missing + p.delete_missing + p.insert_existing > 0 then %(lsn)s else t.conflict_lsn
+    end,
     state = case
         when t.state = 'copied' and p.copy_id = t.copy_id then 'ready'
         when t.left_lsn <= %(lsn)s then 'dropped'
@@ -11,7 +17,10 @@ set
     paused_from_state = case
         when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
     end
-from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, copy_id text, rebuild text)
+from jsonb_to_recordset(%(tables)s) as p (
+    oid oid, snapshot_id bigint, copy_id text, rebuild text, shows text, columns integer,
+    update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
+)
 where
     t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped' and p.rebuild is null
     and (t.complete_through is null or t.complete_through <= %(lsn)s or p.copy_id = t.copy_id)

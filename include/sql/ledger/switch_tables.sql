@@ -7,12 +7,15 @@ with
             state = 'done', through_lsn = %(lsn)s, snapshot_id = p.snapshot_id,
             former = jsonb_build_object('columns', t.columns, 'identity', t.identity),
             finished_at = clock_timestamp(), changed_at = clock_timestamp()
-        from jsonb_to_recordset(%(tables)s) as p (oid oid, snapshot_id bigint, rebuild text)
+        from jsonb_to_recordset(%(tables)s) as p (
+            oid oid, snapshot_id bigint, rebuild text, shows text, columns integer,
+            update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
+        )
         join penstock.table as t on t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'
         where
             r.pipeline = %(name)s and r.id = p.rebuild and r.oid = p.oid and r.state = 'ready'
             and r.through_lsn <= %(lsn)s
-        returning r.*
+        returning r.*, p.shows, p.columns as lake_columns, p.update_missing, p.delete_missing, p.insert_existing, p.misfits
     ),
     loaded as (
         update penstock.copy as c
@@ -24,6 +27,10 @@ update penstock.table as t
 set
     state = 'ready', complete_through = s.through_lsn, snapshot_id = s.snapshot_id, copy_id = s.copy_id,
     schema = s.schema, name = s.name, target = s.target, identity = s.identity, columns = s.columns,
-    catalog_digest = s.catalog_digest, paused_slug = null, paused_reason = null, paused_from_state = null
+    catalog_digest = s.catalog_digest, shows = s.shows, lake_columns = s.lake_columns,
+    update_missing = s.update_missing, delete_missing = s.delete_missing, insert_existing = s.insert_existing,
+    misfits = s.misfits,
+    conflict_lsn = case when s.update_missing + s.delete_missing + s.insert_existing > 0 then %(lsn)s end,
+    paused_slug = null, paused_reason = null, paused_from_state = null
 from switched as s
 where t.pipeline = %(name)s and t.oid = s.oid

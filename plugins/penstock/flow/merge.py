@@ -14,14 +14,14 @@ from penstock.errors import LakeError
 from penstock.flow import drift, rebuild_orders
 from penstock.flow.capture import running
 from penstock.flow.context import Context
-from penstock.flow.orders import table_plan
+from penstock.flow.orders import table_plan, with_pointers
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import MergePlan, MergeResult, TablePlan
-from penstock.lake.pointers import Pointer
+from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.pointers import Place, Pointer, place_of
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import catalog
-from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
+from penstock.ledger.records import CONFLICTS, CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
 
@@ -33,7 +33,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
     leaving = any(table.left_lsn is not None for table in queue.tables)
-    needed = force or queue.marked or leaving or bool(changes or loads or _evolved(ctx, queue)) or _stale(ctx, queue)
+    needed = force or queue.marked or leaving or bool(changes or loads or _evolved(queue)) or _stale(ctx, queue)
     ctx.progress(
         f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
@@ -52,7 +52,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     attempt = ctx.ledger.begin_merge(ctx.name, halted=last)
     queue, switches = _with_switches(ctx)
     queue = _pause_reshaped(ctx, queue)
-    settings, evolved = ctx.pipeline.merge, _evolved(ctx, queue)
+    settings, evolved = ctx.pipeline.merge, _evolved(queue)
     complete = ctx.ledger.complete_time(ctx.name, queue.upto)
     orders = MergePlan(
         pipeline=ctx.name,
@@ -62,16 +62,15 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=(
-            *(table_plan(ctx, table, queue, evolve=table.oid in evolved) for table in queue.tables),
-            *switches,
+        tables=with_pointers(
+            ctx, queue, [table_plan(ctx, each, queue, evolve=each.oid in evolved) for each in queue.tables] + switches
         ),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
-        cuts_expected_snapshot=read_result(ctx, queue.last_cut.attempt).cuts_snapshot_id if queue.last_cut else None,
+        cuts_expected_snapshot=_cuts_snapshot(ctx, queue.last_cut),
         source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
     )
@@ -107,6 +106,8 @@ def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
         paused=paused,
         rows=_rows(result),
         halted=last,
+        still=_still(orders, result),
+        cuts_snapshot_id=result.cuts_snapshot_id,
     )
     for table in paused:
         ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
@@ -122,7 +123,14 @@ def adopt_half_published(ctx: Context) -> None:
     orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
     if catalog.moved(ctx.catalog, orders.catalog, _pointers(result)):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
-        ctx.ledger.adopt_published(ctx.name, attempt=attempt, lsn=lsn, tables=tables, rows=_rows(result))
+        ctx.ledger.adopt_published(
+            ctx.name,
+            attempt=attempt,
+            lsn=lsn,
+            tables=tables,
+            rows=_rows(result),
+            cuts_snapshot_id=result.cuts_snapshot_id,
+        )
         ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
 
 
@@ -136,15 +144,21 @@ def about_to_publish(ctx: Context, *, within: float) -> bool:
 def prepared(ctx: Context) -> str | None:
     """Return the newest attempt if Spark has prepared it and the ledger knows nothing of its publication."""
     attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
-    if attempt is None or (cut and cut.attempt == attempt) or not ctx.landing.exists(result_path(ctx, attempt)):
+    if attempt is None or (cut and cut.attempt == attempt):
         return None
-    return attempt
+    there = all(ctx.landing.exists(path(ctx, attempt)) for path in (plan_path, result_path))
+    return attempt if there else None
 
 
 def cuts_snapshot(ctx: Context) -> int | None:
     """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
-    cut = ctx.ledger.last_cut(ctx.name)
-    return read_result(ctx, cut.attempt).cuts_snapshot_id if cut else None
+    return _cuts_snapshot(ctx, ctx.ledger.last_cut(ctx.name))
+
+
+def _cuts_snapshot(ctx: Context, cut: CutRecord | None) -> int | None:
+    if cut is None or cut.cuts_snapshot_id is not None:
+        return cut.cuts_snapshot_id if cut else None
+    return read_result(ctx, cut.attempt).cuts_snapshot_id  # a cut of before the ledger had it
 
 
 def _open(ctx: Context, *, last: bool) -> bool:
@@ -247,13 +261,13 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
         )
 
 
-def _evolved(ctx: Context, queue: MergeQueue) -> frozenset[int]:
-    """Name the tables that have columns which the last published merge did not know."""
-    if queue.last_cut is None or not ctx.landing.exists(plan_path(ctx, queue.last_cut.attempt)):
-        return frozenset()
-    last = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, queue.last_cut.attempt)))
-    known = {table.oid: len(table.columns) for table in last.tables}
-    return frozenset(table.oid for table in queue.tables if len(table.columns) > known.get(table.oid, 1 << 16))
+def _evolved(queue: MergeQueue) -> frozenset[int]:
+    """Name the tables that have columns which the last cut of them did not know."""
+    return frozenset(
+        table.oid
+        for table in queue.tables
+        if table.state == "ready" and (table.lake_columns is None or len(table.columns) > table.lake_columns)
+    )
 
 
 def _stale(ctx: Context, queue: MergeQueue) -> bool:
@@ -295,10 +309,28 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
     done = {table.oid: table for table in result.tables if table.paused_slug is None}
     return [
-        PublishedTable(table.oid, done[table.oid].snapshot_id, copies.get(table.oid), table.rebuild)
+        PublishedTable(
+            table.oid,
+            done[table.oid].snapshot_id,
+            copies.get(table.oid),
+            table.rebuild,
+            shows=_shows(done[table.oid]),
+            columns=len(table.columns),
+            **{name: done[table.oid].counts.get(name, 0) for name in (*CONFLICTS, "misfits")},
+        )
         for table in orders.tables
         if table.oid in done
     ]
+
+
+def _shows(table: TableResult) -> str | None:
+    return table.pointer.new if table.pointer else table.shows
+
+
+def _still(orders: MergePlan, result: MergeResult) -> dict[Place, str | None]:
+    """Return what the catalog must show of the tables that do not move: what Spark saw, or what the plan did."""
+    idle = {table.oid: table.shows for table in result.tables if not table.pointer and not table.paused_slug}
+    return {place_of(table.target): idle[table.oid] or table.shown for table in orders.tables if table.oid in idle}
 
 
 def plan_path(ctx: Context, attempt: str) -> str:

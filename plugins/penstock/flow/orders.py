@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.lake.plan import FileRef, TablePlan
-from penstock.lake.pointers import aside
+from penstock.lake.pointers import aside, place_of
 from penstock.landing.manifest import FileEntry
+from penstock.ledger import catalog
 from penstock.ledger.records import MergeQueue, TableRecord
 
 
@@ -28,6 +30,21 @@ def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: b
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
         fresh=_fresh(ctx, table, queue),
+    )
+
+
+def with_pointers(ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
+    """Add what the catalog shows of each table now, by one statement, and which are to be looked at for that.
+
+    A table that is not as our last cut left it was compacted, or was met by a run that was killed; or it was changed,
+    rolled back or dropped by another's hand. Raises LakeError("catalog-unreachable").
+    """
+    shown = catalog.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
+    ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
+    return tuple(
+        replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))
+        for order in orders
+        for now in (shown.get(place_of(order.target)),)
     )
 
 

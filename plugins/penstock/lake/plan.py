@@ -66,7 +66,9 @@ class TablePlan:
     `evolve` says that the source has columns which the last merge did not know: they are added even without changes.
     `fresh` names the table that is made for the copy, to take the target's name when it is published. `rebuild` is the
     rebuild that prepares or has prepared it. `through` is the position that this table reaches, where it is not the
-    plan's; what was committed at or after `before` is left out.
+    plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
+    under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
+    published last: whose work that is must be looked at, also where there is nothing to merge.
     """
 
     oid: int
@@ -84,6 +86,8 @@ class TablePlan:
     rebuild: str | None = None
     through: int | None = None
     before: int | None = None
+    shown: str | None = None
+    look: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,8 @@ class TableResult:
     """Report one table of a merge: its pointer, or why it was paused.
 
     `counts` has: inserts, updates, deletes, truncates (events read), rows_deleted, rows_written,
-    update_missing, delete_missing, insert_existing, misfits, skipped.
+    update_missing, delete_missing, insert_existing, misfits, skipped. `failure` names the class of an error without a
+    kind that paused it. `shows` is the metadata file of a table that does not move, where it was looked at.
     """
 
     oid: int
@@ -143,6 +148,8 @@ class TableResult:
     seconds: float
     paused_slug: str | None = None
     paused_reason: str | None = None
+    failure: str | None = None
+    shows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

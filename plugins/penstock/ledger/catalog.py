@@ -6,7 +6,8 @@ show; then all move, or none does. Where a fresh table takes a name, two rows ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import psycopg
 from psycopg import errors as pg
@@ -18,6 +19,7 @@ from penstock.ledger.session import Transaction, connect, said
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)
 _TAKEN = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
+_NOTHING: Mapping[Place, str | None] = MappingProxyType({})
 _NAMESAKE = pg.UniqueViolation
 
 
@@ -26,11 +28,13 @@ def same_database(one: Connection, other: Connection) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in ("host", "port", "database", "user"))
 
 
-def move_elsewhere(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> None:
+def move_elsewhere(
+    catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], still: Mapping[Place, str | None] = _NOTHING
+) -> None:
     """Move the pointers in a transaction of the catalog's own database; raises as `move` does."""
     try:
         with connect(catalog, "penstock publish") as opened, opened.transaction():
-            move(Transaction(opened), catalog, catalog_name, pointers)
+            move(Transaction(opened), catalog, catalog_name, pointers, still)
     except pg.OperationalError as error:
         raise _unreachable(catalog, error) from None
 
@@ -44,6 +48,17 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -
         raise _unreachable(catalog, error) from None
 
 
+def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> dict[Place, str]:
+    """Return the metadata file that each of these tables shows, if it is there; raises LakeError("catalog-unreachable")."""
+    named = {"namespaces": [namespace for namespace, _ in places], "tables": [table for _, table in places]}
+    try:
+        with connect(catalog, "penstock merge") as opened, opened.transaction():
+            rows = Transaction(opened).rows("shown_pointers", catalog=catalog_name, **named)
+            return {(namespace, table): location for namespace, table, location in rows}
+    except (pg.OperationalError, *_NOT_SET_UP) as error:
+        raise _unreachable(catalog, error) from None
+
+
 def listed(catalog: Connection, catalog_name: str) -> list[tuple[str, str, str]]:
     """Return namespace, name and metadata file of every table of the catalog; raises LakeError("catalog-unreachable")."""
     try:
@@ -53,14 +68,20 @@ def listed(catalog: Connection, catalog_name: str) -> list[tuple[str, str, str]]
         raise _unreachable(catalog, error) from None
 
 
-def move(transaction: Transaction, catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> None:
+def move(
+    transaction: Transaction,
+    catalog: Connection,
+    catalog_name: str,
+    pointers: Sequence[Pointer],
+    still: Mapping[Place, str | None] = _NOTHING,
+) -> None:
     """Move the pointers inside a transaction; pointers that have all been moved by us before stay as they are.
 
-    Raises LakeError("publish-conflict") naming the tables that somebody else moved, and
-    LakeError("catalog-unreachable").
+    `still` is what the catalog must show of tables that do not move. Raises LakeError("publish-conflict") naming the
+    tables that another session moved, and LakeError("catalog-unreachable").
     """
     try:
-        _move(transaction, catalog_name, pointers)
+        _move(transaction, catalog_name, pointers, still)
     except _NOT_SET_UP as error:
         raise _unreachable(catalog, error) from None
     except _TAKEN as error:
@@ -77,16 +98,19 @@ def move(transaction: Transaction, catalog: Connection, catalog_name: str, point
         ) from None
 
 
-def _move(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> None:
-    now = _shown(transaction, catalog_name, pointers)
+def _move(
+    transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], still: Mapping[Place, str | None]
+) -> None:
+    now = _shown(transaction, catalog_name, pointers, still)
     if pointers and _all_moved(now, pointers):
         return
-    strange = [pointer for pointer in pointers if not _is_old(now, pointer)]
+    strange = [pointer.place for pointer in pointers if not _is_old(now, pointer)]
+    strange += [place for place, location in still.items() if now.get(place) != location]
     if strange or not _moved_all(transaction, catalog_name, pointers):
-        names = ", ".join(f"{pointer.namespace}.{pointer.table}" for pointer in strange) or "a table"
+        names = ", ".join(".".join(place) for place in strange) or "a table"
         raise LakeError(
             "publish-conflict",
-            f"expected the lake's tables as this run read them, but somebody else moved {names}; "
+            f"expected the lake's tables as this run read them, but another session moved {names}; "
             "nothing was published: merge again",
         )
 
@@ -126,9 +150,12 @@ def _is_old(now: Mapping[Place, str], pointer: Pointer) -> bool:
     return now.get(pointer.place) == pointer.old and (fresh is None or now.get(fresh.place) == fresh.location)
 
 
-def _shown(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> dict[Place, str]:
+def _shown(
+    transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], still: Iterable[Place] = ()
+) -> dict[Place, str]:
     """Lock the pointers and return what they show, by namespace and table."""
     places = [pointer.place for pointer in pointers] + [each.fresh.place for each in pointers if each.fresh]
+    places += still
     namespaces, tables = [place[0] for place in places], [place[1] for place in places]
     rows = transaction.rows("lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables)
     return {(namespace, table): location for namespace, table, location in rows}

@@ -6,14 +6,15 @@ whose answer got lost may simply ask again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 
 from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.lake.pointers import Pointer
+from penstock.lake.pointers import Place, Pointer
 from penstock.ledger.attempt import new_attempt
 from penstock.ledger.catalog import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
@@ -21,6 +22,8 @@ from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
 from penstock.ledger.session import Sessions, Transaction
 from penstock.ledger.tables import pause
 from penstock.lsn import Lsn
+
+_NOTHING: Mapping[Place, str | None] = MappingProxyType({})
 
 
 class Merges(Sessions):
@@ -55,10 +58,13 @@ class Merges(Sessions):
         paused: Sequence[PausedTable] = (),
         rows: int = 0,
         halted: bool = False,
+        still: Mapping[Place, str | None] = _NOTHING,
+        cuts_snapshot_id: int | None = None,
     ) -> CutRecord:
         """Move every pointer and record the cut in one transaction; publishing again returns the cut.
 
-        `tables` are all that are complete through `lsn`, touched or not. Where the catalog is another database, its
+        `tables` are all that are complete through `lsn`, touched or not; `still` is what the catalog must show of those
+        that do not move. Where the catalog is another database, its
         transaction commits just before ours; what a crash between them leaves, `adopt_published` heals.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError: "ledger-conflict" (an older attempt,
         or a table changed its state meanwhile), "pipeline-halted", "ledger-unreachable" (the outcome is unknown: ask
@@ -73,15 +79,22 @@ class Merges(Sessions):
             _advance(transaction, name, lsn, tables)
             for table in paused:
                 pause(transaction, name, table.oid, table.slug, table.reason)
-            cut = _record(transaction, name, attempt, lsn, rows)
+            cut = _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
             if same_database(self.connection, catalog):
-                move(transaction, catalog, catalog_name, pointers)
+                move(transaction, catalog, catalog_name, pointers, still)
             else:
-                move_elsewhere(catalog, catalog_name, pointers)
+                move_elsewhere(catalog, catalog_name, pointers, still)
         return cut
 
     def adopt_published(
-        self, name: str, *, attempt: str, lsn: Lsn, tables: Sequence[PublishedTable], rows: int = 0
+        self,
+        name: str,
+        *,
+        attempt: str,
+        lsn: Lsn,
+        tables: Sequence[PublishedTable],
+        rows: int = 0,
+        cuts_snapshot_id: int | None = None,
     ) -> CutRecord:
         """Believe the lake when it says that this attempt was published; merges under way can publish no more.
 
@@ -97,7 +110,7 @@ class Merges(Sessions):
             transaction.change("adopt_tables", name=name, lsn=lsn, tables=listed)
             transaction.change("load_copies", name=name, tables=listed)
             transaction.change("switch_tables", name=name, lsn=lsn, tables=listed)
-            return _record(transaction, name, attempt, lsn, rows)
+            return _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
 
     def last_cut(self, name: str) -> CutRecord | None:
         """Return the newest cut."""
@@ -109,8 +122,19 @@ class Merges(Sessions):
             return transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=limit)
 
 
-def _record(transaction: Transaction, name: str, attempt: str, lsn: Lsn, rows: int) -> CutRecord:
-    transaction.change("add_cut", name=name, attempt=attempt, lsn=lsn, rows=rows)
+def _record(
+    transaction: Transaction,
+    name: str,
+    attempt: str,
+    lsn: Lsn,
+    *,
+    rows: int,
+    tables: Sequence[PublishedTable],
+    cuts_snapshot_id: int | None,
+) -> CutRecord:
+    counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in tables if table.counts])
+    found = {"rows": rows, "counted": counted, "cuts_snapshot_id": cuts_snapshot_id}
+    transaction.change("add_cut", name=name, attempt=attempt, lsn=lsn, **found)
     transaction.change("forget_marks", name=name, lsn=lsn)
     cut = _cut(transaction, name, attempt)
     if cut is None:

@@ -19,6 +19,8 @@ CopyState = Literal["copying", "copied", "loaded"]
 RebuildKind = Literal["resync", "replay", "shadow"]
 RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
 Level = Literal["info", "warning", "error"]
+CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
+"""What a change can meet: no row to update, none to delete, or one where it inserts."""
 
 
 class Row:
@@ -144,7 +146,9 @@ class TableRecord(Row):
     `complete_through` and `snapshot_id` say what the lake's main holds as we last published it. A table that joined
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
-    lake table is to be dropped.
+    lake table is to be dropped. `shows` is the metadata file that the catalog shows since our last cut, with
+    `lake_columns` columns of the source. Conflicts and misfits are counted since the copy; `conflict_lsn` is the newest
+    cut with a conflict.
     """
 
     pipeline: str
@@ -167,6 +171,13 @@ class TableRecord(Row):
     joined_xid: int | None = None
     left_lsn: Lsn | None = None
     discard: bool = False
+    shows: str | None = None
+    lake_columns: int | None = None
+    update_missing: int = 0
+    delete_missing: int = 0
+    insert_existing: int = 0
+    misfits: int = 0
+    conflict_lsn: Lsn | None = None
 
     @property
     def qualified(self) -> str:
@@ -265,7 +276,9 @@ class RebuildRecord(Row):
 
 @dataclass(frozen=True)
 class CutRecord(Row):
-    """Hold one published cut; `tables` says per table its state, position and snapshot in the lake."""
+    """Hold one published cut; `tables` says per table its state, position and snapshot in the lake, and what its merge
+    counted besides, if anything. `cuts_snapshot_id` is what `_penstock_cuts` was then, None where that is not known.
+    """
 
     pipeline: str
     lsn: Lsn
@@ -274,6 +287,7 @@ class CutRecord(Row):
     rows: int
     published_at: datetime
     era: int = 1
+    cuts_snapshot_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -311,13 +325,26 @@ class PublishedTable:
     """Say that a table is complete through the cut.
 
     `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now;
-    `rebuild` the one that took the table's place.
+    `rebuild` the one that took the table's place. `shows` is the metadata file that the catalog shows from now on, None
+    where that is as before, with `columns` columns of the source.
     """
 
     oid: int
     snapshot_id: int | None = None
     copy_id: str | None = None
     rebuild: str | None = None
+    shows: str | None = None
+    columns: int | None = None
+    update_missing: int = 0
+    delete_missing: int = 0
+    insert_existing: int = 0
+    misfits: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return what its merge counted besides rows, by name; nothing where there was nothing."""
+        found = {name: getattr(self, name) for name in (*CONFLICTS, "misfits")}
+        return {name: count for name, count in found.items() if count}
 
 
 @dataclass(frozen=True)

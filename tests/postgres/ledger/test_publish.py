@@ -83,7 +83,7 @@ def test_a_foreign_move_of_one_table_stops_all(ledger: Ledger, lake_rows: Lake, 
     lake_rows.move("b", "foreign")
     attempt = ledger.begin_merge(due)
 
-    with pytest.raises(LakeError, match=r"\[publish-conflict\].*somebody else moved ns.b;"):
+    with pytest.raises(LakeError, match=r"\[publish-conflict\].*another session moved ns.b;"):
         publish(ledger, lake_rows, due, attempt, pointers)
     lake_rows.move("b", "b-0")
     assert unchanged(ledger, lake_rows, due)
@@ -93,7 +93,7 @@ def test_a_foreign_move_of_one_table_stops_all(ledger: Ledger, lake_rows: Lake, 
 def test_a_table_that_is_gone_from_the_catalog_stops_all(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = [*lake_rows.add("a"), Pointer("ns", "gone", "gone-0", "gone-1")]
 
-    with pytest.raises(LakeError, match=r"somebody else moved ns.gone;"):
+    with pytest.raises(LakeError, match=r"another session moved ns.gone;"):
         publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
     assert unchanged(ledger, lake_rows, due)
 
@@ -405,7 +405,7 @@ def test_a_foreign_move_of_a_name_or_of_its_fresh_table_stops_all(
     lake_rows.move(which, "foreign")
     before = lake_rows.shows()
 
-    with pytest.raises(LakeError, match=r"\[publish-conflict\].*somebody else moved ns.a;"):
+    with pytest.raises(LakeError, match=r"\[publish-conflict\].*another session moved ns.a;"):
         publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
     assert lake_rows.shows() == before
 
@@ -413,7 +413,7 @@ def test_a_foreign_move_of_a_name_or_of_its_fresh_table_stops_all(
 def test_a_name_that_was_free_and_is_taken_meanwhile_stops_all(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = [fresh(lake_rows, "new", old=None), *lake_rows.add("b", "new")[:1]]
 
-    with pytest.raises(LakeError, match=r"somebody else moved ns\.new;"):
+    with pytest.raises(LakeError, match=r"another session moved ns\.new;"):
         publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
     assert "new-fresh" in lake_rows.shows()
 
