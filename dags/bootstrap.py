@@ -22,7 +22,7 @@ from penstock.flow import bootstrap as steps
 from penstock.flow import check as preflight
 from penstock.orchestration.copying import copying
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -48,5 +48,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("bootstrap"):
-    globals()[f"{_pipeline.name}_bootstrap"] = build(_pipeline)
+globals().update(dags("bootstrap", build))

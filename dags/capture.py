@@ -36,7 +36,7 @@ from penstock.orchestration.parts import (
     new_tables_doorbell,
     outcome,
 )
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -65,5 +65,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("capture"):
-    globals()[f"{_pipeline.name}_capture"] = build(_pipeline)
+globals().update(dags("capture", build))

@@ -25,7 +25,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 from penstock.config import Pipeline
 from penstock.orchestration.changelog import FillOperator, WindowsSensor
 from penstock.orchestration.parts import changelog_asset, dag_arguments
-from penstock.orchestration.pipelines import pipelines
+from penstock.orchestration.pipelines import dags
 
 TIME = {"type": ["null", "string"], "format": "date-time"}
 
@@ -61,5 +61,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("changelog"):
-    globals()[f"{_pipeline.name}_changelog"] = build(_pipeline)
+globals().update(dags("changelog", build))

@@ -24,7 +24,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param
 
 from penstock.config import Pipeline
 from penstock.orchestration.parts import dag_arguments
-from penstock.orchestration.pipelines import pipelines
+from penstock.orchestration.pipelines import dags
 from penstock.orchestration.spark import MaintainOperator
 
 
@@ -53,5 +53,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("maintain"):
-    globals()[f"{_pipeline.name}_maintain"] = build(_pipeline)
+globals().update(dags("maintain", build))

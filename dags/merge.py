@@ -23,7 +23,7 @@ from penstock.config import Pipeline
 from penstock.flow import merge as flow
 from penstock.orchestration.copying import merging
 from penstock.orchestration.parts import dag_arguments, landing_asset, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def schedule(pipeline: Pipeline) -> Any:
@@ -54,5 +54,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("merge"):
-    globals()[f"{_pipeline.name}_merge"] = build(_pipeline)
+globals().update(dags("merge", build))

@@ -1,13 +1,19 @@
-"""Shows a pipeline file that cannot be read as an import error in the UI; defines no DAG.
+"""Shows every pipeline file that cannot be used as an import error in Airflow's UI; defines no DAG.
 
-The other DAG files leave such a file out, so that one bad file never takes the other pipelines' DAGs away.
+The other DAG files leave such a file out: Airflow schedules no DAG of a file with an import error, so one bad pipeline
+file would stop them all.
 """
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
-from penstock.config import load_pipelines
-from penstock.orchestration.pipelines import folder
+from penstock.errors import ConfigError
+from penstock.orchestration.pipelines import folder, problems
 
-load_pipelines(folder(), dict(os.environ))
+if found := problems(Path(__file__).parent):
+    raise ConfigError(
+        "config-invalid",
+        f"expected pipeline files in {folder()} that can be used, got {len(found)} that cannot; they have no DAGs, and their "
+        "slots keep WAL. Correct them, see docs/runbooks/config-invalid.md:\n" + "\n".join(found),
+    )

@@ -29,7 +29,7 @@ from penstock.config import Pipeline
 from penstock.flow import recover as flow
 from penstock.orchestration.copying import copying, merging
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -70,5 +70,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("recover"):
-    globals()[f"{_pipeline.name}_recover"] = build(_pipeline)
+globals().update(dags("recover", build))

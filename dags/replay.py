@@ -27,7 +27,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow.replay_requests import sources
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, SwitchOperator, replay_of
 
 
@@ -87,5 +87,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("replay"):
-    globals()[f"{_pipeline.name}_replay"] = build(_pipeline)
+globals().update(dags("replay", build))

@@ -18,7 +18,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow import resume as flow
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -49,5 +49,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("resume"):
-    globals()[f"{_pipeline.name}_resume"] = build(_pipeline)
+globals().update(dags("resume", build))

@@ -31,7 +31,7 @@ from penstock.config import Pipeline
 from penstock.flow import rebuild
 from penstock.flow.rebuild_requests import resync_lines
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator, SwitchOperator
 
 
@@ -88,5 +88,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("resync"):
-    globals()[f"{_pipeline.name}_resync"] = build(_pipeline)
+globals().update(dags("resync", build))

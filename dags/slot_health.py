@@ -29,7 +29,7 @@ from penstock.flow.health import report
 from penstock.orchestration import delivery
 from penstock.orchestration.capture_state import capture_state
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 UNWATCHED = "until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk"
 
@@ -79,5 +79,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("slot_health"):
-    globals()[f"{_pipeline.name}_slot_health"] = build(_pipeline)
+globals().update(dags("slot_health", build))

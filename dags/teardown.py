@@ -18,7 +18,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow import teardown as flow
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -40,5 +40,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("teardown"):
-    globals()[f"{_pipeline.name}_teardown"] = build(_pipeline)
+globals().update(dags("teardown", build))

@@ -29,7 +29,7 @@ from penstock.config import Pipeline
 from penstock.flow import verify as flow
 from penstock.orchestration.delivery import deliver
 from penstock.orchestration.parts import dag_arguments, outcome
-from penstock.orchestration.pipelines import context, pipelines
+from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.waking import MergeBell, trigger
 
 
@@ -84,5 +84,4 @@ def build(pipeline: Pipeline) -> DAG:
     return dag
 
 
-for _pipeline in pipelines("verify"):
-    globals()[f"{_pipeline.name}_verify"] = build(_pipeline)
+globals().update(dags("verify", build))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import Pipeline, load_pipeline, load_pipelines
+from penstock.config import Pipeline, load_pipeline
 from penstock.errors import ConfigError
+from penstock.pipeline_files import find_pipeline, read_folder
 
 LEAST = "name: shop\ntables:\n  include: [shop.*]\n"
 HOME = {"PENSTOCK_HOME": "/srv/penstock"}
@@ -148,7 +149,9 @@ def test_variables_are_taken_from_the_environment_wherever_a_text_stands(write: 
 
 
 def test_a_missing_variable_is_named(write: Write) -> None:
-    assert refusal(write(LEAST + "landing: {uri: '${NOPE}/x'}\n")).endswith("the environment variable NOPE is not set")
+    said = refusal(write(LEAST + "landing: {uri: '${NOPE}/x'}\n"))
+
+    assert said.startswith("4: landing.uri: the environment variable NOPE is not set; set it for Airflow")
 
 
 def test_the_process_environment_is_not_read_behind_the_callers_back(write: Write) -> None:
@@ -165,15 +168,9 @@ def test_pipelines_are_found_by_name(write: Write, tmp_path: Path) -> None:
     write(LEAST.replace("shop", "bank"), "two.yaml")
     write("not: read", "three.yaml.sample")
 
-    assert sorted(load_pipelines(tmp_path, HOME)) == ["bank", "shop"]
-
-
-def test_two_pipelines_of_one_name_are_refused(write: Write, tmp_path: Path) -> None:
-    write(LEAST, "one.yaml")
-    write(LEAST, "two.yaml")
-
-    with pytest.raises(ConfigError, match=r"two\.yaml: a pipeline named shop is defined twice"):
-        load_pipelines(tmp_path, HOME)
+    found = read_folder(tmp_path, HOME)
+    assert (list(found.pipelines), found.problems) == (["bank", "shop"], ())
+    assert find_pipeline("shop", tmp_path, HOME) == found.pipelines["shop"]
 
 
 # --- the target ------------------------------------------------------------------------------------

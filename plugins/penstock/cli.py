@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.config import load_pipeline, load_pipelines
+from penstock.config import load_pipeline
 from penstock.connections import Connection
 from penstock.errors import ConfigError, LakeError, PenstockError
 from penstock.flow import bootstrap as bootstrap_flow
@@ -43,6 +43,7 @@ from penstock.flow.rebuild_requests import resync_lines
 from penstock.flow.replay_requests import sources as replay_sources
 from penstock.flow.spark_job import Submit
 from penstock.ledger.verifications import Mode
+from penstock.pipeline_files import find_pipeline
 from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
@@ -71,12 +72,7 @@ def find(name: str) -> Context:
         pipeline = load_pipeline(Path(name), environment)
     else:
         folder = Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
-        known = load_pipelines(folder, environment)
-        if name not in known:
-            raise ConfigError(
-                "config-invalid", f"expected one of the pipelines {sorted(known)} in {folder}, got {name}"
-            )
-        pipeline = known[name]
+        pipeline = find_pipeline(name, folder, environment)
     resolver = partial(Connection.from_airflow_environment, environ=os.environ)
     return Context(pipeline, resolver, home(), environment, say)
 

@@ -1,26 +1,28 @@
 """The pipeline file: one YAML document that says what flows from where to where.
 
-The models below are the whole vocabulary; an unknown or ill-typed key is refused with its file, line and
-the nearest valid key. Secrets are never in this file: it names Airflow connections.
+The models below are the whole vocabulary; an unknown or ill-typed key, and a value that Airflow, Spark or PostgreSQL would
+refuse later, is refused with its file, line and next step. Secrets are never in this file: it names Airflow connections.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from penstock.errors import ConfigError
+from penstock.document import Document, invalid
 from penstock.lsn import Lsn
 from penstock.policy import Health
 from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share
+from penstock.texts import ConnectionId, Cron, Memory, Place, Properties, SparkConf
 
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
+ServerSeconds = Annotated[Seconds, Field(le=24 * 86400)]
+"""PostgreSQL counts its timeouts in milliseconds, of which it takes 24 days."""
 NthShare = Annotated[str, Field(pattern=r"^1/[1-9][0-9]{0,3}$", description="1/N, such as 1/30")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
@@ -28,7 +30,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 class Source(Section):
     """Say which database is read, through which publication and slot."""
 
-    connection: str = "penstock_source"
+    connection: ConnectionId = "penstock_source"
     publication: Name | None = None
     slot: Name | None = None
     adopt: bool = False
@@ -37,7 +39,7 @@ class Source(Section):
     """`none` leaves out every change that came from another server (PostgreSQL 16+)."""
     skip_origins: list[str] = []
     """Leave out the changes of these replication origins (all versions)."""
-    slot_timeout: Seconds = 120
+    slot_timeout: ServerSeconds = 120
     """Wait this long for transactions that block slot creation."""
 
 
@@ -62,20 +64,20 @@ class Tables(Patterns):
 class Capture(Section):
     """Bound one run and one window of capture."""
 
-    schedule: str | None = "* * * * *"
+    schedule: Cron | None = "* * * * *"
     max_wal_bytes: Bytes = 256 << 20
     time_budget: Seconds = 300
-    statement_timeout: Seconds = 1800
-    work_mem: Bytes = 256 << 20
+    statement_timeout: ServerSeconds = 1800
+    work_mem: Annotated[Bytes, Field(ge=64 << 10, lt=2 << 40)] = 256 << 20
     """Memory for decoding on the source, per session (`logical_decoding_work_mem` and `work_mem`)."""
-    batch_bytes: Bytes = 4 << 20
+    batch_bytes: Annotated[Bytes, Field(le=1 << 30)] = 4 << 20
     """Client memory for one batch of messages."""
 
 
 class Copy(Section):
     """Bound the initial load and every reload."""
 
-    parallel: int = Field(default=4, gt=0)
+    parallel: int = Field(default=4, gt=0, le=1000)
     """Connections that read the source at once."""
     range_bytes: Bytes = 256 << 20
     """Heap bytes that one task reads at most."""
@@ -84,7 +86,7 @@ class Copy(Section):
 class Landing(Section):
     """Say where the staging Parquet lies: a folder or an object-store URI."""
 
-    uri: str = "${PENSTOCK_HOME}/.local/landing"
+    uri: Place = "${PENSTOCK_HOME}/.local/landing"
     options: dict[str, str] = {}
     retention: Seconds | None = 30 * 86400
     """Keep merged windows and loaded copies for so long, for replays and changelogs; null keeps them for ever."""
@@ -94,10 +96,10 @@ class Lake(Section):
     """Say where the tables lie: Spark's catalog name, the namespace, and the target's name."""
 
     catalog: Name = "lake"
-    connection: str = "penstock_catalog"
+    connection: ConnectionId = "penstock_catalog"
     namespace: Name | None = None
     target: str = "{namespace}.{schema}.{table}"
-    properties: dict[str, str] = {}
+    properties: Properties = {}
     """Extra Iceberg table properties for new tables."""
     wait: Seconds = 3600
     """How long a merge waits for maintenance to leave the lake's tables, and the other way round."""
@@ -106,7 +108,7 @@ class Lake(Section):
 class Merge(Section):
     """Say when staged windows are merged and what happens to values and rows that do not fit."""
 
-    schedule: str | None = "*/5 * * * *"
+    schedule: Cron | None = "*/5 * * * *"
     """Merge at these times too, besides whenever capture has landed something."""
     idle_cut: Seconds = 3600
     """Publish a cut this long after the last one even when nothing has changed, so that readers see time pass."""
@@ -123,12 +125,12 @@ class Merge(Section):
 class Maintain(Section):
     """Say when and how far tables are compacted, and for how long what is old is kept."""
 
-    schedule: str | None = "30 2 * * *"
+    schedule: Cron | None = "30 2 * * *"
     time_budget: Seconds = 3600
     """Begin no further table after so long; the others come first next time."""
     deleted_share: Share = 0.1
     """Rewrite a data file when this part of its rows is deleted."""
-    small_files: int = Field(default=5, gt=1)
+    small_files: int = Field(default=5, gt=1, le=1_000_000)
     """Rewrite small files when so many can be put together."""
     file_bytes: Bytes | None = None
     """The size of a rewritten file; null is the table's own `write.target-file-size-bytes` (512 MiB)."""
@@ -151,7 +153,7 @@ class Maintain(Section):
 class Changelog(Section):
     """Say which tables have a changelog, and when its intervals are filled."""
 
-    schedule: str | None = "0 0 * * *"
+    schedule: Cron | None = "0 0 * * *"
     """Each run fills the interval between two of these times; null: only when asked for."""
     tables: Patterns = Patterns(include=["*.*"])
     """The tables of the pipeline that have one."""
@@ -159,14 +161,14 @@ class Changelog(Section):
     """Take an interval as captured this long after its end by the source's clock: commits take so long to reach the WAL."""
     wait: Seconds = 6 * 3600
     """Wait this long for the interval's windows to be captured."""
-    max_active_runs: int = Field(default=1, gt=0)
+    max_active_runs: int = Field(default=1, gt=0, le=1000)
     """Intervals of the schedule that may be waited for and filled at once; a backfill says its own."""
 
 
 class Verify(Section):
     """Say when source and lake are compared at one exact position, how much of them at a time, and what follows."""
 
-    schedule: str | None = None
+    schedule: Cron | None = None
     share: NthShare = "1/30"
     """`1/N`: every run looks at another N-th of each table's keys, so that N runs see every row; `1/1` is all of it."""
     tables: list[str] = ["*.*"]
@@ -187,16 +189,16 @@ class Verify(Section):
 class Spark(Section):
     """Say how Spark is started."""
 
-    connection: str = "penstock_spark"
-    driver_memory: str = "2g"
-    parallel_tables: int = Field(default=4, gt=0)
-    conf: dict[str, str] = {}
+    connection: ConnectionId = "penstock_spark"
+    driver_memory: Memory = "2g"
+    parallel_tables: int = Field(default=4, gt=0, le=1000)
+    conf: SparkConf = {}
 
 
 class Ledger(Section):
     """Name the control database that holds the schema `penstock`."""
 
-    connection: str = "penstock_ledger"
+    connection: ConnectionId = "penstock_ledger"
 
 
 class Pipeline(Section):
@@ -260,86 +262,31 @@ class Pipeline(Section):
         return (*target[:-1], f"{target[-1]}__changelog")
 
 
-def load_pipeline(path: Path, environment: dict[str, str]) -> Pipeline:
+def load_pipeline(path: Path, environment: Mapping[str, str]) -> Pipeline:
     """Read and check one pipeline file; `${NAME}` in a value is taken from the environment.
 
     Raises ConfigError("config-invalid") that names file, line, what was expected and the nearest valid key.
     """
+    document = Document.read(path)
+    if isinstance(landing := document.values.setdefault("landing", {}), dict):
+        landing.setdefault("uri", Landing.model_fields["uri"].default)  # the one default that names a variable
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.reason if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise ConfigError("config-invalid", f"expected a readable UTF-8 pipeline file at {path}: {reason}") from error
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError("config-invalid", f"{where}: expected YAML, got {getattr(error, 'problem', error)}") from None
-    if not isinstance(raw, dict):
-        raise ConfigError("config-invalid", f"{path}:1: expected a mapping of keys, got {type(raw).__name__} instead")
-    _refuse_repeated_keys(path, node)
-    if isinstance(raw.setdefault("landing", {}), dict):  # the one default that names a variable
-        raw["landing"].setdefault("uri", Landing.model_fields["uri"].default)
-    try:
-        return Pipeline.model_validate(_expand(raw, environment, path))
+        return Pipeline.model_validate(document.expanded(environment))
     except ValidationError as error:
-        problems = "; ".join(
-            _problem(path, node, entry) for entry in error.errors(include_url=False, include_input=False)
-        )
-        raise ConfigError("config-invalid", problems) from None
+        entries = error.errors(include_url=False, include_input=False)
+        raise invalid("; ".join(_problem(document, entry) for entry in entries)) from None
 
 
-def load_pipelines(folder: Path, environment: dict[str, str]) -> dict[str, Pipeline]:
-    """Read every `*.yaml` of a folder, by pipeline name; two files of one name are refused."""
-    found: dict[str, Pipeline] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        pipeline = load_pipeline(path, environment)
-        if pipeline.name in found:
-            raise ConfigError("config-invalid", f"{path}: a pipeline named {pipeline.name} is defined twice")
-        found[pipeline.name] = pipeline
-    return found
-
-
-def _refuse_repeated_keys(path: Path, node: yaml.Node | None) -> None:
-    """Refuse what YAML forbids and its readers let pass: the last of two equal keys would win unseen."""
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if str(key.value) in seen:
-                line = key.start_mark.line + 1
-                raise ConfigError("config-invalid", f"{path}:{line}: expected every key once, got {key.value} again")
-            seen.add(str(key.value))
-            _refuse_repeated_keys(path, value)
-
-
-def _expand(value: Any, environment: dict[str, str], path: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _expand(item, environment, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_expand(item, environment, path) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def lookup(match: re.Match[str]) -> str:
-        if match[1] not in environment:
-            raise ConfigError("config-invalid", f"{path}: the environment variable {match[1]} is not set")
-        return environment[match[1]]
-
-    return re.sub(r"\$\{(\w+)\}", lookup, value)
-
-
-def _problem(path: Path, root: yaml.Node | None, entry: Any) -> str:
-    location = [str(part) for part in entry["loc"]]
-    dotted = ".".join(location) or "the file"
-    line = _line(root, location)
+def _problem(document: Document, entry: Any) -> str:
+    location = entry["loc"]
+    dotted = ".".join(map(str, location)) or "the file"
+    where = f"{document.path}:{document.line(location)}"
     if entry["type"] != "extra_forbidden":
-        return f"{path}:{line}: {dotted}: {entry['msg'].removeprefix('Value error, ')}"
-    known = list(_keys(Pipeline, location[:-1]))
-    nearest = difflib.get_close_matches(location[-1], known, n=1, cutoff=0.5)
+        return f"{where}: {dotted}: {entry['msg'].removeprefix('Value error, ')}"
+    known = list(_keys(Pipeline, [str(part) for part in location[:-1]]))
+    nearest = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(known)}"
-    return f"{path}:{line}: unknown key {dotted!r}; {hint}"
+    return f"{where}: unknown key {dotted!r}; {hint}"
 
 
 def _keys(model: type[BaseModel], location: list[str]) -> Iterator[str]:
@@ -350,20 +297,3 @@ def _keys(model: type[BaseModel], location: list[str]) -> Iterator[str]:
             return
         model = annotation
     yield from (field.alias or name for name, field in model.model_fields.items())
-
-
-def _line(node: yaml.Node | None, location: list[str]) -> int:
-    line = 1
-    for part in location:
-        if isinstance(node, yaml.MappingNode):
-            entries = {str(key.value): (key, value) for key, value in node.value}
-            if part not in entries:
-                break
-            key, node = entries[part]
-            line = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
-            node = node.value[int(part)]
-            line = node.start_mark.line + 1
-        else:
-            break
-    return int(line)

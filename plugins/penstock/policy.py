@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from penstock.quantities import Bytes, Seconds, Section, Share
+from penstock.texts import Cron, WebAddress
 
-Count = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, lt=1 << 31)]
 Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?$")]
 
 
@@ -79,7 +80,7 @@ class Drop(Section):
 class Health(Section):
     """Say how the slot is watched, who is told, and what may be done."""
 
-    schedule: str | None = "*/5 * * * *"
+    schedule: Cron | None = "*/5 * * * *"
     dry_run: bool = True
     """Only show which slot would be dropped, with the statement."""
     drain: bool = True
@@ -90,7 +91,7 @@ class Health(Section):
     """An alarm closes when its number is below the limit by this part."""
     keep: Seconds = 30 * 86400
     """Samples and closed alarms are kept so long."""
-    runbooks: str | None = None
+    runbooks: WebAddress | None = None
     """Where the runbooks are published: `<this>/<slug>.md` is put into alerts."""
     warn: Warn = Warn()
     critical: Critical = Critical()

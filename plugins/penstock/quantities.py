@@ -8,7 +8,16 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+)
 
 _SPANS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN_NAMES = {"d": "d", "h": "h", "m": "min", "s": "s"}
@@ -19,6 +28,14 @@ class Section(BaseModel):
     """Be one section of the pipeline file: nothing unknown, nothing changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _yes_is_not_one(cls, value: object, field: ValidationInfo) -> object:
+        """Refuse `yes` where a number stands: pydantic would take it for 1."""
+        if isinstance(value, bool) and cls.model_fields[str(field.field_name)].annotation is not bool:
+            raise ValueError("expected a number or a text, got a boolean; a text is written in quotes")
+        return value
 
 
 def _bytes(value: object) -> object:
@@ -33,9 +50,11 @@ def _seconds(value: object) -> object:
     return int(match[1]) * _SPANS[match[2]] if match else value
 
 
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, description="bytes, or a text such as 256MiB")]
-Seconds = Annotated[int, BeforeValidator(_seconds), Field(gt=0, description="seconds, or a text such as 10m")]
-SecondsOrZero = Annotated[int, BeforeValidator(_seconds), Field(ge=0, description="as Seconds, or 0")]
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=1 << 60, description="bytes, or a text such as 256MiB")]
+Seconds = Annotated[
+    int, BeforeValidator(_seconds), Field(gt=0, le=36500 * 86400, description="seconds, or a text such as 10m")
+]
+SecondsOrZero = Annotated[int, BeforeValidator(_seconds), Field(ge=0, le=36500 * 86400, description="as Seconds, or 0")]
 Share = Annotated[float, Field(gt=0, le=1, description="a part of the whole, such as 0.5")]
 
 

@@ -67,6 +67,7 @@ def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, A
         "start_date": datetime(2025, 1, 1, tzinfo=UTC),
         "catchup": False,
         "max_active_runs": 1,
+        "auto_register": False,  # a DAG that failed half-way is in no DAG file's names, and must not appear
         "default_args": {"owner": "penstock", "retries": 2, "retry_delay": timedelta(seconds=20)},
         "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
     }

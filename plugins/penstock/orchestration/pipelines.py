@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 
-from airflow.sdk import BaseHook, get_parsing_context
+from airflow.sdk import DAG, BaseHook, get_parsing_context
 
-from penstock.config import Pipeline, load_pipeline
+from penstock.config import Pipeline
 from penstock.connections import Connection
 from penstock.errors import ConfigError
 from penstock.flow.context import Context
+from penstock.pipeline_files import find_pipeline, read_folder
 
+VERBS = (
+    "bootstrap",
+    "capture",
+    "changelog",
+    "maintain",
+    "merge",
+    "recover",
+    "replay",
+    "resume",
+    "resync",
+    "slot_health",
+    "teardown",
+    "verify",
+)
+"""The DAG files that hold one DAG for each pipeline."""
 log = logging.getLogger("penstock")
+_unbuilt: dict[str, str] = {}
+"""What was left out by `dags` in this process, by DAG."""
 
 
 def home() -> Path:
@@ -32,22 +51,38 @@ def environment() -> dict[str, str]:
     return {"PENSTOCK_HOME": str(home()), **os.environ}
 
 
-def pipelines(verb: str) -> Iterator[Pipeline]:
-    """Yield the pipelines for which a DAG file must build `<pipeline>.<verb>` now.
+def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
+    """Return the DAGs `<pipeline>.<verb>` by id, for the names of a DAG file.
 
-    While a task runs only its own DAG is built. A file that cannot be read is left out here, so that one bad
-    file does not take every pipeline's DAGs away; `dags/pipeline_files.py` shows its error in the UI.
+    While a task runs, only its own DAG is built. Otherwise what fails for one pipeline is left out and noted: Airflow
+    schedules no DAG of a file that raises. `dags/pipeline_files.py` shows what was left out as its import error.
     """
     wanted = get_parsing_context().dag_id
-    return (each for each in _readable() if wanted in (None, f"{each.name}.{verb}"))
-
-
-def _readable() -> Iterator[Pipeline]:
-    for path in sorted(folder().glob("*.yaml")):
+    if wanted is not None:
+        name, _, asked = wanted.rpartition(".")
+        return {wanted: build(find_pipeline(name, folder(), environment()))} if asked == verb else {}
+    found = read_folder(folder(), environment())
+    built: dict[str, DAG] = {}
+    for name, pipeline in found.pipelines.items():
         try:
-            yield load_pipeline(path, environment())
-        except ConfigError as error:
-            log.warning("%s", error)
+            dag = build(pipeline)
+            dag.validate()
+        except Exception as error:  # whatever it is, the other pipelines have nothing to do with it
+            _unbuilt[f"{name}.{verb}"] = (
+                f"{found.files[name]}:1: Airflow takes no DAG {name}.{verb} from this file: {type(error).__name__}: {error}"
+            )
+            log.exception("%s", _unbuilt[f"{name}.{verb}"])
+        else:
+            built[dag.dag_id] = dag
+    return built
+
+
+def problems(dag_folder: Path) -> list[str]:
+    """Return what is wrong with each pipeline file: what refuses it, or which of its DAGs Airflow does not take."""
+    _unbuilt.clear()
+    for verb in VERBS:
+        runpy.run_path(str(dag_folder / f"{verb}.py"))
+    return [*(error.message for error in read_folder(folder(), environment()).problems), *_unbuilt.values()]
 
 
 def context(pipeline: Pipeline) -> Context:
@@ -57,15 +92,8 @@ def context(pipeline: Pipeline) -> Context:
 
 
 def find_context(name: str) -> Context:
-    """Return the context of a pipeline by its name; raises ConfigError when no file that can be read defines it."""
-    for pipeline in _readable():
-        if pipeline.name == name:
-            return context(pipeline)
-    raise ConfigError(
-        "config-invalid",
-        f"expected a file in {folder()} that defines pipeline {name} and can be read, found none; "
-        "write it, or mend the file that the warnings above name",
-    )
+    """Return the context of a pipeline by its name, and read no other file; raises ConfigError("config-invalid")."""
+    return context(find_pipeline(name, folder(), environment()))
 
 
 def connection(conn_id: str) -> Connection:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from penstock import config
 from penstock.connections import Resolver
-from penstock.errors import ConfigError, LedgerError, PenstockError
+from penstock.errors import ConfigError, LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.panels import Panel, PipelinePanel
 from penstock.page import models, views
 from penstock.page.advice import Advice, advice
 from penstock.page.upkeep import Upkeep, upkeep
+from penstock.pipeline_files import read_folder
 
 POINTS = 300
 """A chart has at most so many points, whatever time it spans."""
@@ -175,16 +176,9 @@ class Deployment:
             kept = self._ledgers[conn_id] = Ledger(connection)
         return kept
 
-    def _files(self) -> tuple[dict[str, config.Pipeline], list[Problem]]:
-        files: dict[str, config.Pipeline] = {}
-        problems: list[Problem] = []
-        for path in sorted(self.folder.glob("*.yaml")):
-            try:
-                pipeline = _load(path, path.stat().st_mtime_ns, tuple(sorted(self.environment.items())))
-                files[pipeline.name] = pipeline
-            except PenstockError as error:
-                problems.append(Problem(error.slug, error.message, []))
-        return files, problems
+    def _files(self) -> tuple[Mapping[str, config.Pipeline], list[Problem]]:
+        found = read_folder(self.folder, self.environment, _read)
+        return found.pipelines, [Problem(error.slug, error.message, []) for error in found.problems]
 
 
 def _shown(
@@ -206,6 +200,15 @@ def _shown(
         )
         for row in rows
     ]
+
+
+def _read(path: Path, environment: Mapping[str, str]) -> config.Pipeline:
+    """Read a file again only when it has changed: every page asks for all of them."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        changed = 0  # the reader says what it is
+    return _load(path, changed, tuple(sorted(environment.items())))
 
 
 @lru_cache(maxsize=256)

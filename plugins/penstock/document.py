@@ -1,0 +1,169 @@
+"""A pipeline file's YAML as plain values, each with the line that it stands on; `${NAME}` is replaced by a variable.
+
+Plain means: bounded in size, no key twice, no aliases (ten lines of them can expand to gigabytes), no merges, no tags.
+Whatever the bytes of the file are, the outcome is a document or ConfigError("config-invalid") with file and line.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.errors import ConfigError
+
+MOST_BYTES = 256 << 10
+MOST_LEVELS = 20
+_PLACEHOLDER = re.compile(r"(\$?)\$\{(\w*)(\}?)")
+_UNSAFE = re.compile("[\x00\ud800-\udfff]")
+_MERGE = "tag:yaml.org,2002:merge"
+
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """Hold the values of one file, before any model has looked at them."""
+
+    path: Path
+    values: dict[str, Any]
+    _node: yaml.Node | None
+
+    @classmethod
+    def read(cls, path: Path) -> Document:
+        """Read a file; raises ConfigError("config-invalid")."""
+        text = _text(path)
+        try:
+            node = yaml.compose(text, Loader=_Plain)
+            _refuse_repeated_keys(path, node)
+            values = yaml.load(text, Loader=_Plain)  # noqa: S506  # a SafeLoader
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{path}:{mark.line + 1}" if mark else f"{path}:1"
+            raise invalid(
+                f"{where}: expected YAML, got {getattr(error, 'problem', None) or type(error).__name__}"
+            ) from None
+        if not isinstance(values, dict):
+            raise invalid(f"{path}:1: expected a mapping of keys, got {type(values).__name__} instead")
+        return cls(path, values, node)
+
+    def line(self, location: Location) -> int:
+        """Return the line of a key or an item, or of the innermost part of its location that the file has."""
+        line, node = 1, self._node
+        for part in location:
+            if isinstance(node, yaml.MappingNode):
+                entries = {str(key.value): (key, value) for key, value in node.value}
+                if str(part) not in entries:
+                    break
+                key, node = entries[str(part)]
+                line = key.start_mark.line + 1
+            elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+                node = node.value[part]
+                line = node.start_mark.line + 1
+            else:
+                break
+        return int(line)
+
+    def expanded(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values with every `${NAME}` replaced; `$${NAME}` stands for the text `${NAME}`.
+
+        Raises ConfigError("config-invalid") for a variable that is not set or empty: an empty part of a path or an
+        address would quietly mean another place.
+        """
+        return {key: self._expand(value, environment, (key,)) for key, value in self.values.items()}
+
+    def _expand(self, value: Any, environment: Mapping[str, str], location: Location) -> Any:
+        if isinstance(value, dict):
+            return {key: self._expand(item, environment, (*location, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._expand(item, environment, (*location, at)) for at, item in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+
+        def refuse(problem: str) -> ConfigError:
+            return invalid(f"{self.path}:{self.line(location)}: {'.'.join(map(str, location))}: {problem}")
+
+        def lookup(match: re.Match[str]) -> str:
+            escaped, name, closed = match.groups()
+            if escaped:
+                return match[0][1:]
+            if not (name and closed):
+                raise refuse("expected a variable as ${NAME}, letters, digits and _; write $${ for the text ${ itself")
+            if not environment.get(name):
+                state = "empty" if name in environment else "not set"
+                raise refuse(f"the environment variable {name} is {state}; set it for Airflow and for the command line")
+            return environment[name]
+
+        expanded = _PLACEHOLDER.sub(lookup, value)
+        if _UNSAFE.search(expanded):
+            raise refuse("expected text, got a character that no program can store (U+0000 or half of a surrogate)")
+        return expanded
+
+
+def invalid(problem: str) -> ConfigError:
+    """Return the error for a pipeline file."""
+    return ConfigError("config-invalid", problem)
+
+
+class _Plain(yaml.SafeLoader):
+    """Refuse aliases where they are read, before they are expanded, and name the line of an impossible number or date."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise self._refusal("an alias (*name); write the value out")
+        if self._depth == MOST_LEVELS:
+            raise self._refusal(f"too many brackets or keys inside each other, at most {MOST_LEVELS} levels are read")
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def _refusal(self, problem: str) -> yaml.YAMLError:
+        return yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # PyYAML's own signature
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, OverflowError):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a number or date that does not exist; put a text in quotes", node.start_mark
+            ) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise invalid(f"expected a readable UTF-8 pipeline file at {path}: it is no regular file")
+        if found.st_size > MOST_BYTES:
+            raise invalid(f"{path}:1: expected at most {MOST_BYTES >> 10} KiB, got {found.st_size >> 10} KiB")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.reason if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise invalid(f"expected a readable UTF-8 pipeline file at {path}: {reason}") from error
+
+
+def _refuse_repeated_keys(path: Path, node: yaml.Node | None) -> None:
+    """Refuse what YAML forbids and its readers let pass: the last of two equal keys would win unseen."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_repeated_keys(path, item)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if key.tag == _MERGE:
+            raise invalid(f"{path}:{line}: expected keys, got a merge (<<); write the values out")
+        if str(key.value) in seen:
+            raise invalid(f"{path}:{line}: expected every key once, got {key.value} again")
+        seen.add(str(key.value))
+        _refuse_repeated_keys(path, value)
