@@ -353,6 +353,7 @@ PSQL_VARIABLES = {
     "role": "penstock_reader",
     "table": "sales.order_line",
     "pid": "0",
+    "position": "0/16B3748",
     "file": "16384",
 }
 SOURCE_WORLD = """

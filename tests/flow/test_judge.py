@@ -1,12 +1,15 @@
 """The verdict over ledger and source: go on, heal the slot, or halt with the right name."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow.judge import Found, Known, judge, judge_again
+from penstock.flow.judge import Found, Known, judge, judge_again, same_past, same_window, to_prove
+from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
+from penstock.source.facts import Fate
 
 KNOWN = Known(
     system_identifier=7,
@@ -114,3 +117,66 @@ def test_a_slot_set_back_under_the_peek_is_another_one_and_the_window_is_read_ag
         judge_again(KNOWN, FOUND, replace(FOUND, **change))  # type: ignore[arg-type]
 
     assert caught.value.directive.value == "retry"
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def window(start: int, end: int, *, state: WindowState = "confirmed", digest: str | None = "any:0f") -> WindowRecord:
+    moments = {"planned_at": NOON, "staged_at": NOON, "confirmed_at": None, "source_time": None}
+    facts = {"rows": 0, "bytes": 0, "transactions": 0, "messages": 0, "files": (), "seconds": None}
+    return WindowRecord(
+        pipeline="shop",
+        from_lsn=Lsn(start),
+        upto_lsn=Lsn(end),
+        attempt="a",
+        state=state,
+        settings_digest="",
+        digest=digest,
+        **moments,  # type: ignore[arg-type]
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def test_all_windows_between_slot_and_ledger_are_to_be_proved_and_no_planned_one() -> None:
+    staged = [window(4000, 4500), window(4500, 5000, state="staged")]
+
+    assert to_prove(KNOWN, Lsn(4000), [*staged, window(5000, 6000, state="planned")]) == staged
+
+
+def test_a_slot_before_the_first_window_of_an_era_that_has_none_needs_no_proof() -> None:
+    assert to_prove(KNOWN, KNOWN.position, []) == []
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        pytest.param([], id="all forgotten"),
+        pytest.param([window(4500, 5000)], id="the first forgotten"),
+        pytest.param([window(3500, 4500), window(4500, 5000)], id="in the middle of a window"),
+        pytest.param([window(4000, 4500)], id="the last one missing"),
+        pytest.param([window(4000, 5000, digest=None)], id="staged without a digest"),
+    ],
+)
+def test_what_cannot_be_read_again_window_by_window_is_not_proved(windows: list[WindowRecord]) -> None:
+    with pytest.raises(PenstockError, match="source-changed"):
+        to_prove(KNOWN, Lsn(4000), windows)
+
+
+def test_a_window_that_reads_otherwise_now_is_of_another_history() -> None:
+    same_window(window(4000, 5000), "any:0f")
+    with pytest.raises(PenstockError, match=r"source-changed.*0/FA0 to 0/1388"):
+        same_window(window(4000, 5000), "any:0e")
+
+
+@pytest.mark.parametrize(
+    "fate", [Fate(False, "committed"), Fate(False, None), Fate(False, "in progress")], ids=lambda fate: str(fate.status)
+)
+def test_a_transaction_that_was_landed_may_be_committed_old_or_waiting_for_a_standby(fate: Fate) -> None:
+    same_past(700, fate, KNOWN.position)
+
+
+@pytest.mark.parametrize("fate", [Fate(True, None), Fate(False, "aborted")], ids=["future", "aborted"])
+def test_a_transaction_that_was_landed_and_never_committed_is_of_another_history(fate: Fate) -> None:
+    with pytest.raises(PenstockError, match=r"source-changed.*700"):
+        same_past(700, fate, KNOWN.position)

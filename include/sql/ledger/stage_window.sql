@@ -4,7 +4,7 @@ with staged as (
     set
         state = 'staged', rows = %(rows)s, bytes = %(bytes)s, transactions = %(transactions)s,
         messages = %(messages)s, max_xid = %(max_xid)s, files = %(files)s, committed = %(committed)s,
-        staged_at = clock_timestamp(), seconds = %(seconds)s
+        staged_at = clock_timestamp(), seconds = %(seconds)s, digest = %(digest)s
     where
         pipeline = %(name)s and from_lsn = %(from_lsn)s and attempt = %(attempt)s and state = 'planned'
         and era = (select era from penstock.pipeline where name = %(name)s)

@@ -1,6 +1,6 @@
 select
     w.pipeline, w.from_lsn, w.upto_lsn, w.attempt, w.state, w.rows, w.bytes, w.transactions, w.messages, w.files,
-    w.settings_digest, w.source_time, w.planned_at, w.staged_at, w.confirmed_at, w.seconds, w.era
+    w.settings_digest, w.source_time, w.planned_at, w.staged_at, w.confirmed_at, w.seconds, w.era, w.digest
 from penstock.window as w
 where
     w.pipeline = %(name)s

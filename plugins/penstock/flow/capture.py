@@ -11,17 +11,18 @@ from time import monotonic
 from typing import Any
 
 from penstock.errors import LedgerError
-from penstock.flow import drift, judge, late
+from penstock.flow import drift, judge, late, proof, standing
 from penstock.flow.context import Context
 from penstock.flow.following import follow_patterns
 from penstock.flow.judge import Found, Known
 from penstock.flow.membership import follow_publication
-from penstock.flow.stream import Landed, land
+from penstock.flow.stream import Landed, land, messages
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.lsn import Lsn
-from penstock.source import catalog, facts, lock, peek, session, slot
+from penstock.source import catalog, facts, lock, session, slot
 from penstock.wire.columnar import ColumnarDecoder
+from penstock.wire.digest import StreamDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,9 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         lock.hold(conn, ctx.name),
     ):
         record = running(ctx)
-        server = facts.read(conn)
-        before = _heal(ctx, conn, server, record)
+        before = _heal(ctx, conn, record)
         if patterns:
-            follow_patterns(ctx, conn, server)
+            follow_patterns(ctx, conn, facts.read(conn))
         end = facts.position(conn)
         if end.seen is not None:
             ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
@@ -142,40 +142,19 @@ def running(ctx: Context) -> Known:
     return Known.of(record)
 
 
-def _heal(ctx: Context, conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
-    """Hold slot and ledger against each other; advance a slot that a server crash has set back."""
-    before = found(conn, server, known)
-    target = judge.judge(known, before)
-    if target is not None:
-        ctx.progress(f"slot {known.slot} is behind the ledger: advancing it to {target}")
-        slot.advance(conn, known.slot, target)
+def _heal(ctx: Context, conn: session.SourceSession, known: Known) -> Found:
+    """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that."""
+    before = standing.found(conn, known)
+    behind = judge.judge(known, before) is not None
+    proof.require_past(ctx, conn, known)
+    if behind:
+        proof.advance_proved(ctx, conn, known, before)
     return before
 
 
 def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
-    judge.judge_again(known, before, found(conn, facts.read(conn), known))
-
-
-def found(conn: session.SourceSession, server: facts.ServerFacts, known: Known) -> Found:
-    """Read from the source what the verdict needs."""
-    state = slot.read(conn, known.slot)
-    return Found(
-        system_identifier=server.system_identifier,
-        timeline=server.timeline,
-        database=server.database,
-        publication_oid=catalog.publication_oid(conn, known.publication),
-        slot_exists=state is not None,
-        plugin=state.plugin if state else None,
-        slot_database=state.database if state else None,
-        two_phase=bool(state and state.two_phase),
-        temporary=bool(state and state.temporary),
-        wal_status=state.wal_status if state else None,
-        invalidation=state.invalidation if state else None,
-        restart=state.restart if state else None,
-        confirmed=state.confirmed if state else None,
-        flushed=facts.position(conn).flushed,
-    )
+    judge.judge_again(known, before, standing.found(conn, known))
 
 
 def sweep(ctx: Context) -> None:
@@ -195,7 +174,7 @@ def _land(
 ) -> tuple[Lsn, Landed]:
     """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
     started = monotonic()
-    settings, source = ctx.pipeline.capture, ctx.pipeline.source
+    source, digest = ctx.pipeline.source, StreamDigest()
     sweep(ctx)
     attempt = new_attempt()
     upto = ctx.ledger.plan_window(
@@ -206,19 +185,10 @@ def _land(
         source_time=end.time,
         settings_digest=session.pinned_digest(),
     ).upto_lsn
-    messages = peek.peek(
-        ctx.source,
-        slot=known.slot,
-        publication=known.publication,
-        upto=upto,
-        origin_none=source.origin == "none",
-        statement_timeout=settings.statement_timeout,
-        work_mem=settings.work_mem,
-        batch_bytes=settings.batch_bytes,
-    )
     decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
-    landed = land(messages, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
+    batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
+    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
     _judge_again(conn, known, before)
     window = ctx.ledger.stage_window(
         ctx.name,
@@ -228,6 +198,7 @@ def _land(
         relations=landed.relations,
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
+        digest=digest.text(source.origin),
         seconds=monotonic() - started,
     )
     late.notice_window(ctx, window)

@@ -6,11 +6,13 @@ is ahead means that somebody consumed changes we never had. Everything here is p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import LedgerError, SourceError
-from penstock.ledger.records import PipelineRecord
+from penstock.ledger.records import PipelineRecord, WindowRecord
 from penstock.lsn import Lsn
+from penstock.source.facts import Fate
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,45 @@ def judge(known: Known, found: Found) -> Lsn | None:
     _same_publication(known, found.publication_oid)
     _usable_slot(known, found)
     return _position(known, found)
+
+
+def to_prove(known: Known, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
+    """Return the staged windows between a slot that is behind and the ledger; raise SourceError unless they lead from one to the other."""
+    staged = [window for window in windows if window.state != "planned" and window.upto_lsn <= known.position]
+    ends = [start, *(window.upto_lsn for window in staged)]
+    whole = [window.from_lsn for window in staged] == ends[:-1] and ends[-1] == known.position
+    if not whole or any(window.digest is None for window in staged):
+        held = f"from {staged[0].from_lsn}" if staged else "none"
+        raise _went_back(
+            f"slot {known.slot} to be at the end of a window from which all others to {known.position} can be read again",
+            f"{start}; of the windows since, the ledger has {held}"
+            + (", some of them without a digest" if whole else ""),
+        )
+    return staged
+
+
+def same_window(window: WindowRecord, digest: str) -> None:
+    """Raise SourceError("source-changed") unless a window that was read again is the one that was staged."""
+    if digest != window.digest:
+        raise _went_back(
+            f"the WAL from {window.from_lsn} to {window.upto_lsn} to be the one that was staged at {window.staged_at:%F %T} UTC",
+            "other changes there",
+        )
+
+
+def same_past(xid: int, fate: Fate, position: Lsn) -> None:
+    """Raise SourceError("source-changed") unless the newest transaction that was landed is one of the source's past."""
+    if fate.future or fate.status == "aborted":
+        came = "it has not been given out yet" if fate.future else "it was rolled back"
+        raise _went_back(f"transaction {xid}, which is staged before {position}, to be committed", came)
+
+
+def _went_back(expected: str, came: str) -> SourceError:
+    return SourceError(
+        "source-changed",
+        f"expected {expected}, got: {came}; the server was taken back to an earlier state and has another history since: "
+        "copy the tables again",
+    )
 
 
 def judge_again(known: Known, before: Found, now: Found) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import capture, check, judge, merge, whose
+from penstock.flow import capture, check, judge, merge, standing, whose
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
@@ -46,7 +46,7 @@ def look(ctx: Context) -> Outlook:
         Known.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
         server, end = facts.read(conn), facts.position(conn)
-        problem = _problem(conn, server, record)
+        problem = _problem(conn, record)
         found = slot.read(conn, record.slot)
         tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
@@ -101,12 +101,12 @@ def new_era(ctx: Context) -> None:
     ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")
 
 
-def _problem(conn: session.SourceSession, server: ServerFacts, record: PipelineRecord) -> SourceError | None:
+def _problem(conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
     if record.position is None:
         return None
     known = Known.of(record)
     try:
-        judge.judge(known, capture.found(conn, server, known))
+        judge.judge(known, standing.found(conn, known))
     except SourceError as problem:
         return problem
     return None

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ConfigError, LakeError
-from penstock.flow import capture, drift, judge, paging
+from penstock.flow import drift, judge, paging, standing
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
 from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, facts, session
+from penstock.source import catalog, session
 
 _LANDING = ("landing-file-missing", "landing-version")
 
@@ -65,7 +65,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         return
     known = Known.of(record)
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
-        judge.judge(known, capture.found(conn, facts.read(conn), known))
+        judge.judge(known, standing.found(conn, known))
     if record.halted_slug in _LANDING:
         queue = ctx.ledger.windows_to_merge(ctx.name)
         copied = (copy.files for copy in queue.copies.values())

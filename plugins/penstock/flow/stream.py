@@ -6,16 +6,20 @@ and says what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from penstock.flow.ahead import ahead
+from penstock.flow.context import Context
+from penstock.flow.judge import Known
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.landing.writer import FileWriter
 from penstock.landing.zone import LandingZone
+from penstock.lsn import Lsn
+from penstock.source import peek
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Relation, Totals
 
 VersionOf = Callable[[Relation], int]
@@ -28,6 +32,21 @@ class Landed:
     files: tuple[FileEntry, ...]
     relations: dict[tuple[int, int], Relation]
     totals: Totals
+
+
+def messages(ctx: Context, known: Known, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
+    """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
+    settings = ctx.pipeline.capture
+    return peek.peek(
+        ctx.source,
+        slot=known.slot,
+        publication=known.publication,
+        upto=upto,
+        origin_none=origin == "none",
+        statement_timeout=settings.statement_timeout,
+        work_mem=settings.work_mem,
+        batch_bytes=settings.batch_bytes,
+    )
 
 
 def land(

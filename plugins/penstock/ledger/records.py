@@ -78,7 +78,7 @@ class PipelineRecord(PipelineFacts):
 
 @dataclass(frozen=True)
 class WindowRecord(Row):
-    """Hold one window `(from_lsn, upto_lsn]`; `seconds` is what its capture took."""
+    """Hold one window `(from_lsn, upto_lsn]`; `seconds` is what its capture took, `digest` that of its messages."""
 
     pipeline: str
     from_lsn: Lsn
@@ -97,6 +97,7 @@ class WindowRecord(Row):
     confirmed_at: datetime | None
     seconds: float | None
     era: int = 1
+    digest: str | None = None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:

@@ -76,6 +76,7 @@ class Windows(Sessions):
         relations: Mapping[tuple[int, int], Relation],
         transactions: int,
         messages: int,
+        digest: str,
         seconds: float,
     ) -> WindowRecord:
         """Make the window exist: its files, its relations by (oid, version), and the pipeline's new position.
@@ -99,6 +100,7 @@ class Windows(Sessions):
                 committed=_committed(files),
                 transactions=transactions,
                 messages=messages,
+                digest=digest,
                 seconds=seconds,
                 **totals,
             )
@@ -128,6 +130,12 @@ class Windows(Sessions):
         """Return the windows of the present era that end after a position, in order."""
         with self.transaction() as transaction:
             return windows(transaction, name, after=after, states=None if state is None else [state])
+
+    def newest_xid(self, name: str) -> int | None:
+        """Return the highest 64-bit transaction id that the newest windows of the present era brought, if any did."""
+        with self.transaction() as transaction:
+            ((xid,),) = transaction.rows("newest_xid", name=name)
+            return None if xid is None else int(xid)
 
     def windows_to_merge(self, name: str) -> MergeQueue:
         """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""

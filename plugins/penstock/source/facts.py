@@ -60,6 +60,20 @@ class Sight:
     xid: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Hold what became of a transaction: not given out yet, or its status (None where that is too long ago to be known)."""
+
+    future: bool
+    status: str | None
+
+
+def fate(conn: SourceSession, xid: int) -> Fate:
+    """Ask what became of a transaction of a 64-bit id; raises SourceError."""
+    (found,) = conn.records(Fate, "fate", xid=xid)
+    return found
+
+
 def sight(conn: SourceSession) -> Sight:
     """Mark this moment, which takes a transaction id; raises SourceError."""
     (found,) = conn.records(Sight, "sight")

@@ -104,7 +104,14 @@ def plan(ledger: Ledger, name: str, from_: int, upto: int, attempt: str | None =
 
 
 def stage(ledger: Ledger, name: str, from_: int, attempt: str, **changes: Any) -> WindowRecord:
-    totals: dict[str, Any] = {"files": [], "relations": {}, "transactions": 1, "messages": 0, "seconds": 0.5}
+    totals: dict[str, Any] = {
+        "files": [],
+        "relations": {},
+        "transactions": 1,
+        "messages": 0,
+        "digest": "any:",
+        "seconds": 0.5,
+    }
     return ledger.stage_window(name, from_lsn=Lsn(from_), attempt=attempt, **(totals | changes))
 
 

@@ -100,7 +100,15 @@ def test_a_halted_pipeline_changes_nothing_until_it_is_resumed(ledger: Ledger, r
     calls = [
         lambda: plan(ledger, running, START, START + 8),
         lambda: ledger.stage_window(
-            running, from_lsn=START, attempt=attempt, files=[], relations={}, transactions=0, messages=0, seconds=0
+            running,
+            from_lsn=START,
+            attempt=attempt,
+            files=[],
+            relations={},
+            transactions=0,
+            messages=0,
+            digest="any:",
+            seconds=0,
         ),
         lambda: ledger.begin_merge(running),
         lambda: ledger.publish(

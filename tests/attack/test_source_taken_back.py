@@ -1,0 +1,164 @@
+"""A source that goes back in time on the same timeline, as a restored image of its disk does, and one that only crashed.
+
+Identifier and timeline are the same, and the slot is behind the ledger in both. Only what the WAL says tells them apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import SourceError
+from stack.binaries import Binaries
+from stack.postgres import Server
+from tests.conftest import LakeCatalog, NewServer
+from tests.faults.oracle import at_source, landed
+from tests.scenarios.members import begin
+from tests.world import World
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def old_times(new_server: NewServer, binaries16: Binaries) -> Server:
+    """A server of the module's own that is stopped, copied and taken back."""
+    return new_server(binaries16, {"checkpoint_timeout": "1h"})
+
+
+@pytest.fixture
+def world(old_times: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+    number = next(_numbers)
+    with (
+        old_times.temporary_database(f"back{number}") as source,
+        postgres16.temporary_database(f"back_ledger{number}") as ledger,
+    ):
+        made = World(source, ledger, tmp_path / "landing", f"b{number}", lake)
+        made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        begin(made)
+        made.capture()
+        yield made
+
+
+def image(server: Server) -> Path:
+    """Take an image of the server's files, as a snapshot of its disk would be."""
+    kept = server.home / "image"
+    server.stop()
+    subprocess.run(["rm", "-rf", kept], check=True)
+    subprocess.run(["cp", "-a", server.data, kept], check=True)
+    server.start()
+    return kept
+
+
+def take_back(server: Server, kept: Path) -> None:
+    server.stop("immediate")
+    subprocess.run(["rm", "-rf", server.data], check=True)
+    subprocess.run(["mv", kept, server.data], check=True)
+    server.start()
+
+
+def position(world: World) -> str:
+    return str(world.ctx.ledger.pipeline(world.name).position)
+
+
+def confirmed(world: World) -> str:
+    slot = world.ctx.pipeline.slot
+    ((at,),) = world.sql(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{slot}'")
+    return str(at)
+
+
+def write_beyond(world: World, place: str) -> None:
+    """Let the source write until its WAL has grown past a place, and its transactions past those that were landed."""
+    for number in range(100, 150):
+        world.sql(f"insert into t values ({number})")
+    while world.sql(f"select pg_current_wal_flush_lsn() <= '{place}'::pg_lsn") == [(True,)]:
+        world.sql("select pg_switch_wal()")
+        world.sql("insert into t select -1 - count(*) from t")
+
+
+def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_what_differs(world: World) -> None:
+    kept = image(world.source.server)
+    for number in (2, 3):
+        world.sql(f"insert into t values ({number})")
+        world.capture()
+    place = position(world)
+
+    take_back(world.source.server, kept)
+    write_beyond(world, place)
+    before = confirmed(world)
+
+    with pytest.raises(SourceError, match=r"source-changed.*to be the one that was staged.*other changes there"):
+        world.capture()
+    assert position(world) == place
+    assert confirmed(world) == before, "the slot was moved over another history"
+
+
+def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transactions_that_were_landed(
+    world: World,
+) -> None:
+    kept = image(world.source.server)
+    for number in range(2, 40):
+        world.sql(f"insert into t values ({number})")
+    world.capture()
+    place = position(world)
+
+    take_back(world.source.server, kept)
+    world.sql("select pg_switch_wal()")
+    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
+
+    with pytest.raises(SourceError, match=r"source-changed.*transaction \d+.*not been given out yet"):
+        world.capture()
+
+
+def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_goes_on(world: World) -> None:
+    for number in (2, 3, 4):
+        world.sql(f"insert into t values ({number}); update t set id = -id where id = {number}; analyze t")
+        world.capture()
+    world.sql("select pg_logical_emit_message(true, 'idle', '')")
+    world.capture()
+    place = position(world)
+
+    world.source.server.restart("immediate")
+    assert confirmed(world) != place
+    world.sql("insert into t values (5)")
+    world.capture()
+
+    assert len([line for line in world.lines if "behind the ledger: reading" in line]) >= 3
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
+
+
+@pytest.mark.slow
+def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_halts(world: World) -> None:
+    for number in (2, 3):
+        world.sql(f"insert into t values ({number})")
+        world.capture()
+    place = position(world)
+    world.source.server.restart("immediate")
+    back = confirmed(world)
+    world.ledger.execute("delete from penstock.window where from_lsn = %s::pg_lsn", back)
+
+    with pytest.raises(SourceError, match=r"source-changed.*the end of a window.*the ledger has from"):
+        world.capture()
+
+    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
+    world.sql("insert into t values (4)")
+    world.capture()
+
+
+@pytest.mark.slow
+def test_windows_are_read_again_as_they_were_read_then_whatever_the_file_says_now(world: World) -> None:
+    world.sql("select pg_replication_origin_create('elsewhere')")
+    world.sql("select pg_replication_origin_session_setup('elsewhere'); insert into t values (2)")
+    world.sql("insert into t values (3)")
+    world.capture()
+    world.source.server.restart("immediate")
+    assert confirmed(world) != position(world)
+
+    world.settings["source"]["origin"] = "none"
+    world.capture()
+
+    assert world.sql("select pg_replication_origin_drop('elsewhere')")
+    assert set(landed(world, "t", "id")) == {"1", "2", "3"}
