@@ -261,6 +261,34 @@ def test_the_position_that_the_server_returns_is_believed(conn, writer):
     assert slot.read(conn, "s").confirmed == confirmed
 
 
+def test_an_advance_frees_the_wal_up_to_the_last_restart_point_where_one_call_stops_at_the_first(conn, writer):
+    """One call of the server's function takes the first restart point that it meets: hence two in `advance`."""
+    for name in ("once", "s"):
+        make_slot(writer, name)
+    for _ in range(4):
+        writer.execute("select pg_logical_emit_message(false, '', repeat('x', 100000))")
+        writer.execute("checkpoint")  # which writes a restart point
+    flushed = facts.position(conn).flushed
+
+    def restart(name: str) -> Lsn:
+        found = slot.read(conn, name)
+        assert found is not None
+        assert found.restart is not None
+        return found.restart
+
+    def call(name: str) -> None:
+        writer.execute("select pg_replication_slot_advance(%s, %s::pg_lsn)", (name, str(flushed)))
+
+    call("once")
+    slot.advance(conn, "s", flushed)
+    assert restart("once") < restart("s"), "one call is enough for this server: then the second may go"
+
+    freed = restart("s")
+    for name in ("once", "s"):
+        call(name)
+        assert restart(name) == freed, "a call more frees more"
+
+
 def test_a_slot_that_is_ahead_is_not_moved_back(conn, writer):
     start = make_slot(writer)
     writer.execute("create table t (n int)")
