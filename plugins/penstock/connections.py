@@ -16,39 +16,69 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from penstock.errors import ConfigError
 
 _LIBPQ_WORDS = """
-    channel_binding connect_timeout gssencmode gsslib hostaddr keepalives keepalives_count keepalives_idle
-    keepalives_interval krbsrvname load_balance_hosts options passfile require_auth sslcert sslcertmode sslcrl
-    sslcrldir sslkey sslmode ssl_max_protocol_version ssl_min_protocol_version sslnegotiation sslpassword
-    sslrootcert sslsni target_session_attrs tcp_user_timeout
+    channel_binding connect_timeout gssdelegation gssencmode gsslib hostaddr keepalives keepalives_count keepalives_idle
+    keepalives_interval krbsrvname load_balance_hosts options passfile require_auth requirepeer sslcert sslcertmode
+    sslcompression sslcrl sslcrldir sslkey sslmode ssl_max_protocol_version ssl_min_protocol_version sslnegotiation
+    sslpassword sslrootcert sslsni target_session_attrs tcp_user_timeout
 """
-# What Airflow's own hook reads from the same connection, and libpq does not know.
-_AIRFLOW_WORDS = """
-    aws_conn_id client_encoding cluster-identifier cursor enable_log_db_messages iam log_sql redshift
-    redshift-serverless region_name sqlalchemy_query sqlalchemy_scheme workgroup-name
+# What Airflow's hooks read from the same connection, and what Penstock says by itself.
+_IGNORED_WORDS = """
+    application_name aws_conn_id azure_conn_id client_encoding cluster-identifier cursor enable_log_db_messages
+    fallback_application_name log_db_messages log_sql redshift redshift-serverless region_name sqlalchemy_query
+    sqlalchemy_scheme workgroup-name
 """
 _LIBPQ = frozenset(_LIBPQ_WORDS.split())
-_AIRFLOW = frozenset(_AIRFLOW_WORDS.split())
+_IGNORED = frozenset(_IGNORED_WORDS.split())
+_FIELDS = {"host": "host", "port": "port", "user": "login", "password": "password", "dbname": "schema"}
+"""Fields that an extra of the name of libpq's keyword overrides, as Airflow's hook has it: so lists of ports fit."""
 _JDBC = ("sslmode", "sslrootcert")
+_JDBC_SERVERS = {
+    "any": "any",
+    "read-write": "primary",
+    "primary": "primary",
+    "read-only": "secondary",
+    "standby": "secondary",
+    "prefer-standby": "preferSecondary",
+}
+"""What libpq calls `target_session_attrs`, in the JDBC driver's words."""
 _SCHEMES = ("postgres", "postgresql")
 _DEFAULT_PORT = 5432
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Hold one database's address and login; `options` are further libpq keywords."""
+    """Hold one database's address and login; `options` are further libpq keywords.
+
+    Several hosts stand in `host` with commas between, and so do their ports, if they differ. Where passwords last for
+    minutes, `renew` returns a new one for each login.
+    """
 
     id: str
     host: str
-    port: int
+    port: int | str
     user: str
     password: str = field(repr=False)
     database: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    renew: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def secret(self) -> str:
+        """Return the password for a login that begins now: for a driver, never for a log."""
+        return self.renew() if self.renew else self.password
+
+    @property
+    def hosts(self) -> list[tuple[str, int]]:
+        """Return every host with its port."""
+        hosts, ports = self.host.split(","), str(self.port).split(",")
+        ports = ports * len(hosts) if len(ports) == 1 else ports
+        return [(host, int(port)) for host, port in zip(hosts, ports, strict=True)]
 
     @property
     def address(self) -> str:
         """Name the place in a message, without the secret: `host:port, database "x", role "y"`."""
-        return f'{self.host}:{self.port}, database "{self.database}", role "{self.user}"'
+        places = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        return f'{places}, database "{self.database}", role "{self.user}"'
 
     def conninfo(self, **extra: str | int) -> str:
         """Return libpq's keyword string, the password included: for a driver, never for a log."""
@@ -62,9 +92,12 @@ class Connection:
 
     def jdbc_url(self) -> str:
         """Return the address for a JDBC driver; login and password go to it apart from the URL."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        words = urlencode({name: self.options[name] for name in _JDBC if name in self.options}, quote_via=quote)
-        return f"jdbc:postgresql://{host}:{self.port}/{quote(self.database, safe='')}" + (f"?{words}" if words else "")
+        places = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
+        given = {name: self.options[name] for name in _JDBC if name in self.options}
+        if "target_session_attrs" in self.options:
+            given["targetServerType"] = _JDBC_SERVERS[self.options["target_session_attrs"]]
+        words = urlencode(given, quote_via=quote)
+        return f"jdbc:postgresql://{places}/{quote(self.database, safe='')}" + (f"?{words}" if words else "")
 
     def environment(self, prefix: str) -> dict[str, str]:
         """Return variables `PENSTOCK_<PREFIX>_HOST`, `_PORT`, ... which `from_prefix` reads back."""
@@ -72,7 +105,7 @@ class Connection:
             "HOST": self.host,
             "PORT": str(self.port),
             "USER": self.user,
-            "PASSWORD": self.password,
+            "PASSWORD": self.secret,
             "DATABASE": self.database,
             "OPTIONS": json.dumps(dict(self.options)),
         }
@@ -93,7 +126,7 @@ class Connection:
                 "start this program through Penstock, which sets them",
             ) from None
         options = json.loads(environ.get(f"{stem}_OPTIONS", "{}"))
-        return cls(prefix.lower(), host, _port(prefix, port), user, password, database, options)
+        return cls(prefix.lower(), host, _port(prefix, port, host), user, password, database, options)
 
     @classmethod
     def from_airflow(
@@ -110,14 +143,27 @@ class Connection:
     ) -> Self:
         """Take the fields of an Airflow connection; raises ConfigError when they don't name a PostgreSQL database."""
         if conn_type not in _SCHEMES:
-            raise _wrong(conn_id, f"expected the type postgres, got {conn_type!r} instead")
+            raise _wrong(
+                conn_id,
+                f"expected the type postgres, got {conn_type!r} instead; change the type, or name another connection",
+            )
+        if extra.get("iam"):
+            raise _wrong(
+                conn_id,
+                "expected a login and a password, got the extra iam, a token that only Airflow's hook can ask for; run this "
+                "as its DAG, or define a connection with a password for the command line",
+            )
+        fields: dict[str, Any] = {
+            "host": host, "port": port, "login": login, "password": password, "schema": schema
+        } | {ours: extra[theirs] for theirs, ours in _FIELDS.items() if extra.get(theirs)}  # fmt: skip
+        place = _required(conn_id, "a host", fields["host"])
         return cls(
             conn_id,
-            _required(conn_id, "a host", host),
-            _port(conn_id, port or _DEFAULT_PORT),
-            _required(conn_id, "a login", login),
-            password or "",
-            _required(conn_id, "a database name in the field schema", schema),
+            place,
+            _port(conn_id, fields["port"] or _DEFAULT_PORT, place),
+            _required(conn_id, "a login", fields["login"]),
+            fields["password"] or "",
+            _required(conn_id, "a database name in the field schema", fields["schema"]),
             _options(conn_id, extra),
         )
 
@@ -139,7 +185,7 @@ class Connection:
         return cls.from_airflow(conn_id, **fields)
 
     def _login(self) -> dict[str, str | int]:
-        return {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
+        return {"host": self.host, "port": self.port, "user": self.user, "password": self.secret}
 
 
 Resolver = Callable[[str], Connection]
@@ -197,23 +243,31 @@ def _required(conn_id: str, what: str, value: str | None) -> str:
     return value
 
 
-def _port(conn_id: str, value: int | str) -> int:
-    try:
-        number = int(value)
-    except ValueError:
-        number = 0
-    if not 0 < number < 1 << 16:
+def _port(conn_id: str, value: int | str, hosts: str) -> int | str:
+    """Return one port for all hosts, or libpq's list of one for each of them."""
+    ports = [part.strip() or str(_DEFAULT_PORT) for part in str(value).split(",")]
+    if not all(part.isdecimal() and 0 < int(part) < 1 << 16 for part in ports):
         raise _wrong(conn_id, "expected a port between 1 and 65535, got something else")
-    return number
+    if len(ports) not in (1, len(hosts.split(","))):
+        raise _wrong(conn_id, f"expected one port, or one for each host, got {len(ports)}")
+    return int(ports[0]) if len(ports) == 1 else ",".join(ports)
 
 
 def _options(conn_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
-    unknown = [name for name in extra if name not in _LIBPQ | _AIRFLOW]
+    unknown = [name for name in extra if name not in _LIBPQ | _IGNORED | _FIELDS.keys() | {"iam"}]
     if unknown:
         nearest = difflib.get_close_matches(unknown[0], sorted(_LIBPQ), n=1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else "see libpq's connection keywords"
         raise _wrong(conn_id, f"expected libpq's keywords in the extra, got {unknown[0]!r}; {hint}")
-    return {name: str(value) for name, value in extra.items() if name in _LIBPQ}
+    given = {name: value for name, value in extra.items() if name in _LIBPQ and value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str | int | float):
+            raise _wrong(conn_id, f"expected a text as the extra {name}, got {type(value).__name__} instead")
+    options = {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in given.items()}
+    wanted = options.get("target_session_attrs", "any")
+    if wanted not in _JDBC_SERVERS:
+        raise _wrong(conn_id, f"expected one of {', '.join(_JDBC_SERVERS)} as target_session_attrs, got {wanted!r}")
+    return options
 
 
 def _wrong(conn_id: str, problem: str) -> ConfigError:

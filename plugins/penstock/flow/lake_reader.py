@@ -30,14 +30,13 @@ _COMPACTION = "replace"
 
 def sql_catalog(connection: Connection) -> dict[str, str]:
     """Return PyIceberg's properties of a JDBC catalog in PostgreSQL. They hold the password: never log them."""
+    place = {"host": connection.host, "port": str(connection.port)}  # as words, because there may be several of each
     url = URL.create(
         "postgresql+psycopg",
         username=connection.user,
-        password=connection.password,
-        host=connection.host,
-        port=connection.port,
+        password=connection.secret,
         database=connection.database,
-        query=dict(connection.options),
+        query={**connection.options, **place},
     )
     return {"type": "sql", "uri": url.render_as_string(hide_password=False), "init_catalog_tables": "false"}
 

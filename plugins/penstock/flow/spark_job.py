@@ -54,5 +54,5 @@ def catalog_secrets(ctx: Context) -> dict[str, str]:
     return {
         "PENSTOCK_CATALOG_URI": catalog.jdbc_url(),
         "PENSTOCK_CATALOG_USER": catalog.user,
-        "PENSTOCK_CATALOG_PASSWORD": catalog.password,
+        "PENSTOCK_CATALOG_PASSWORD": catalog.secret,
     }

@@ -8,12 +8,11 @@ import runpy
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseHook, get_parsing_context
+from airflow.sdk import DAG, get_parsing_context
 
 from penstock.config import Pipeline
-from penstock.connections import Connection
-from penstock.errors import ConfigError
 from penstock.flow.context import Context
+from penstock.orchestration.connections import connection
 from penstock.pipeline_files import find_pipeline, read_folder
 
 VERBS = (
@@ -94,23 +93,3 @@ def context(pipeline: Pipeline) -> Context:
 def find_context(name: str) -> Context:
     """Return the context of a pipeline by its name, and read no other file; raises ConfigError("config-invalid")."""
     return context(find_pipeline(name, folder(), environment()))
-
-
-def connection(conn_id: str) -> Connection:
-    """Return an Airflow connection as ours; raises ConfigError("connection-missing")."""
-    try:
-        found = BaseHook.get_connection(conn_id)
-    except Exception as error:  # Airflow raises different classes per secrets backend
-        raise ConfigError(
-            "connection-missing", f"expected an Airflow connection named {conn_id}: {type(error).__name__}"
-        ) from None
-    options = {key: str(value) for key, value in found.extra_dejson.items()}
-    return Connection(
-        id=conn_id,
-        host=found.host or "",
-        port=found.port or 5432,
-        user=found.login or "",
-        password=found.password or "",
-        database=found.schema or "",
-        options=options,
-    )
