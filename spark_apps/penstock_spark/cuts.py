@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError
 from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns
-from penstock.lake.plan import MergePlan, TableResult
+from penstock.lake.plan import MET, MergePlan, TableResult
 from penstock.lake.pointers import Pointer
 from penstock.lsn import Lsn
 from penstock_spark.lake_table import LakeTable, commit_marked
@@ -61,6 +61,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "tables": [_state(plan, table) for table in tables],
             "era": plan.era,
             "source_time": plan.source_time,
+            "conflicts": [met for table in tables if (met := _met(table))],
         },
         marks,
     )
@@ -93,6 +94,12 @@ def _by_id(type_: Any, value: Any) -> Any:
     if type_["type"] == "list":
         return [_by_id(type_["element"], each) for each in value]
     return {str(field["id"]): _by_id(field["type"], value.get(field["name"])) for field in type_["fields"]}
+
+
+def _met(table: TableResult) -> dict[str, Any] | None:
+    """Return what the merge of a table met besides rows, None where it met what it should, or is not in the cut."""
+    counts = {name: table.counts.get(name, 0) for name in MET}
+    return {"name": ".".join(table.target), **counts} if any(counts.values()) and not table.paused_slug else None
 
 
 def _state(plan: MergePlan, table: TableResult) -> dict[str, Any]:

@@ -113,12 +113,13 @@ def test_a_channel_that_is_not_defined_well_is_named(config: Any, monkeypatch: p
 
 
 SEND_GAUGES = """
-from penstock.orchestration.delivery import send_gauges
+from penstock.orchestration.delivery import send_counts, send_gauges
 send_gauges("shop", {"penstock.slot.retained_bytes": 4096.0})
+send_counts("shop", {"public.t": {"update_missing": 3}, "public.u": {}})
 """
 
 
-def test_gauges_arrive_at_statsd_by_airflows_own_metrics() -> None:
+def test_gauges_and_counts_arrive_at_statsd_by_airflows_own_metrics() -> None:
     with statsd_receiver() as listening:
         settings = {
             "AIRFLOW__METRICS__STATSD_ON": "True",
@@ -128,7 +129,12 @@ def test_gauges_arrive_at_statsd_by_airflows_own_metrics() -> None:
             "PYTHONPATH": str(Project.here().root / "plugins"),
         }
         subprocess.run([sys.executable, "-c", SEND_GAUGES], env=os.environ | settings, check=True, capture_output=True)
-        while "penstock" not in (received := listening.recv(4096).decode()):  # Airflow has metrics of its own
-            continue
+        received: list[str] = []
+        while len(received) < 2:
+            each = listening.recv(4096).decode()
+            received += [each] if "penstock" in each else []  # Airflow has metrics of its own
 
-    assert received == "airflow.penstock.slot.retained_bytes,pipeline=shop:4096.0|g"
+    assert received == [
+        "airflow.penstock.slot.retained_bytes,pipeline=shop:4096.0|g",
+        "airflow.penstock.merge.update_missing,pipeline=shop,table=public.t:3|c",
+    ]

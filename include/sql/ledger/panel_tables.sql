@@ -5,6 +5,8 @@ select
     t.differs or exists (
         select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
     ) as differs,
+    t.update_missing, t.delete_missing, t.insert_existing, t.misfits,
+    t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected,
     t.state = 'new' and t.joined_lsn is not null as waits,
     t.state = 'ready' and t.left_lsn is not null as leaves
 from penstock.table as t

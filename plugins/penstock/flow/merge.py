@@ -11,17 +11,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LakeError
-from penstock.flow import drift, rebuild_orders
+from penstock.flow import drift, rebuild_orders, verify_alarms
 from penstock.flow.capture import running
 from penstock.flow.context import Context
+from penstock.flow.health.alerts import Deliver
 from penstock.flow.orders import table_plan, with_pointers
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.plan import CONFLICTS, MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.pointers import Place, Pointer, place_of
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import catalog
-from penstock.ledger.records import CONFLICTS, CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
+from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
 
@@ -89,8 +90,11 @@ def job(ctx: Context, attempt: str) -> SparkJob:
     return describe(ctx, "merge_changes", arguments, catalog_secrets(ctx))
 
 
-def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
-    """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing."""
+def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver | None = None) -> CutRecord:
+    """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing.
+
+    A table of which changes met other rows than they should is an alarm, which slot health tells where `deliver` does not.
+    """
     orders = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt)))
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
@@ -109,10 +113,19 @@ def publish(ctx: Context, attempt: str, *, last: bool = False) -> CutRecord:
         still=_still(orders, result),
         cuts_snapshot_id=result.cuts_snapshot_id,
     )
+    _watch_conflicts(ctx, orders, result, deliver)
     for table in paused:
         ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
     ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
     return cut
+
+
+def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:
+    """Open and close alarms where this cut has met conflicts, or has brought tables that were copied."""
+    met = {table.oid for table in result.tables if any(table.counts.get(name) for name in CONFLICTS)}
+    copied = {table.oid for table in orders.tables if table.fresh or table.copy_files is not None}
+    if met or copied:
+        verify_alarms.update(ctx, met | copied, deliver)
 
 
 def adopt_half_published(ctx: Context) -> None:
@@ -316,7 +329,7 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
             table.rebuild,
             shows=_shows(done[table.oid]),
             columns=len(table.columns),
-            **{name: done[table.oid].counts.get(name, 0) for name in (*CONFLICTS, "misfits")},
+            **{name: done[table.oid].counts.get(name, 0) for name in MET},
         )
         for table in orders.tables
         if table.oid in done

@@ -81,6 +81,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
         ("maintained", _maintained(found.maintenance)),
         *verified_lines(found.verified),
+        *conflict_lines(found.verified),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
@@ -98,6 +99,18 @@ def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
         yield "verified through", f"{lsn} or later at {at:%F %T} UTC or later: {len(done)} of {len(tables)} tables"
     elif tables:
         yield "verified through", f"none of {len(tables)} tables yet"
+
+
+def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:
+    """Say what the merges of tables have met besides rows since their copy."""
+    for table in tables:
+        name = f"{table.schema}.{table.name}"
+        if table.conflicts:
+            slug = "[divergence-suspected] " if table.suspected else ""
+            found = ", ".join(f"{kind} {count}" for kind, count in table.conflicts.items())
+            yield f"conflicts {name}", f"{slug}{found}, the newest at {table.conflict_lsn}"
+        if table.misfits:
+            yield f"misfits {name}", f"{table.misfits} values did not fit and were kept as texts"
 
 
 def _source_line(source: SourceStatus | None) -> str:

@@ -1,33 +1,28 @@
-"""The alarm of a verification: open for a table while what differed in it has not been seen to be equal again.
+"""The alarms of tables: one that a verification found to differ, and one of which changes met other rows than they should.
 
-It says how many rows, which columns and at which position, never a value. Slot health repeats it as it does its own.
+Each is open until all that is in question has been seen to be equal, or the table was copied since. It says how many rows,
+which columns and at which position, never a value. Slot health repeats it as it does its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from penstock.flow.context import Context
+from penstock.flow.health import conflict_rule, verified_rule
 from penstock.flow.health.act import tell
 from penstock.flow.health.alerts import Deliver, alerts
-from penstock.flow.health.verified_rule import SLUG, differing
-from penstock.ledger.verifications import VerifiedTable
+
+_RULES = {verified_rule.SLUG: verified_rule.differing, conflict_rule.SLUG: conflict_rule.suspected}
 
 
-def update(ctx: Context, compared: Sequence[int], deliver: Deliver) -> None:
-    """Open, keep or close the alarm of each of these tables, by what the ledger knows now, and tell it."""
-    now = datetime.now(UTC)
-    tables = [table for table in ctx.ledger.verified_tables(ctx.name) if table.oid in set(compared)]
-    for table in tables:
-        _settle(ctx, table, now)
-    ours = [alarm for alarm in ctx.ledger.alarms(ctx.name) if alarm.slug == SLUG]
-    for failure in dict.fromkeys(tell(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
-        ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")
-
-
-def _settle(ctx: Context, table: VerifiedTable, now: datetime) -> None:
-    for finding in differing([table]):
+def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None:
+    """Open, keep or close the alarms of these tables, by what the ledger knows now; tell them, or leave it to slot health."""
+    now, wanted = datetime.now(UTC), set(oids)
+    tables = [table for table in ctx.ledger.verified_tables(ctx.name) if table.oid in wanted]
+    found = [finding for rule in _RULES.values() for finding in rule(tables)]
+    for finding in found:
         ctx.ledger.see_alarm(
             ctx.name,
             slug=finding.slug,
@@ -37,5 +32,14 @@ def _settle(ctx: Context, table: VerifiedTable, now: datetime) -> None:
             numbers={**finding.numbers, "next": finding.next},
             at=now,
         )
-    if not table.differs:
-        ctx.ledger.close_alarm(ctx.name, slug=SLUG, subject=f"{table.schema}.{table.name}", at=now)
+    subjects = {f"{table.schema}.{table.name}" for table in tables}
+    wrong = {(finding.slug, finding.subject) for finding in found}
+    for alarm in ctx.ledger.alarms(ctx.name):
+        over = alarm.slug in _RULES and alarm.subject in subjects and (alarm.slug, alarm.subject) not in wrong
+        if over and alarm.closed_at is None:
+            ctx.ledger.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=now)
+    if deliver is None:
+        return
+    ours = [alarm for alarm in ctx.ledger.alarms(ctx.name) if alarm.slug in _RULES]
+    for failure in dict.fromkeys(tell(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
+        ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")

@@ -16,6 +16,10 @@ CUTS_COLUMNS = (
     LakeColumn("tables", "array<struct<name: string, snapshot_id: bigint, complete_through: bigint, state: string>>"),
     LakeColumn("era", "int"),
     LakeColumn("source_time", "timestamp"),
+    LakeColumn(
+        "conflicts",
+        "array<struct<name: string, update_missing: bigint, delete_missing: bigint, insert_existing: bigint, misfits: bigint>>",
+    ),
 )
 
 

@@ -13,6 +13,11 @@ from typing import Any
 from penstock.lake.pointers import Pointer
 from penstock.values.pgtype import PgType
 
+CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
+"""What a change can meet: no row to update, none to delete, or one where it inserts."""
+MET = (*CONFLICTS, "misfits")
+"""What a merge counts besides rows."""
+
 Typed = tuple[tuple[str, str], ...]
 
 

@@ -81,6 +81,8 @@ class TablePanel(Row):
     """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none.
 
     `waits` tells that it joined and waits for its copy, `leaves` that it left and is still to be merged that far.
+    The counts are since its copy; `suspected` tells that changes met other rows than they should, and that no comparison has
+    found all rows equal since.
     """
 
     oid: int
@@ -96,6 +98,11 @@ class TablePanel(Row):
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
+    update_missing: int
+    delete_missing: int
+    insert_existing: int
+    misfits: int
+    suspected: bool
     waits: bool
     leaves: bool
 

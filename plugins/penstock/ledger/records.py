@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.lake.plan import ColumnPlan
+from penstock.lake.plan import MET, ColumnPlan
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.plain import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
@@ -19,8 +19,6 @@ CopyState = Literal["copying", "copied", "loaded"]
 RebuildKind = Literal["resync", "replay", "shadow"]
 RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
 Level = Literal["info", "warning", "error"]
-CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
-"""What a change can meet: no row to update, none to delete, or one where it inserts."""
 
 
 class Row:
@@ -148,8 +146,7 @@ class TableRecord(Row):
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
     lake table is to be dropped. `shows` is the metadata file that the catalog shows since our last cut, with
-    `lake_columns` columns of the source. Conflicts and misfits are counted since the copy; `conflict_lsn` is the newest
-    cut with a conflict.
+    `lake_columns` columns of the source.
     """
 
     pipeline: str
@@ -174,11 +171,6 @@ class TableRecord(Row):
     discard: bool = False
     shows: str | None = None
     lake_columns: int | None = None
-    update_missing: int = 0
-    delete_missing: int = 0
-    insert_existing: int = 0
-    misfits: int = 0
-    conflict_lsn: Lsn | None = None
 
     @property
     def qualified(self) -> str:
@@ -344,7 +336,7 @@ class PublishedTable:
     @property
     def counts(self) -> dict[str, int]:
         """Return what its merge counted besides rows, by name; nothing where there was nothing."""
-        found = {name: getattr(self, name) for name in (*CONFLICTS, "misfits")}
+        found = {name: getattr(self, name) for name in MET}
         return {name: count for name, count in found.items() if count}
 
 

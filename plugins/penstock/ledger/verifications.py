@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
+from penstock.lake.plan import CONFLICTS
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
 from penstock.ledger.session import Sessions
@@ -71,7 +72,8 @@ class VerifiedTable(Row):
     """Say how far a table is verified, how far its present round is, and what the newest comparison came to.
 
     `differs` is true until a later comparison has seen that table or share to be equal. The counts, and what is
-    named differing, are of the newest comparison that found a difference.
+    named differing, are of the newest comparison that found a difference. Conflicts and misfits are counted since the
+    table's copy; `conflict_lsn` is the newest cut with a conflict.
     """
 
     oid: int
@@ -92,6 +94,24 @@ class VerifiedTable(Row):
     missing: int
     extra: int
     different: int
+    update_missing: int = 0
+    delete_missing: int = 0
+    insert_existing: int = 0
+    misfits: int = 0
+    conflict_lsn: Lsn | None = None
+
+    @property
+    def conflicts(self) -> dict[str, int]:
+        """Return what the table's merges have met since its copy, by name; nothing where they met what they should."""
+        found = {name: getattr(self, name) for name in CONFLICTS}
+        return {name: count for name, count in found.items() if count}
+
+    @property
+    def suspected(self) -> bool:
+        """Tell whether changes have met other rows than they should, and no later comparison has found all rows equal."""
+        if self.conflict_lsn is None:
+            return False
+        return self.differs or self.verified_through is None or self.verified_through < self.conflict_lsn
 
 
 class Verifications(Sessions):

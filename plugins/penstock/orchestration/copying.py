@@ -9,6 +9,7 @@ from airflow.sdk import task
 
 from penstock.config import Pipeline
 from penstock.flow import lake_turn, merge
+from penstock.orchestration.delivery import deliver, send_counts
 from penstock.orchestration.parts import lake_asset, outcome
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator
@@ -41,7 +42,9 @@ def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = Fals
         if attempt is None:
             return "nothing was due"
         with outcome(ctx), lake_turn.to_merge(ctx):
-            return str(merge.publish(ctx, attempt, last=last))
+            cut = merge.publish(ctx, attempt, last=last, deliver=deliver)
+        send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
+        return str(cut)
 
     spark = MergeOperator(
         task_id=prepare,

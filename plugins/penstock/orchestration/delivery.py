@@ -6,6 +6,7 @@ URLs of one tag. The URLs hold secrets: a failure names the kind of service and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import BaseNotifier, conf
@@ -58,6 +59,13 @@ def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
     """Send gauges by Airflow's own metrics; nothing happens where it has none."""
     for name, value in numbers.items():
         stats.gauge(name, value, tags={"pipeline": pipeline})
+
+
+def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
+    """Count what a merge met besides rows, per table, by Airflow's own metrics; nothing happens where it has none."""
+    for table, counts in tables.items():
+        for name, count in counts.items():
+            stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
 
 
 class AlertNotice(BaseNotifier):

@@ -120,6 +120,8 @@ class Table:
 
     All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
     `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
+    `conflicts` are changes since its copy that met other rows than they should, by kind; `suspected` says that no
+    comparison has found all rows equal since. `misfits` are values that did not fit.
     """
 
     oid: int
@@ -134,6 +136,9 @@ class Table:
     verified_through: str | None
     verified_at: datetime | None
     differs: bool
+    conflicts: dict[str, int]
+    misfits: int
+    suspected: bool
 
 
 @dataclass(frozen=True)

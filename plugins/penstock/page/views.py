@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from penstock.alarms import ALARMS
+from penstock.lake.plan import CONFLICTS
 from penstock.ledger.panels import (
     AlarmPanel,
     CutPanel,
@@ -136,6 +137,9 @@ def table(row: TablePanel) -> Table:
         verified_through=_text(row.verified_through),
         verified_at=row.verified_at,
         differs=row.differs,
+        conflicts={name: getattr(row, name) for name in CONFLICTS if getattr(row, name)},
+        misfits=row.misfits,
+        suspected=row.suspected,
     )
 
 

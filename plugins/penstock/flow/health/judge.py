@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from penstock.alarms import LEVELS
-from penstock.flow.health import own_rules, server_rules, verified_rule
+from penstock.flow.health import conflict_rule, own_rules, server_rules, verified_rule
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.health.limits import Forecast, Limits, limits
@@ -34,6 +34,7 @@ RULES = (
     server_rules.transactions,
     server_rules.standby,
     verified_rule.verified,
+    conflict_rule.conflicts,
 )
 _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 
