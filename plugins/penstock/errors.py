@@ -76,6 +76,8 @@ def _kinds() -> dict[str, Kind]:
         "no-free-slot": Kind(fail, "The server has no free replication slot."),
         "slot-creation-blocked": Kind(retry, "Open transactions kept the slot from being created in time."),
         "snapshot-gone": Kind(retry, "The exported snapshot disappeared while tables were copied."),
+        "table-rewritten": Kind(retry, "A table was truncated, rewritten or altered before its copy had read it."),
+        "copy-failed": Kind(pause, "A table could not be copied by bootstrap; its reason says why."),
         "table-joining": Kind(retry, "Transactions that were open when a table joined keep it from being copied."),
         "table-added": Kind(note, "A table joined the publication and waits for its copy."),
         "table-removed": Kind(note, "A table left the publication, or was dropped at the source."),
@@ -125,8 +127,8 @@ PAGED = frozenset(slug for slug, kind in KINDS.items() if kind.directive is Dire
 """The kinds that open an alarm of their own name (`penstock.alarms`) on the task that met them."""
 
 
-UNSENT = frozenset({"schema-change"})
-"""The kinds of pause to which a new copy is the answer: something happened that the stream does not carry."""
+UNSENT = frozenset({"schema-change", "copy-failed"})
+"""The kinds of pause to which a new copy is the answer: something happened that the stream, or the first copy, does not carry."""
 
 
 class PenstockError(Exception):

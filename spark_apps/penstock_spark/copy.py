@@ -1,7 +1,8 @@
 """A copy: every range of heap blocks is one task, which reads its rows under the exported snapshot and lands one file.
 
 So many ranges run at once as the plan allows the source to serve. When the last range of a table has landed, the
-table's result file is written: from then on it is copied, whatever becomes of this application.
+table's result file is written: from then on it is copied, whatever becomes of this application. A table that cannot be
+read leaves a file that says why, and the others are copied all the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ Options = Mapping[str, str]
 
 
 def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> None:
-    """Copy every range; raises what the first failing one raised, after the running ones have ended."""
+    """Copy every range; raises what the first failing one raised, after the running ones have ended.
+
+    What concerns one table only fails that table: its other ranges are left out.
+    """
     source = Connection.from_prefix("SOURCE", environment)
     # Executors may lack the variables that the driver has: what the landing zone needs travels like the source's login.
     options = store.given(plan.landing_options, {**os.environ, **environment})
@@ -51,6 +55,8 @@ def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> 
 
 def _copy_one(spark: SparkSession, range_: CopyRange, land_one: Callable[[CopyRange], Entry], tables: Tables) -> None:
     """Run one range as one task; logins and plan travel inside the closure, never in Spark's configuration."""
+    if tables.failed(range_.oid):
+        return
 
     def task(ranges: Iterable[CopyRange]) -> list[Entry]:
         return [land_one(each) for each in ranges]
@@ -63,13 +69,18 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
     """Read one range and write its landing file, inside a task; return the manifest entry as plain data.
 
     `options` are those of the landing zone, secrets included. A range with a text that is no value of its lake type is
-    read a second time, and landed as texts.
+    read a second time, and landed as texts. A table that cannot be read gives an entry with `failed`, slug and message.
     """
+    from penstock.source.copy import TableError  # noqa: PLC0415  # drivers are needed in tasks only
+
     zone = LandingZone.open(plan.landing_uri, options, {})
     try:
-        return _land(plan, range_, source, zone)
-    except pa.ArrowInvalid:
-        return _land(plan, replace(range_, typed=()), source, zone)
+        try:
+            return _land(plan, range_, source, zone)
+        except pa.ArrowInvalid:
+            return _land(plan, replace(range_, typed=()), source, zone)
+    except TableError as error:
+        return {"failed": {"slug": error.slug, "message": error.message}}
 
 
 def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZone) -> Entry:
@@ -86,7 +97,7 @@ def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZo
 
 
 class Tables:
-    """Count down the ranges of each table, and prove a finished table by its result file."""
+    """Count down the ranges of each table; prove a finished one by its result file, and say why another failed."""
 
     def __init__(self, plan: CopyPlan, options: Options) -> None:
         self._plan = plan
@@ -95,13 +106,24 @@ class Tables:
         for range_ in plan.ranges:
             self._left[range_.oid] += 1
         self._entries: dict[int, list[Entry]] = defaultdict(list)
+        self._failed: set[int] = set()
         self._started = time.monotonic()
         self._lock = Lock()
 
+    def failed(self, oid: int) -> bool:
+        """Tell whether a range of this table could not be read."""
+        with self._lock:
+            return oid in self._failed
+
     def landed(self, range_: CopyRange, entry: Entry) -> None:
-        """Note one range; after the last one of its table, write the table's result."""
+        """Note what `land` gave for one range; after the last one of its table, write the table's result."""
         with self._lock:
             oid = range_.oid
+            if "failed" in entry:
+                self._failed.add(oid)
+                self._zone.write_text(f"{self._plan.result_folder}/{oid}.failed", json.dumps(entry["failed"]))
+                _log.warning("%s.%s: [%s]", range_.relation_schema, range_.relation_name, entry["failed"]["slug"])
+                return
             self._entries[oid].append(entry)
             self._left[oid] -= 1
             rows = sum(each["rows"] for each in self._entries[oid])

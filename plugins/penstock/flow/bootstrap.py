@@ -2,17 +2,18 @@
 
 Every step looks at what is already there, so it may be killed anywhere and run again. The slot's exported snapshot
 lives as long as its connection: tables that were not copied under it are copied under a snapshot of their own,
-and the merge drops exactly the staged changes which that snapshot had already seen.
+and the merge drops exactly the staged changes which that snapshot had already seen. A table that cannot be copied is
+paused, and the others go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from penstock.errors import SourceError
+from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.copying import copied_files, copy_tables
+from penstock.flow.copying import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.drift import table_facts
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
@@ -20,6 +21,7 @@ from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, facts, publication, session, slot
 from penstock.source.slot import Exported
+from penstock.source.tables import SourceTable
 
 UNCOPIED = ("new", "copying")
 
@@ -42,20 +44,24 @@ def copy(ctx: Context, submit: Submit) -> list[str]:
     """Copy every table that has no copy yet; create the slot first if there is none. Return the tables copied.
 
     The snapshot's connection stays open while Spark reads. Tables that were finished before an error stay
-    finished. Raises SourceError, LakeError, LedgerError.
+    finished; one that cannot be read is paused. Raises SourceError, LakeError, LedgerError.
     """
     _collect(ctx)
-    copied: list[str] = []
-    if ctx.ledger.pipeline(ctx.name).position is None or _uncopied(ctx):
+    tried: dict[int, str] = {}
+    for tries_left in reversed(range(TRIES)):
+        if ctx.ledger.pipeline(ctx.name).position is not None and not _uncopied(ctx):
+            break
         with _snapshot(ctx) as exported:
-            tables = _uncopied(ctx)
-            try:
-                _copy(ctx, exported, tables, submit)
-            finally:
-                _collect(ctx)
-            copied = [f"{table.schema}.{table.name}" for table in tables]
+            sources = tables_at(ctx, exported, sizes=True)
+            tables = [table for table in _uncopied(ctx) if table.oid in sources]
+            if not tables:  # they were dropped, or left the publication: the first capture notes it
+                break
+            tried |= {table.oid: table.qualified for table in tables}
+            failures = _copy(ctx, exported, [sources[table.oid] for table in tables], submit)
+        _give_up(ctx, {oid: error for oid, error in failures.items() if not (tries_left and passes(error))})
     ctx.ledger.finish_bootstrap(ctx.name)
-    return copied
+    copied = {table.oid for table in ctx.ledger.tables(ctx.name) if table.state == "copied"}
+    return [name for oid, name in tried.items() if oid in copied]
 
 
 @contextmanager
@@ -67,10 +73,13 @@ def _snapshot(ctx: Context) -> Iterator[Exported]:
             _intend(ctx, made=True)
             timeout = ctx.pipeline.source.slot_timeout
             with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
-                _record(ctx, exported.lsn)
+                _record(ctx, exported, exported.lsn)
                 yield exported
             return
-        _record(ctx, left_over)
+        with slot.export_snapshot(ctx.source) as exported:
+            _record(ctx, exported, left_over)
+            yield exported
+        return
     with slot.export_snapshot(ctx.source) as exported:
         yield exported
 
@@ -125,12 +134,15 @@ def _publication_oid(ctx: Context, conn: session.SourceSession) -> int:
     return oid
 
 
-def _record(ctx: Context, position: Lsn) -> None:
-    """Write tables and slot into the ledger: from here the pipeline has a position."""
+def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
+    """Write tables and slot into the ledger: from here the pipeline has a position.
+
+    The tables are as the snapshot sees them, so the first capture notices whatever changed since.
+    """
+    tables = tables_at(ctx, exported)
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        tables = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
         time = facts.position(conn).time
-    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables])
+    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables.values()])
     ctx.ledger.record_slot(ctx.name, consistent_point=position, source_time=time)
     ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")
 
@@ -140,15 +152,42 @@ def _uncopied(ctx: Context) -> list[TableRecord]:
     return [table for table in ctx.ledger.tables(ctx.name) if table.state in UNCOPIED and table.joined_lsn is None]
 
 
-def _copy(ctx: Context, exported: Exported, tables: Sequence[TableRecord], submit: Submit) -> None:
+def _copy(
+    ctx: Context, exported: Exported, sources: Sequence[SourceTable], submit: Submit
+) -> Mapping[int, PenstockError]:
+    """Copy these tables under one snapshot; return why some could not be, by oid."""
+    refused = _save(ctx, sources)
+    chosen = [table for table in sources if table.oid not in refused]
+    if not chosen:
+        return refused
     copy_id = new_attempt()
-    oids = {table.oid for table in tables}
-    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        sources = [t for t in catalog.published_tables(conn, ctx.pipeline.publication) if t.oid in oids]
     ctx.ledger.start_copy(
-        ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[t.oid for t in sources]
+        ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[table.oid for table in chosen]
     )
-    copy_tables(ctx, exported, copy_id, sources, submit)
+    try:
+        return refused | copy_tables(ctx, exported, copy_id, chosen, submit)
+    finally:
+        _collect(ctx)
+
+
+def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockError]:
+    """Note what the tables look like in the snapshot; return those whose new name would be another table's target."""
+    refused: dict[int, PenstockError] = {}
+    for table in sources:
+        try:
+            ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table)])
+        except LakeError as error:
+            refused[table.oid] = error
+    return refused
+
+
+def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
+    """Pause the tables that cannot be copied now: none of them keeps the others waiting."""
+    names = {table.oid: table.qualified for table in ctx.ledger.tables(ctx.name)}
+    for oid, error in failures.items():
+        reason = f"{names[oid]} could not be copied: {error} Follow {error.runbook}, then resync the table"
+        ctx.ledger.pause_table(ctx.name, oid, slug="copy-failed", reason=reason)
+        ctx.progress(f"paused {reason}")
 
 
 def _collect(ctx: Context) -> None:

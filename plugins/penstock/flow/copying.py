@@ -1,25 +1,46 @@
 """Copy tables of the source into the landing zone under one exported snapshot: the one way, for every load and reload.
 
-Spark reads; a finished table is proved by a small result file beside its data, whatever becomes of the run that made it.
+The catalog is read in that snapshot, too, so what the ledger keeps of a table is what its copy holds. Spark reads; a
+finished table is proved by a small result file next to its data, whatever becomes of the run that made it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from penstock.errors import Directive, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, describe
 from penstock.lake.plan import CopyPlan
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
-from penstock.source.copy import plan_ranges
-from penstock.source.slot import Exported
+from penstock.source import catalog, session
+from penstock.source.copy import TableError, plan_ranges
+from penstock.source.slot import Exported, importing
 from penstock.source.tables import SourceTable
 
+TRIES = 5
+"""So often a table is copied that is truncated, rewritten or altered before it is read."""
 
-def copy_tables(ctx: Context, exported: Exported, copy_id: str, sources: Sequence[SourceTable], submit: Submit) -> None:
-    """Have Spark land these tables, with their sizes known, while the snapshot is held; raises SourceError, LakeError."""
+
+def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[int, SourceTable]:
+    """Return the published tables as the snapshot shows them, by oid; raises SourceError.
+
+    Who is a member, and by which filter, is as of now: the server's functions know no other time.
+    """
+    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
+        found = catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)
+    return {table.oid: table for table in found}
+
+
+def copy_tables(
+    ctx: Context, exported: Exported, copy_id: str, sources: Sequence[SourceTable], submit: Submit
+) -> dict[int, SourceError]:
+    """Have Spark land these tables, as `tables_at` gave them with sizes, while the snapshot is held.
+
+    Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
+    """
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
     plan = CopyPlan(
@@ -34,8 +55,28 @@ def copy_tables(ctx: Context, exported: Exported, copy_id: str, sources: Sequenc
         ranges=tuple(plan_ranges(sources, range_bytes=settings.range_bytes, folder=folder)),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
+    for oid in {table.oid for table in sources} - {each.oid for each in plan.ranges}:
+        # nothing holds rows that the stream carries: no partition yet, or only foreign and unlogged ones
+        ctx.landing.write_text(f"{folder}/{oid}.json", json.dumps({"files": [], "rows": 0}))
+    if not plan.ranges:
+        return {}
     ctx.progress(f"copying {len(sources)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
     submit(_job(ctx, f"{folder}/plan.json"))
+    return _failures(ctx, folder, sources)
+
+
+def passes(error: PenstockError) -> bool:
+    """Tell whether another try, under a later snapshot, may succeed by itself."""
+    return error.directive is Directive.RETRY
+
+
+def together(failures: Mapping[str, PenstockError]) -> PenstockError:
+    """Return one error for the tables, by name, that could not be copied: the only one's own, or one that names all."""
+    (first, *others) = failures.values()
+    if not others:
+        return first
+    told = "; ".join(f"{name}: {error}" for name, error in failures.items())
+    return SourceError(first.slug, f"expected every table to be copied, but {len(failures)} were not: {told}")
 
 
 def copied_files(ctx: Context, copy_id: str, oid: int) -> list[FileEntry] | None:
@@ -46,6 +87,16 @@ def copied_files(ctx: Context, copy_id: str, oid: int) -> list[FileEntry] | None
     files = [FileEntry.from_json(entry) for entry in json.loads(ctx.landing.read_text(path))["files"]]
     ctx.progress(f"copied table {oid}: {sum(entry.rows for entry in files)} rows")
     return files
+
+
+def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict[int, SourceError]:
+    found: dict[int, SourceError] = {}
+    for table in sources:
+        path = f"{folder}/{table.oid}.failed"
+        if ctx.landing.exists(path):
+            found[table.oid] = TableError(**json.loads(ctx.landing.read_text(path)))
+            ctx.progress(f"{table.qualified} was not copied: {found[table.oid]}")
+    return found
 
 
 def _job(ctx: Context, plan: str) -> SparkJob:

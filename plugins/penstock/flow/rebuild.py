@@ -15,6 +15,7 @@ from penstock.errors import Directive, LakeError, LedgerError, PenstockError
 from penstock.flow import capture, lake_turn, merge, rebuild_build, rebuild_copy, replay_requests
 from penstock.flow import rebuild_requests as requests
 from penstock.flow.context import Context
+from penstock.flow.copying import together
 from penstock.flow.discard import discard
 from penstock.flow.replay_requests import Replay
 from penstock.flow.spark_job import Submit
@@ -33,18 +34,24 @@ _POLITE_SECONDS = 60.0
 def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken: bool = False) -> list[str]:
     """Copy tables, given as `schema.table`, again and build them; return their rebuilds, which wait for the next merge.
 
-    None means all tables of a running pipeline that wait for a copy (`joined.due`). The lake's tables stay as they are until they are switched.
+    None means all tables of a running pipeline that wait for a copy (`joined.due`). The lake's tables stay as they are
+    until they are switched. A table that cannot be copied keeps no other waiting: it is raised when the others are built.
     Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "rebuild-open" | "work-under-way" | ...),
     SourceError("table-unpublished" | ...), LakeError("rebuild-given-up" | ...).
     """
     records = requests.to_copy(ctx, tables, woken=woken)
+    if tables is None:
+        records = _there(ctx, records)
     with _held(ctx, records):
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
         started = ctx.ledger.start_rebuilds(ctx.name, _new_resyncs(ctx, new)) if new else []
         ids = _ids(ctx, list(rebuilds.values()), started)
-        rebuild_copy.copy(ctx, ids, submit)
-        rebuild_build.build(ctx, ids, submit)
+        failed = rebuild_copy.copy(ctx, ids, submit)
+        rebuild_build.build(ctx, [each for each in ids if each not in failed], submit)
+        if failed:
+            names = {each.id: each.qualified for each in ctx.ledger.rebuilds(ctx.name, states=None)}
+            raise together({names[id_]: error for id_, error in failed.items()})
     return ids
 
 
@@ -146,6 +153,15 @@ def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
             deadline = time.monotonic() + _IDLE_SECONDS
         else:
             time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
+
+
+def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
+    """Leave out what has left the publication again: the next capture notes that, and no other table waits for it."""
+    now = rebuild_copy.published(ctx) if records else {}
+    for record in records:
+        if record.oid not in now:
+            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
+    return [record for record in records if record.oid in now]
 
 
 def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:

@@ -1,17 +1,18 @@
 """The copy of a resync: under a snapshot of its own, beside a table that stays as it is, resumable table by table.
 
-No slot has a part in it, so no WAL is kept for it, and capture goes on. What a table looks like is read before and after
-the snapshot is taken, and once more when the copy is done: a table that was rewritten meanwhile is copied again.
+No slot has a part in it, so no WAL is kept for it, and capture goes on. What a table looks like is read before and in
+the snapshot, and once more when the copy is done: a table that was changed meanwhile is copied again. A table that
+cannot be copied keeps no other waiting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.errors import SourceError
+from penstock.errors import PenstockError, SourceError
 from penstock.flow import drift
 from penstock.flow.context import Context
-from penstock.flow.copying import copied_files, copy_tables
+from penstock.flow.copying import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.drift import table_facts
 from penstock.flow.joined import require_joined
 from penstock.flow.spark_job import Submit
@@ -21,22 +22,22 @@ from penstock.ledger.records import RebuildRecord, TableFacts
 from penstock.source import catalog, session, slot
 from penstock.source.tables import SourceTable
 
-_TRIES = 5
 
+def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, PenstockError]:
+    """Copy the tables of these rebuilds that have no whole copy yet; return why some could not be, by rebuild.
 
-def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> None:
-    """Copy the tables of these rebuilds that have no whole copy yet; raises SourceError, LakeError, LedgerError."""
+    Raises SourceError, LakeError, LedgerError for what concerns all of them.
+    """
     collect(ctx, ids)
-    for _ in range(_TRIES):
-        pending = _pending(ctx, ids)
+    failed: dict[str, PenstockError] = {}
+    for _ in range(TRIES):
+        pending = [each for each in _pending(ctx, ids) if each.id not in failed or _worth_a_try(failed[each.id])]
         if not pending:
-            return
-        _copy(ctx, pending, submit)
-    raise SourceError(
-        "snapshot-gone",
-        f"expected {', '.join(each.qualified for each in _pending(ctx, ids))} to stay as they are while they are copied, "
-        f"but they were changed or rewritten in each of {_TRIES} tries; run again when that is over",
-    )
+            break
+        failed |= _copy(ctx, pending, submit)
+    left = {each.id: _final(each, failed.get(each.id)) for each in _pending(ctx, ids)}
+    ended = [each for each in ctx.ledger.rebuilds(ctx.name, states=["given_up"]) if each.id in ids]
+    return left | {each.id: SourceError("rebuild-given-up", each.reason or "") for each in ended}
 
 
 def published(ctx: Context, *, sizes: bool = False) -> dict[int, SourceTable]:
@@ -53,7 +54,7 @@ def collect(ctx: Context, ids: Sequence[str]) -> None:
     now = published(ctx)
     for rebuild in _pending(ctx, ids):
         files = results.get(rebuild.id)
-        if files is None or _rewritten(ctx, rebuild, now.get(rebuild.oid)):
+        if files is None or _changed(ctx, rebuild, now.get(rebuild.oid)):
             continue
         ctx.ledger.finish_rebuild_copy(ctx.name, rebuild, files)
 
@@ -62,18 +63,34 @@ def _pending(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
     return [each for each in ctx.ledger.rebuilds(ctx.name, states=["copying"]) if each.id in ids]
 
 
-def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> None:
-    oids = {each.oid for each in pending}
-    require_joined(ctx, [table for table in ctx.ledger.tables(ctx.name) if table.oid in oids])
+def _worth_a_try(error: PenstockError) -> bool:
+    return passes(error) and error.slug != "table-joining"  # which has been waited for already
+
+
+def _final(rebuild: RebuildRecord, error: PenstockError | None) -> PenstockError:
+    """Return why a table has no copy after all tries."""
+    if error is not None and error.slug != "table-rewritten":
+        return error
+    return SourceError(
+        "table-rewritten",
+        f"expected {rebuild.qualified} to stay as it is while it is copied, but it was changed in each of {TRIES} tries; "
+        "run again when that is over",
+    )
+
+
+def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dict[str, PenstockError]:
+    """Copy what can be copied under one snapshot; return why the rest could not be, by rebuild."""
+    hindered = _hindered(ctx, pending)
     before = published(ctx)
     with slot.export_snapshot(ctx.source, what=f"{ctx.name}:resync") as exported:
-        sources = published(ctx, sizes=True)
-        steady = [each for each in pending if _same(ctx, before.get(each.oid), sources.get(each.oid))]
+        sources = tables_at(ctx, exported, sizes=True)
         for each in pending:
             if each.oid not in sources:
                 _left(ctx, each)
+        free = [each for each in pending if each.id not in hindered]
+        steady = [each for each in free if _same(ctx, before.get(each.oid), sources.get(each.oid))]
         if not steady:
-            return
+            return hindered
         copy_id = new_attempt()
         facts = {each.id: table_facts(ctx, sources[each.oid]) for each in steady}
         ctx.ledger.start_rebuild_copy(
@@ -85,9 +102,31 @@ def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> Non
             places=_places(ctx, facts),
         )
         try:
-            copy_tables(ctx, exported, copy_id, [sources[each.oid] for each in steady], submit)
+            unread = copy_tables(ctx, exported, copy_id, [sources[each.oid] for each in steady], submit)
         finally:
             collect(ctx, [each.id for each in steady])
+    return hindered | {each.id: unread[each.oid] for each in steady if each.oid in unread}
+
+
+def _hindered(ctx: Context, pending: Sequence[RebuildRecord]) -> dict[str, PenstockError]:
+    """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why."""
+    tables = {table.oid: table for table in ctx.ledger.tables(ctx.name)}
+    try:
+        require_joined(ctx, [tables[each.oid] for each in pending])
+    except SourceError as error:
+        if error.slug != "table-joining":
+            raise
+    else:
+        return {}
+    found: dict[str, PenstockError] = {}
+    for each in pending:
+        try:
+            require_joined(ctx, [tables[each.oid]], wait=0)
+        except SourceError as error:
+            if error.slug != "table-joining":
+                raise
+            found[each.id] = error
+    return found
 
 
 def _places(ctx: Context, facts: Mapping[str, TableFacts]) -> dict[str, tuple[str, ...]]:
@@ -95,24 +134,24 @@ def _places(ctx: Context, facts: Mapping[str, TableFacts]) -> dict[str, tuple[st
 
 
 def _same(ctx: Context, before: SourceTable | None, now: SourceTable | None) -> bool:
-    """Tell whether a table was the same before and after the snapshot was taken, and so in it, too."""
+    """Tell whether a table is the same in the snapshot as before it: the publication's part of it is always as of now."""
     return before is not None and now is not None and table_facts(ctx, before) == table_facts(ctx, now)
 
 
 def _left(ctx: Context, rebuild: RebuildRecord) -> None:
-    reason = f"{rebuild.qualified} was dropped, or left the publication"
+    reason = f"{rebuild.qualified} was dropped, or left the publication, while it was copied"
     ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
-    raise SourceError("rebuild-given-up", f"expected the tables to stay while they are copied, but {reason}")
+    ctx.progress(reason)
 
 
-def _rewritten(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> bool:
-    """Tell whether rows may be missing from a copy: an older snapshot reads nothing of a table rewritten since."""
+def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> bool:
+    """Tell whether a table was altered since its copy's snapshot in a way that the stream does not carry."""
     if now is None:
         _left(ctx, rebuild)
         return True
     decided = drift.verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
-    if decided.reason is not None or drift.storage(rebuild.catalog_digest) != drift.storage(now.digest()):
-        ctx.progress(f"{rebuild.qualified}: {decided.reason or 'rewritten while it was copied'}; copying it again")
+    if decided.reason is not None:
+        ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
     if decided.added:
         ctx.ledger.reshape_rebuild(ctx.name, rebuild.id, drift.grown(rebuild, decided, now))

@@ -75,11 +75,17 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
 
 
 def _reason(ctx: Context, record: TableRecord) -> str | None:
+    if record.paused_from_state in ("new", "copying") and record.joined_lsn is None and _runs(ctx):
+        return "it has no whole copy, and bootstrap is over: resync it instead"
     if record.paused_slug == "foreign-commit":
         return _foreign(ctx, record)
     if record.paused_slug == "schema-change":
         return _changed(ctx, record) or _reshaped(ctx, record)
     return None
+
+
+def _runs(ctx: Context) -> bool:
+    return ctx.ledger.pipeline(ctx.name).state == "running"
 
 
 def _changed(ctx: Context, record: TableRecord) -> str | None:

@@ -17,6 +17,7 @@ from pyarrow import csv
 
 from penstock.connections import Connection
 from penstock.source.key_range import KeyRange
+from penstock.source.rewritten import rewritten_query
 from penstock.source.session import SourceSession, connect, translating
 
 _BLOCK_BYTES = 8 << 20
@@ -58,8 +59,8 @@ class RenderedSource:
 
         Ask after reading: from then on the transaction's locks let nobody do that. Raises SourceError.
         """
-        schemas, names = [schema for schema, _ in heaps], [name for _, name in heaps]
-        return [(schema, name) for schema, name in self.session.rows("rewritten", schemas=schemas, names=names)]
+        with translating(self.session.place):
+            return [(schema, name) for schema, name in self.session.execute(rewritten_query(heaps))]
 
 
 @contextmanager

@@ -156,6 +156,17 @@ def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Expor
         yield Exported(lsn, name, snapshot, conn)
 
 
+@contextmanager
+def importing(conn: SourceSession, exported: Exported) -> Iterator[None]:
+    """Read inside as the exported snapshot sees it, the catalog's tables too; raises SourceError("snapshot-gone")."""
+    conn.run(_BEGIN)
+    try:
+        conn.run(_importing(exported.snapshot_name))
+        yield
+    finally:
+        conn.run(sql.SQL("rollback"))
+
+
 def read(conn: SourceSession, slot: str) -> SlotFacts | None:
     """Return what the server shows of the slot, or None; raises SourceError."""
     found = conn.records(SlotFacts, "slots", slot=slot)

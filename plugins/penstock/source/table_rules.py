@@ -126,9 +126,12 @@ def _rows(table: SourceTable) -> Iterator[Finding]:
         )
     silent = [f"{leaf.schema}.{leaf.name}" for leaf in table.leaves if leaf.kind != "r" or leaf.persistence != "p"]
     if silent:
+        alone = (
+            "; it has no other partition, so the table is empty in the lake" if len(silent) == len(table.leaves) else ""
+        )
         yield warn(
             table.qualified,
-            f"rows of these partitions are not in the WAL and will not be in the lake: {names(silent)}",
+            f"rows of these partitions are not in the WAL and will not be in the lake: {names(silent)}{alone}",
             "nothing to do if they are not wanted; else make them ordinary logged tables",
         )
 

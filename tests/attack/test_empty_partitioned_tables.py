@@ -1,0 +1,105 @@
+"""A partitioned table without a partition that holds logged rows is a finished copy of no rows; its later rows are merged.
+
+That is the usual order with pg_partman: the table is made and published, then its partitions. Partitions that are
+unlogged or foreign hold rows that no stream carries.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow import bootstrap, check, rebuild
+from penstock.flow.compare import compare
+from tests.faults.killed import copy_without_spark
+from tests.scenarios.members import states
+from tests.world import World
+
+TABLES = """
+create table t (id int primary key); insert into t values (1);
+create table none (id int, v text, primary key (id)) partition by range (id);
+create table deep (id int, v text, primary key (id)) partition by range (id);
+create table deep_1 partition of deep for values from (0) to (100) partition by range (id);
+create table fast (id int, v text, primary key (id)) partition by range (id);
+create unlogged table fast_1 partition of fast for values from (0) to (100);
+insert into fast values (1, 'in no WAL');
+create foreign data wrapper nothing; create server nowhere foreign data wrapper nothing;
+create table afar (id int, v text) partition by range (id);
+create foreign table afar_1 partition of afar for values from (0) to (100) server nowhere;
+alter table afar replica identity full;
+"""
+LATER = """
+create table none_1 partition of none for values from (0) to (100);
+create table deep_1_1 partition of deep_1 for values from (0) to (100);
+create table fast_2 partition of fast for values from (100) to (200);
+create table afar_2 partition of afar for values from (100) to (200);
+alter table afar_2 replica identity full;
+insert into none values (1, 'a'), (2, 'b'); update none set v = 'c' where id = 2;
+insert into deep values (1, 'a');
+insert into fast values (101, 'logged');
+insert into afar values (101, 'logged');
+"""
+EMPTY = ("afar", "deep", "fast", "none")
+
+
+def lacks(world: World) -> list[str]:
+    """Capture, merge, and return what differs then."""
+    world.capture()
+    world.merge()
+    found = compare(world.ctx)
+    return [line for table in found.tables if not table.equal for line in table.lines()]
+
+
+def test_the_first_copy_of_a_table_without_partitions_ends(bare16: World) -> None:
+    bare16.sql(TABLES)
+    bootstrap.prepare(bare16.ctx)
+
+    bootstrap.copy(bare16.ctx, copy_without_spark)
+
+    assert bare16.ctx.ledger.pipeline(bare16.name).state == "running"
+    assert states(bare16) == dict.fromkeys((*EMPTY, "t"), "copied")
+
+
+def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(bare16: World) -> None:
+    bare16.sql("create table none (id int primary key) partition by range (id)")
+    bootstrap.prepare(bare16.ctx)
+
+    bootstrap.copy(bare16.ctx, lambda job: pytest.fail("there is nothing to read"))
+
+    assert states(bare16) == {"none": "copied"}
+
+
+def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: World) -> None:
+    bare16.sql(TABLES)
+
+    bootstrap.prepare(bare16.ctx)
+
+    said = [(finding.subject, finding.message) for finding in check.check(bare16.ctx) if finding.level == "warn"]
+
+    for table in ("fast", "afar"):
+        (message,) = (
+            message for subject, message in said if subject == f"public.{table}" and "not in the WAL" in message
+        )
+        assert f"public.{table}_1; it has no other partition, so the table is empty in the lake" in message
+
+
+@pytest.mark.spark
+def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(world16: World) -> None:
+    world16.sql(TABLES)
+    world16.bootstrap()
+    assert states(world16) == dict.fromkeys((*EMPTY, "t"), "ready")
+    world16.sql("create table joined (id int, v text, primary key (id)) partition by range (id)")
+    world16.capture()
+
+    ids = rebuild.resync(world16.ctx, None, world16.submit)
+    ids += rebuild.resync(world16.ctx, ["public.none"], world16.submit)
+    assert rebuild.switch(world16.ctx, ids, world16.submit)
+    assert states(world16)["joined"] == "ready"
+
+    world16.sql(LATER)
+    world16.sql(
+        "create table joined_1 partition of joined for values from (0) to (9); insert into joined values (1, 'a')"
+    )
+    assert lacks(world16) == []
+    assert sorted(world16.lake_rows("none", "id, v")) == [(1, "a"), (2, "c")]
+    assert world16.lake_rows("fast", "id") == [(101,)]
+    assert set(states(world16).values()) == {"ready"}
