@@ -1,20 +1,22 @@
 """The verdict over a table's catalog: follow an added column, pause on everything the stream does not carry."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from penstock.flow.drift import Verdict, column_plan, reshaped, verdict
+from penstock.flow.verdict import Verdict, column_plan, reshaped, suspects, verdict
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source.tables import Leaf, SourceColumn, SourceTable
+from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")
 TEXT = PgType(25, -1, "pg_catalog", "text", "b")
-ID = SourceColumn("id", 1, INT, not_null=True, key=True)
-NAME = SourceColumn("name", 2, TEXT)
+ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
+NAME = SourceColumn("name", 2, TEXT, version="700")
+GIVEN = SourceColumn("given", 3, TEXT, version="705")
 HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
 TABLE = SourceTable(
     oid=100,
@@ -25,14 +27,21 @@ TABLE = SourceTable(
     identity="d",
     key=("id",),
     columns=(ID, NAME),
-    hidden=(),
+    hidden=("given",),
     leaves=(HEAP,),
     row_filter=None,
     relfilenode=200,
     parents=(),
     enums={900: ("low", "high")},
     composites={},
+    membership=("table 1",),
+    hidden_attnums=(3,),
+    part_versions={900: ("1 700", "2 700")},
+    part_names={900: "level"},
 )
+
+NEWER = replace(HEAP, relfilenode=201)
+REWRITTEN = replace(TABLE, leaves=(NEWER,), columns=(ID, replace(NAME, version="705")))
 
 
 def judge(now: SourceTable | None, before: SourceTable = TABLE) -> Verdict:
@@ -44,7 +53,7 @@ def test_an_unchanged_table_is_left_alone() -> None:
 
 
 def test_an_added_column_is_followed_with_the_value_that_old_rows_show() -> None:
-    added = SourceColumn("state", 3, TEXT, missing_text="new", has_default=True)
+    added = SourceColumn("state", 4, TEXT, missing_text="new", has_default=True)
 
     found = judge(replace(TABLE, columns=(ID, NAME, added)))
 
@@ -53,7 +62,7 @@ def test_an_added_column_is_followed_with_the_value_that_old_rows_show() -> None
 
 
 def test_a_column_added_without_a_default_is_followed() -> None:
-    assert judge(replace(TABLE, columns=(ID, NAME, SourceColumn("state", 3, TEXT)))).reason is None
+    assert judge(replace(TABLE, columns=(ID, NAME, SourceColumn("state", 4, TEXT)))).reason is None
 
 
 def test_a_new_heap_alone_is_no_change_because_vacuum_full_and_truncate_make_one_too() -> None:
@@ -61,7 +70,9 @@ def test_a_new_heap_alone_is_no_change_because_vacuum_full_and_truncate_make_one
 
 
 def test_a_label_added_to_an_enum_is_no_change() -> None:
-    assert judge(replace(TABLE, enums={900: ("low", "middle", "high")})) == Verdict()
+    more = replace(TABLE, enums={900: ("low", "middle", "high")}, part_versions={900: ("1 700", "3 705", "2 700")})
+
+    assert judge(more) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -75,12 +86,19 @@ def test_a_label_added_to_an_enum_is_no_change() -> None:
         (replace(TABLE, columns=(ID, replace(NAME, attnum=3))), "column name was dropped"),
         (replace(TABLE, identity="f"), "replica identity changed"),
         (replace(TABLE, columns=(ID, replace(NAME, key=True))), "replica identity changed"),
-        (replace(TABLE, enums={900: ("low", "top")}), "label of an enum was renamed"),
-        (replace(TABLE, row_filter="id > 5"), "row filter changed"),
+        (replace(TABLE, enums={900: ("low", "top")}), "label of enum level was renamed"),
         (
-            replace(TABLE, relfilenode=201, columns=(ID, NAME, SourceColumn("at", 3, TEXT, has_default=True))),
-            "written into every row",
+            replace(TABLE, part_versions={900: ("1 700", "2 705")}),
+            "label of enum level was renamed or moved, perhaps back",
         ),
+        (replace(TABLE, schema="other"), "renamed from public.t to other.t"),
+        (REWRITTEN, "column name was altered and the table rewritten"),
+        (replace(TABLE, columns=(ID, NAME, replace(GIVEN, name="g2"))), "was generated or not published"),
+        (
+            replace(TABLE, leaves=(NEWER,), columns=(ID, NAME, SourceColumn("at", 4, TEXT))),
+            "added and the table rewritten",
+        ),
+        (replace(TABLE, row_filter="id > 5"), "row filter changed"),
     ],
 )
 def test_what_the_stream_does_not_carry_gives_a_reason_to_pause(now: SourceTable | None, reason: str) -> None:
@@ -97,7 +115,7 @@ def test_a_partition_created_in_place_is_no_change() -> None:
 
 
 def test_a_partition_attached_with_rows_and_one_that_left_with_rows_pause() -> None:
-    attached = replace(HEAP, oid=101, name="t_2", relfilenode=300, born_attached=False)
+    attached = replace(HEAP, oid=101, name="t_2", chain=("101 100 705",), attached=(Attach("101 100 705", 705, 0),))
 
     assert "attached" in (judge(replace(PARTITIONED, leaves=(HEAP, attached)), PARTITIONED).reason or "")
     assert "detached" in (judge(replace(PARTITIONED, leaves=()), PARTITIONED).reason or "")
@@ -124,8 +142,8 @@ def record(*columns: SourceColumn) -> TableRecord:
     )
 
 
-def relation(*columns: tuple[str, int, int]) -> Relation:
-    return Relation(100, "public", "t", "d", tuple(RelationColumn(*column, False) for column in columns))
+def relation(*columns: tuple[str, int, int], identity: str = "d") -> Relation:
+    return Relation(100, "public", "t", identity, tuple(RelationColumn(*each, each[0] == "id") for each in columns))
 
 
 def test_landed_rows_of_the_tables_shape_or_of_an_older_one_belong_to_it() -> None:
@@ -136,3 +154,70 @@ def test_landed_rows_of_the_tables_shape_or_of_an_older_one_belong_to_it() -> No
 def test_landed_rows_with_another_type_or_an_unknown_column_pause_the_table() -> None:
     assert "changed its type" in (reshaped(record(ID, NAME), relation(("id", 20, -1))) or "")
     assert "no longer has" in (reshaped(record(ID, NAME), relation(("id", 23, -1), ("gone", 25, -1))) or "")
+
+
+def test_landed_rows_with_names_that_were_swapped_or_without_the_key_pause_the_table() -> None:
+    swapped = relation(("name", 25, -1), ("id", 23, -1))
+    columns = tuple(RelationColumn(name, oid, -1, False) for name, oid in (("id", 23), ("name", 25)))
+    other_key = Relation(100, "public", "t", "i", columns)
+
+    assert "in the place of id" in (reshaped(record(ID, NAME), swapped) or "")
+    assert "replica identity was another one" in (reshaped(record(ID, NAME), other_key) or "")
+
+
+def look(now: SourceTable, before: SourceTable, cleared: tuple[int, ...] = ()) -> str:
+    columns = tuple(map(column_plan, before.columns))
+    return verdict(columns, before.identity, json.loads(json.dumps(before.digest())), now, cleared).reason or ""
+
+
+def test_a_digest_from_before_there_were_versions_is_taken_over_quietly() -> None:
+    old = {key: value for key, value in TABLE.digest().items() if key != "versions"}
+    columns = tuple(map(column_plan, TABLE.columns))
+
+    assert verdict(columns, "d", old, REWRITTEN) == Verdict()
+    assert verdict(columns, "d", old, replace(TABLE, name="u")) == Verdict()
+
+
+def test_rows_that_were_kept_clear_an_altered_column_but_not_an_added_one() -> None:
+    added = replace(REWRITTEN, columns=(ID, NAME, SourceColumn("state", 4, TEXT)))
+
+    assert look(REWRITTEN, TABLE, cleared=(HEAP.oid,)) == ""
+    assert "column state was added" in look(added, TABLE, cleared=(HEAP.oid,))
+
+
+def test_a_type_that_is_only_renamed_is_the_same() -> None:
+    assert look(replace(TABLE, columns=(ID, replace(NAME, type=replace(TEXT, name="words")))), TABLE) == ""
+
+
+def test_the_rows_of_a_partition_with_a_new_file_or_of_one_that_was_attached_decide() -> None:
+    attach = Attach("101 100 705", 705, 3)
+    attached = replace(HEAP, oid=101, name="t_2", chain=(attach.version,), attached=(attach,))
+    more, truncated = replace(PARTITIONED, leaves=(HEAP, attached)), replace(PARTITIONED, leaves=(NEWER,))
+    columns = tuple(map(column_plan, PARTITIONED.columns))
+
+    assert suspects(columns, PARTITIONED.digest(), more).arrived == ((attached, (attach,)),)
+    assert suspects(columns, PARTITIONED.digest(), truncated).files == (NEWER,)
+    assert suspects(columns, TABLE.digest(), replace(TABLE, leaves=(NEWER,))).files == ()
+    assert look(more, PARTITIONED, cleared=(101,)) == look(truncated, PARTITIONED, cleared=(100,)) == ""
+    assert "new file" in look(truncated, PARTITIONED)
+
+
+def test_a_partition_created_below_one_that_was_attached_long_ago_is_no_suspect() -> None:
+    attach = Attach("101 100 705", 705, 3)
+    old = replace(HEAP, oid=102, chain=(attach.version, "102 101 706"), attached=(attach,))
+    new = replace(HEAP, oid=103, chain=(attach.version, "103 101 707"), attached=(attach,))
+    before = replace(PARTITIONED, leaves=(old,))
+
+    assert look(replace(before, leaves=(old, new)), before) == ""
+
+
+@pytest.mark.parametrize(
+    ("leaf", "reason"),
+    [
+        (replace(HEAP, chain=("100 99 710",)), "detached and attached again"),
+        (replace(HEAP, persistence="u"), "is unlogged"),
+        (replace(HEAP, key=("name",)), "another replica identity than"),
+    ],
+)
+def test_a_partition_that_changed_pauses_its_table_for_the_reason(leaf: Leaf, reason: str) -> None:
+    assert reason in look(replace(PARTITIONED, leaves=(leaf,)), PARTITIONED)

@@ -7,7 +7,8 @@ select
   a.attnotnull as not_null,
   a.atthasdef as has_default,
   a.attgenerated::text as generated,
-  a.attidentity::text as identity
+  a.attidentity::text as identity,
+  a.xmin::text as version
 from pg_attribute a
 where a.attrelid = any (%(oids)s::bigint[]::oid[])
   and a.attnum > 0

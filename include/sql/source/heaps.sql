@@ -1,10 +1,33 @@
 -- The wanted tables, and below each partitioned one its partitions down to the leaves, one row each.
 -- key: the columns of the replica identity's index; under FULL those of the primary key. A deferrable primary key is
 -- no replica identity, but identifies rows at each commit, which is all that FULL needs of it.
-with recursive tree (root, oid) as (
-  select w.oid, w.oid from unnest(%(oids)s::bigint[]) as w (oid)
+-- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
+-- attached again has another one.
+-- attached: place in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
+-- writes every pg_attribute row of the partition again, in the command that writes the pg_inherits row, and CREATE ...
+-- PARTITION OF writes them before it: so a row of an earlier command of that transaction proves a partition by birth.
+with recursive tree (root, oid, chain, attached) as (
+  select w.oid, w.oid, array[]::text[], array[]::bigint[] from unnest(%(oids)s::bigint[]) as w (oid)
   union all
-  select tree.root, i.inhrelid::bigint
+  select
+    tree.root,
+    i.inhrelid::bigint,
+    tree.chain || format('%%s %%s %%s', i.inhrelid, i.inhparent, i.xmin),
+    case
+      when exists (
+        select from pg_attribute a
+        where a.attrelid = i.inhrelid
+          and a.attnum > 0
+          and not a.attisdropped
+          and a.xmin = i.xmin
+          and a.cmin::text::bigint < i.cmin::text::bigint
+          and a.xmax = 0
+          and i.xmax = 0
+      ) then tree.attached
+      else tree.attached || array[
+        cardinality(tree.chain), i.xmin::text::bigint, case when i.xmax = 0 then i.cmin::text::bigint end
+      ]
+    end
   from tree
   join pg_inherits i on i.inhparent = tree.oid
   join pg_class c on c.oid = i.inhrelid and c.relispartition
@@ -18,6 +41,7 @@ select
   c.relpersistence::text as persistence,
   c.relreplident::text as replica_identity,
   c.relfilenode::bigint as relfilenode,
+  c.xmin::text::bigint as changed_by,
   array(
     select i.inhparent::bigint from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno
   ) as parents,
@@ -37,12 +61,11 @@ select
     order by k.place
   ) as key,
   coalesce(m.amname = 'heap', false) as ranged,
-  -- made by the transaction that made it a partition: a system column's row is written once, with the relation
-  not exists (
-    select from pg_inherits i
-    join pg_attribute a on a.attrelid = i.inhrelid and a.attnum = -1
-    where i.inhrelid = c.oid and i.xmin <> a.xmin
-  ) as born_attached,
+  exists (
+    select from pg_index x where x.indrelid = c.oid and x.indisunique and x.indimmediate and x.indpred is null
+  ) as has_unique,
+  tree.chain,
+  tree.attached,
   case when %(sizes)s and c.relkind = 'r' then coalesce(pg_relation_size(c.oid), 0) else 0 end as bytes,
   current_setting('block_size')::int as block_size
 from tree

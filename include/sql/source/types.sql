@@ -35,7 +35,17 @@ select
     from pg_attribute a
     where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
     order by a.attnum
-  ) as attributes
+  ) as attributes,
+  -- the versions of these rows: other ones after a label or an attribute was changed, also where it was changed back
+  array(
+    select format('%%s %%s', l.oid, l.xmin) from pg_enum l where l.enumtypid = t.oid order by l.enumsortorder
+  )
+  || array(
+    select format('%%s %%s', a.attnum, a.xmin)
+    from pg_attribute a
+    where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0
+    order by a.attnum
+  ) as versions
 from needed
 join pg_type t on t.oid = needed.oid
 join pg_namespace n on n.oid = t.typnamespace

@@ -109,11 +109,11 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         # read after the position: so the catalog knows every column that the window can bring
         published = catalog.published_tables(conn, record.publication, sizes=False)
         follow_publication(ctx, conn, published, position=record.position)
-        drift.follow(ctx, published)
+        look = drift.follow(ctx, conn, published)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
         landed = None
         if upto > record.position:
-            upto, landed = _land(ctx, conn, record, end, upto, before=before)
+            upto, landed = _land(ctx, conn, record, end, upto, before=before, look=look)
         confirmed = slot.advance(conn, record.slot, upto)
         if landed is not None:
             ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
@@ -171,6 +171,7 @@ def _land(
     upto: Lsn,
     *,
     before: Found,
+    look: drift.Look,
 ) -> tuple[Lsn, Landed]:
     """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
     started = monotonic()
@@ -184,12 +185,14 @@ def _land(
         attempt=attempt,
         source_time=end.time,
         settings_digest=session.pinned_digest(),
+        oldest_xid=end.oldest_xid,
     ).upto_lsn
     decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
     _judge_again(conn, known, before)
+    drift.settle(ctx, look, landed, upto)
     window = ctx.ledger.stage_window(
         ctx.name,
         from_lsn=known.position,

@@ -1,67 +1,225 @@
 """Notice, once per window, what changed in a table's catalog entries and the stream does not carry.
 
 PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
-change pauses that one table with the reason, while capture and all other tables go on. The verdict is pure.
+change pauses that one table with the reason, while capture and all other tables go on. Where the catalog alone
+cannot say it, a bounded look at the rows does, or the window's own messages; what stays unknown pauses the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.flow.context import Context
-from penstock.lake.plan import ColumnPlan
-from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
-from penstock.source.catalog import SourceColumn, SourceTable
-from penstock.wire.messages import Relation
+import pyarrow.compute as pc
 
+from penstock.errors import SourceError
+from penstock.flow.context import Context
+from penstock.flow.stream import Landed
+from penstock.flow.verdict import (
+    Verdict,
+    column_plan,
+    reshaped,
+    storage,
+    suspects,
+    values_changed,
+    vanished_partition,
+    verdict,
+)
+from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
+from penstock.lsn import Lsn
+from penstock.source import facts, leaf_rows
+from penstock.source.catalog import SourceTable
+from penstock.source.session import SourceSession
+from penstock.source.tables import Leaf
+
+__all__ = ["Look", "Verdict", "column_plan", "follow", "reshaped", "settle", "storage", "table_facts", "verdict"]
+
+Known = TableRecord | RebuildRecord
 WATCHED = ("new", "copying", "copied", "ready")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Say what follows for one table: new columns, or the reason to pause it."""
+class Doubt:
+    """Hold a table with new files that a TRUNCATE of it would explain, if the stream brings one up to `through`.
 
-    added: tuple[ColumnPlan, ...] = ()
-    reason: str | None = None
+    `leaves` names those leaves with the transaction that gave each its file.
+    """
+
+    known: Known
+    now: SourceTable
+    cleared: frozenset[int]
+    leaves: Mapping[int, int]
+    through: Lsn
+
+    def verdict(self, explained: Iterable[int]) -> Verdict:
+        """Return the verdict if the stream has explained these leaves."""
+        return _verdict(self.known, self.now, self.cleared | set(explained))
+
+    def digest(self) -> dict[str, Any]:
+        """Return the digest of now, but of the doubtful leaves that of before, and until when they wait."""
+        digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
+        leaves = {**digest["leaves"], **{str(oid): before[str(oid)] for oid in self.leaves}}
+        return {**digest, "leaves": leaves, "undecided": {str(oid): str(self.through) for oid in self.leaves}}
 
 
-def follow(ctx: Context, found: Sequence[SourceTable]) -> None:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Hold what a look at the catalog has found, and the doubts that the window's messages may end."""
+
+    found: Mapping[int, SourceTable]
+    doubts: tuple[Doubt, ...]
+
+
+def follow(ctx: Context, conn: SourceSession, found: Sequence[SourceTable]) -> Look:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = {table.oid: table for table in found}
+    doubts: list[Doubt] = []
     for record in ctx.ledger.tables(ctx.name):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            _follow(ctx, record, now[record.oid])
+            doubts += _follow(ctx, conn, record, now[record.oid])
     for rebuild in ctx.ledger.rebuilds(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
-            _follow_rebuild(ctx, rebuild, now.get(rebuild.oid))
+            doubts += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
+    return Look(now, tuple(doubts))
 
 
-def _follow(ctx: Context, record: TableRecord, now: SourceTable) -> None:
-    decided = verdict(record.columns, record.identity, record.catalog_digest, now)
+def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
+    """Hold what a window brought against the catalog, before it is staged: end doubts, pause what does not fit."""
+    for doubt in look.doubts:
+        _settle(ctx, doubt, landed, upto)
+    for record in ctx.ledger.tables(ctx.name):
+        if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
+            reason = _misfit(record, look, landed)
+            if reason is not None and not _copied_since(ctx, record, upto):
+                _refuse(ctx, record, reason)
+
+
+def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Doubt]:
+    """Take over what can be followed, refuse the rest, and return the doubt where the stream has to decide."""
+    cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
+    decided = _verdict(known, now, cleared)
+    doubt = None if now is None or decided.reason is None else _doubt(conn, known, now, cleared)
+    if doubt is not None:
+        _take(ctx, known, doubt.verdict(doubt.leaves), doubt.digest())
+        return [doubt]
     if decided.reason is not None:
-        ctx.ledger.pause_table(ctx.name, record.oid, slug="schema-change", reason=decided.reason)
-        ctx.progress(f"paused {record.schema}.{record.name}: {decided.reason}")
-    elif decided.added or now.digest() != record.catalog_digest:
-        ctx.ledger.save_tables(ctx.name, [grown(record, decided, now)])
-        for column in decided.added:
-            ctx.progress(f"{record.schema}.{record.name}: column {column.name} was added")
+        _refuse(ctx, known, decided.reason)
+    elif now is not None:
+        _take(ctx, known, decided, now.digest())
+    return []
 
 
-def _follow_rebuild(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> None:
-    """Let the table that is being made anew follow as well; what cannot be followed ends the rebuild."""
-    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
-    if decided.reason is not None:
-        ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=decided.reason)
-        ctx.progress(f"gave up the {rebuild.kind} of {rebuild.qualified}: {decided.reason}")
-    elif now is not None and (decided.added or now.digest() != rebuild.catalog_digest):
-        ctx.ledger.reshape_rebuild(ctx.name, rebuild.id, grown(rebuild, decided, now))
+def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int]) -> Verdict:
+    return verdict(known.columns, known.identity, known.catalog_digest, now, cleared)
+
+
+def _refuse(ctx: Context, known: Known, reason: str) -> None:
+    """Pause a table; end a rebuild, which has to begin again."""
+    if isinstance(known, TableRecord):
+        ctx.ledger.pause_table(ctx.name, known.oid, slug="schema-change", reason=reason)
+        ctx.progress(f"paused {known.qualified}: {reason}")
+    else:
+        ctx.ledger.give_up_rebuild(ctx.name, known, slug="rebuild-given-up", reason=reason)
+        ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
+
+
+def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
+    """Save what was added, and what the catalog looks like now."""
+    if not decided.added and digest == known.catalog_digest:
+        return
+    facts_now = _with(known, decided, digest)
+    if isinstance(known, RebuildRecord):
+        ctx.ledger.reshape_rebuild(ctx.name, known.id, facts_now)
+        return
+    ctx.ledger.save_tables(ctx.name, [facts_now])
+    for column in decided.added:
+        ctx.progress(f"{known.qualified}: column {column.name} was added")
+
+
+def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) -> frozenset[int]:
+    """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
+    suspected = suspects(known.columns, known.catalog_digest, now)
+    cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
+    oldest = ctx.ledger.looked_xid(ctx.name) if suspected.files else None
+    if oldest is not None:
+        undecided = known.catalog_digest.get("undecided", {})  # for these the last look was not before the change
+        sure = (leaf for leaf in suspected.files if str(leaf.oid) not in undecided)
+        cleared |= {leaf.oid for leaf in sure if _seen(leaf_rows.kept, conn, leaf, oldest)}
+    return frozenset(cleared)
+
+
+def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: object) -> bool:
+    """Ask the rows; a leaf that cannot be looked at, or not in time, is not cleared."""
+    try:
+        return leaf.kind == "r" and look(conn, leaf, what)
+    except SourceError:
+        return False
+
+
+def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Doubt | None:
+    """Return the doubt that is all there is against a table, or None when there is more."""
+    if values_changed(known.columns, known.catalog_digest, now):
+        return None
+    files = [leaf for leaf in suspects(known.columns, known.catalog_digest, now).files if leaf.oid not in cleared]
+    doubt = Doubt(known, now, cleared, {leaf.oid: leaf.changed_by for leaf in files}, Lsn(0))
+    if not files or doubt.verdict(doubt.leaves).reason is not None:
+        return None
+    waiting = known.catalog_digest.get("undecided", {})
+    since = [Lsn.parse(waiting[str(leaf.oid)]) for leaf in files if str(leaf.oid) in waiting]
+    return replace(doubt, through=min(since) if since else facts.position(conn).flushed)
+
+
+def _settle(ctx: Context, doubt: Doubt, landed: Landed, upto: Lsn) -> None:
+    truncated = _truncations(ctx, landed, doubt.known.oid)
+    decided = doubt.verdict(oid for oid, xid in doubt.leaves.items() if xid in truncated)
+    if decided.reason is None:
+        _take(ctx, doubt.known, decided, doubt.now.digest())
+    elif upto >= doubt.through:
+        _refuse(ctx, doubt.known, decided.reason)
+
+
+def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
+    """Return the 32-bit ids of the transactions that truncated a table in a window."""
+    found: set[int] = set()
+    for entry in landed.files:
+        if entry.oid == oid and entry.truncates:
+            changes = ctx.landing.columns(entry.path, ["op", "xid"])
+            xids = changes.filter(pc.equal(changes["op"], "T"))["xid"].to_pylist()
+            found |= {xid & 0xFFFFFFFF for xid in xids}
+    return found
+
+
+def _misfit(record: TableRecord, look: Look, landed: Landed) -> str | None:
+    """Say why what a window brought of a table does not fit its columns, partitions or key."""
+    for (oid, _), relation in landed.relations.items():
+        if oid == record.oid and (reason := reshaped(record, relation)):
+            return reason
+    now = look.found[record.oid]
+    if now.kind != "p":
+        return None
+    if {column.name for column in record.columns if column.key} & landed.old_nulls.get(record.oid, frozenset()):
+        return "old rows came without the table's key: a partition had another replica identity for a while"
+    known = {leaf.oid for leaf in now.leaves}
+    for part in landed.totals.partitions:
+        if part.root == record.oid and part.oid not in known:
+            return vanished_partition(part.name)
+    return None
+
+
+def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
+    """Tell whether the table's copy was taken after the window: then it holds what the window lacks."""
+    copies = ctx.ledger.copies(ctx.name)
+    return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
+
+
+def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
+    return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=dict(digest))
 
 
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
-    return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=now.digest())
+    return _with(known, decided, now.digest())
 
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
@@ -82,105 +240,3 @@ def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
     return TableFacts(
         record.oid, record.schema, record.name, record.target, record.identity, record.columns, record.catalog_digest
     )
-
-
-def column_plan(column: SourceColumn) -> ColumnPlan:
-    """Return a source column as merge plans name it."""
-    return ColumnPlan(column.name, column.attnum, column.type, column.key, column.missing_text)
-
-
-def verdict(
-    columns: Sequence[ColumnPlan], identity: str, digest: Mapping[str, Any], now: SourceTable | None
-) -> Verdict:
-    """Compare one table with what the ledger knows of it."""
-    if now is None:
-        return Verdict(reason="the table was dropped, or left the publication")
-    reasons = [
-        *_column_reasons(columns, now),
-        *_rewrite_reasons(columns, digest, now),
-        *_identity_reasons(columns, identity, now),
-        *_filter_reasons(digest, now),
-        *_type_reasons(digest, now.digest()),
-        *_leaf_reasons(digest, now),
-    ]
-    if reasons:
-        return Verdict(reason="; ".join(reasons))
-    return Verdict(added=tuple(map(column_plan, _added(columns, now))))
-
-
-def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
-    """Say why landed rows of this shape do not belong into the table, or None when they do.
-
-    Columns that the rows lack are fine: they were added later, or dropped since (which `verdict` notices).
-    """
-    columns = {column.name: column for column in table.columns}
-    for column in relation.columns:
-        known = columns.get(column.name)
-        if known is None:
-            return f"the stream has a column {column.name} that the catalog no longer has"
-        if (known.type.oid, known.type.typmod) != (column.type_oid, column.typmod):
-            return f"column {column.name} changed its type from {known.type.name} under a window"
-    return None
-
-
-def _added(columns: Sequence[ColumnPlan], now: SourceTable) -> list[SourceColumn]:
-    before = {column.attnum for column in columns}
-    return [column for column in now.columns if column.attnum not in before]
-
-
-def _column_reasons(columns: Sequence[ColumnPlan], now: SourceTable) -> Iterator[str]:
-    by_attnum = {column.attnum: column for column in now.columns}
-    for column in columns:
-        found = by_attnum.get(column.attnum)
-        if found is None:
-            yield f"column {column.name} was dropped"
-        elif found.name != column.name:
-            yield f"column {column.name} was renamed to {found.name}"
-        elif found.type != column.type:
-            yield f"column {column.name} changed its type from {column.type.name} to {found.type.name}"
-
-
-def _rewrite_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    """Name added columns whose old rows hold values that no catalog entry tells: the table was rewritten."""
-    if storage(digest) == storage(now.digest()):
-        return
-    for column in _added(columns, now):
-        if (column.has_default or column.identity) and column.missing_text is None:
-            yield f"column {column.name} was added with a default that was written into every row"
-
-
-def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the files that hold the rows, from a digest: a rewrite gives new ones."""
-    leaves = digest.get("leaves", {})
-    return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
-
-
-def _identity_reasons(columns: Sequence[ColumnPlan], identity: str, now: SourceTable) -> Iterator[str]:
-    before = {column.attnum for column in columns if column.key}
-    if identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
-        yield "the replica identity changed"
-
-
-def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    if digest.get("row_filter") != now.row_filter:
-        yield "the publication's row filter changed"
-
-
-def _type_reasons(digest: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    for oid, labels in digest.get("enums", {}).items():
-        now = after["enums"].get(oid, labels)
-        if [label for label in now if label in labels] != labels:
-            yield "a label of an enum was renamed or moved"
-    for oid, attributes in digest.get("composites", {}).items():
-        if after["composites"].get(oid, attributes) != attributes:
-            yield "a composite type changed its attributes"
-
-
-def _leaf_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    before = digest.get("leaves", {})
-    leaves = {str(leaf.oid): leaf for leaf in now.leaves}
-    for oid in before.keys() - leaves.keys():
-        yield f"partition {before[oid][1]} was detached or dropped with its rows"
-    for oid in leaves.keys() - before.keys():
-        if now.kind == "p" and not leaves[oid].born_attached:
-            yield f"partition {leaves[oid].name} was attached with the rows it had"

@@ -6,7 +6,7 @@ and says what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ class Landed:
     files: tuple[FileEntry, ...]
     relations: dict[tuple[int, int], Relation]
     totals: Totals
+    old_nulls: Mapping[int, frozenset[str]]
+    """The columns that are NULL in an old row, by relation."""
 
 
 def messages(ctx: Context, known: Known, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
@@ -72,12 +74,15 @@ def land(
                 writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
             writers[key].write(block)
         totals = decoder.finish()
+        old_nulls: dict[int, frozenset[str]] = {}
+        for (oid, _), opened in writers.items():
+            old_nulls[oid] = old_nulls.get(oid, frozenset()) | opened.old_nulls
         files = tuple(opened.close(*key) for key, opened in writers.items())
     except BaseException:
         for opened in writers.values():
             opened.writer.abort()
         raise
-    return Landed(files, relations, totals)
+    return Landed(files, relations, totals, old_nulls)
 
 
 def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterable[ChangeBlock]:
@@ -91,10 +96,12 @@ class _Open:
     def __init__(self, writer: FileWriter) -> None:
         self.writer = writer
         self.counts = Counts()
+        self.old_nulls: frozenset[str] = frozenset()
 
     def write(self, block: ChangeBlock) -> None:
         self.writer.write(block.batch)
         self.counts += block.counts
+        self.old_nulls |= block.old_nulls
 
     def close(self, oid: int, version: int) -> FileEntry:
         counts = self.counts

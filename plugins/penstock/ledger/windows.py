@@ -44,8 +44,11 @@ class Windows(Sessions):
         attempt: str,
         source_time: datetime | None,
         settings_digest: str,
+        oldest_xid: int | None = None,
     ) -> WindowRecord:
         """Note which window this attempt will capture, to the next mark at most; a dead attempt at it is replaced.
+
+        Every transaction below `oldest_xid` had ended when the catalog was looked at before.
 
         Raises LedgerError: "ledger-conflict" (the pipeline stands elsewhere by now), "pipeline-halted",
         "not-bootstrapped".
@@ -54,12 +57,18 @@ class Windows(Sessions):
             "upto_lsn": upto_lsn,
             "source_time": source_time,
             "settings_digest": settings_digest,
+            "oldest_xid": oldest_xid,
         }
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
             if not transaction.change("plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
                 raise _moved(name, from_lsn, known.position)
             return _window(transaction, name, from_lsn)
+
+    def looked_xid(self, name: str) -> int | None:
+        """Return below which id all transactions had ended when the catalog was last looked at, or None before any window."""
+        with self.transaction() as transaction:
+            return next((xid for (xid,) in transaction.rows("looked_xid", name=name)), None)
 
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
         """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""

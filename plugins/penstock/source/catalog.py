@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from penstock.source import types
 from penstock.source.session import SourceSession, translating
-from penstock.source.tables import Leaf, SourceColumn, SourceTable
+from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source.types import Types
 
 __all__ = ["Leaf", "Relation", "SourceColumn", "SourceTable", "all_tables", "describe", "published_tables", "relations"]
@@ -60,10 +60,13 @@ class _HeapRow:
     persistence: str
     replica_identity: str
     relfilenode: int
+    changed_by: int
     parents: list[int]
     key: list[str]
     ranged: bool
-    born_attached: bool
+    has_unique: bool
+    chain: list[str]
+    attached: list[int | None]
     bytes: int
     block_size: int
 
@@ -86,8 +89,15 @@ class _HeapRow:
             blocks=self.bytes // self.block_size,
             bytes=self.bytes,
             ranged=self.ranged,
-            born_attached=self.born_attached,
+            changed_by=self.changed_by,
+            has_unique=self.has_unique,
+            chain=tuple(self.chain),
+            attached=tuple(self._attached()),
         )
+
+    def _attached(self) -> Iterator[Attach]:
+        for place, xid, cid in zip(self.attached[::3], self.attached[1::3], self.attached[2::3], strict=True):
+            yield Attach(self.chain[place or 0], xid or 0, cid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,7 @@ class _ColumnRow:
     has_default: bool
     generated: str
     identity: str
+    version: str
 
 
 def published_tables(conn: SourceSession, publication: str, *, sizes: bool = True) -> list[SourceTable]:
@@ -176,7 +187,7 @@ class _Assembly:
     generated: bool
 
     def table(self, leaves: Iterable[_HeapRow]) -> SourceTable:
-        row = self.row
+        row, key = self.row, self._key()
         streamed = [column for column in self.columns if self._is_streamed(column)]
         made_of = self.types.closure(column.type for column in streamed)
         return SourceTable(
@@ -185,10 +196,11 @@ class _Assembly:
             name=row.name,
             kind=row.kind,
             persistence=row.persistence,
-            identity=row.identity,
-            key=tuple(row.key),
-            columns=tuple(map(self._column, streamed)),
+            identity=row.identity if key or row.replica_identity == "f" else "n",
+            key=key,
+            columns=tuple(self._column(column, key) for column in streamed),
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
+            hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),
             leaves=tuple(leaf.leaf() for leaf in leaves),
             row_filter=self.published.row_filter,
             membership=self.published.membership,
@@ -196,7 +208,14 @@ class _Assembly:
             parents=tuple(row.parents),
             enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},
             composites={part.oid: tuple(part.attributes) for part in made_of if part.kind == "c"},
+            part_versions={part.oid: tuple(part.versions) for part in made_of if part.versions},
+            part_names={part.oid: part.name for part in made_of if part.versions},
         )
+
+    def _key(self) -> tuple[str, ...]:
+        """Return the key's columns, or none where one is generated and so in no old row that the stream brings."""
+        unsent = {column.name for column in self.columns if column.generated and not self._is_streamed(column)}
+        return () if unsent & set(self.row.key) else tuple(self.row.key)
 
     def _is_streamed(self, column: _ColumnRow) -> bool:
         # 15 lists generated columns in pg_publication_tables, and yet never sends them
@@ -204,17 +223,18 @@ class _Assembly:
             return False
         return self.published.columns is None or column.name in self.published.columns
 
-    def _column(self, column: _ColumnRow) -> SourceColumn:
+    def _column(self, column: _ColumnRow, key: Sequence[str]) -> SourceColumn:
         return SourceColumn(
             name=column.name,
             attnum=column.attnum,
             type=self.types.tree(column.type, column.typmod),
             not_null=column.not_null,
-            key=column.name in self.row.key,
+            key=column.name in key,
             missing_text=self.missing.get(column.name),
             has_default=column.has_default,
             generated=column.generated,
             identity=column.identity,
+            version=column.version,
         )
 
 

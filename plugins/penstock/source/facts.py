@@ -40,7 +40,9 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Hold where the WAL ends, when that was asked, and a 64-bit bound of all transaction ids before it.
+    """Hold where the WAL ends, when that was asked, and two 64-bit bounds of transaction ids.
+
+    Every transaction before `flushed` has an id below `xid_horizon`; every one below `oldest_xid` has ended.
 
     What committed before `seen` lies before `flushed`, the moment excepted between a commit's time and its record in
     the WAL. A standby that has replayed no commit does not know (None).
@@ -50,6 +52,7 @@ class Position:
     time: datetime
     xid_horizon: int
     seen: datetime | None
+    oldest_xid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +95,5 @@ def position(conn: SourceSession) -> Position:
     The horizon is read in a later statement, so that it bounds the xid of every transaction below `flushed`.
     """
     flushed, time, seen = conn.row("flushed")
-    (horizon,) = conn.row("horizon")
-    return Position(flushed, time, horizon, seen)
+    horizon, oldest = conn.row("horizon")
+    return Position(flushed, time, horizon, seen, oldest)

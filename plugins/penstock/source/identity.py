@@ -16,11 +16,16 @@ from penstock.source.tables import Leaf, SourceTable
 def problem(table: SourceTable) -> str | None:
     """Say what is wrong with a table's replica identity if updates and deletes are published, or return None."""
     if table.identity == "n":
-        return "it has no primary key, identity index or REPLICA IDENTITY FULL"
-    wrong = [f"{leaf.schema}.{leaf.name}" for leaf in table.leaves if not _fits(leaf, table)]
-    if table.kind == "p" and wrong:
+        return "it has no primary key or identity index of columns that are sent (a generated one is not), and no REPLICA IDENTITY FULL"
+    wrong = [leaf.qualified for leaf in strange_partitions(table)]
+    if wrong:
         return f"these partitions have another replica identity than the partitioned table: {', '.join(wrong)}"
     return None
+
+
+def strange_partitions(table: SourceTable) -> list[Leaf]:
+    """Return the partitions that log other old rows than the partitioned table's identity says."""
+    return [leaf for leaf in table.leaves if not _fits(leaf, table)] if table.kind == "p" else []
 
 
 def require_usable(tables: Iterable[SourceTable]) -> None:
@@ -37,6 +42,8 @@ def require_usable(tables: Iterable[SourceTable]) -> None:
 def _fits(leaf: Leaf, table: SourceTable) -> bool:
     if leaf.kind != "r":
         return True  # foreign: its rows never come
+    if table.identity == "n":
+        return True  # for inserts only
     if table.identity == "f":
         return leaf.identity == "f"
     return leaf.identity == "f" or (leaf.identity != "n" and set(leaf.key) == set(table.key))

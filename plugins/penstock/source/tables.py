@@ -7,7 +7,7 @@ after a way through JSON, so that the ledger can keep it and the next window can
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.values.pgtype import PgType
@@ -18,7 +18,8 @@ class SourceColumn:
     """Describe one column that the stream carries.
 
     `missing_text` is the server's text of the value that rows show which are older than the column, None for NULL.
-    `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default).
+    `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default). `version`
+    is that of its catalog row: equal or not, without an order.
     """
 
     name: str
@@ -30,6 +31,16 @@ class SourceColumn:
     has_default: bool = False
     generated: str = ""
     identity: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Name an ATTACH by the version of its `pg_inherits` row, its 32-bit transaction id and its command, if that is known."""
+
+    version: str
+    xid: int
+    cid: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +48,10 @@ class Leaf:
     """Describe one relation that holds rows: a plain table itself, or a partition without partitions.
 
     `kind` is `r` or `f` (foreign: its rows are elsewhere); `identity` and `key` are the relation's own, which decide
-    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks. `born_attached` is False for a
-    partition that was a table of its own first: rows that it had then were never sent.
+    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks. `changed_by` is the
+    32-bit id of the transaction that wrote its `pg_class` row; `has_unique` tells whether it has an index that could
+    be its identity. `chain` holds the versions of the `pg_inherits` rows above it,
+    `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent.
     """
 
     oid: int
@@ -52,7 +65,15 @@ class Leaf:
     blocks: int
     bytes: int
     ranged: bool
-    born_attached: bool = True
+    changed_by: int = 0
+    has_unique: bool = False
+    chain: tuple[str, ...] = ()
+    attached: tuple[Attach, ...] = ()
+
+    @property
+    def qualified(self) -> str:
+        """Name the relation for a message."""
+        return f"{self.schema}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +103,9 @@ class SourceTable:
     enums: Mapping[int, tuple[str, ...]]
     composites: Mapping[int, tuple[tuple[str, int, int], ...]]
     membership: tuple[str, ...] = ()
+    hidden_attnums: tuple[int, ...] = ()
+    part_versions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    part_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def qualified(self) -> str:
@@ -126,4 +150,29 @@ class SourceTable:
             },
             "parents": list(self.parents),
             "leaves": {str(leaf.oid): [leaf.schema, leaf.name, leaf.relfilenode] for leaf in self.leaves},
+            "versions": self._versions(),
+        }
+
+    def altered_by(self, leaf: Leaf) -> int | None:
+        """Return who altered a partition that may have logged less than whole old rows of a table without a key."""
+        keyless = self.kind == "p" and self.identity == "f" and not self.key
+        return leaf.changed_by if keyless and leaf.has_unique else None
+
+    def _versions(self) -> dict[str, Any]:
+        """Return what shows a change that was changed back: the versions of the catalog's own rows."""
+        return {
+            "name": [self.schema, self.name],
+            "columns": {str(column.attnum): column.version for column in self.columns},
+            "hidden": list(self.hidden_attnums),
+            "parts": {str(oid): list(versions) for oid, versions in self.part_versions.items()},
+            "leaves": {
+                str(leaf.oid): {
+                    "chain": list(leaf.chain),
+                    "persistence": leaf.persistence,
+                    "identity": leaf.identity,
+                    "key": sorted(leaf.key),
+                    "altered_by": self.altered_by(leaf),
+                }
+                for leaf in self.leaves
+            },
         }

@@ -23,6 +23,7 @@ class TypeRow:
     subtype: int | None
     labels: list[str]
     attributes: list[tuple[str, int, int]]
+    versions: list[str]
 
     def parts(self) -> list[int]:
         """Return the oids of the types that this one is made of."""

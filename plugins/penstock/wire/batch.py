@@ -48,6 +48,11 @@ class MessageBatch:
     def __getitem__(self, number: int) -> bytes:
         return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
 
+    def relation(self, number: int) -> int:
+        """Return the oid that a change names, which follows its type byte."""
+        start = int(self.offsets[number]) + 1
+        return int.from_bytes(self.data[start : start + 4].tobytes(), "big")
+
     def tagged(self, tags: bytes) -> NDArray[np.intp]:
         """Return the numbers of the messages with one of these type bytes."""
         wanted = np.zeros(256, np.bool_)

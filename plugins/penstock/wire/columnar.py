@@ -17,12 +17,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
 from penstock.wire.batch import MessageBatch, explain
-from penstock.wire.controls import ControlReader
+from penstock.wire.controls import ControlReader, Partition, read_relation
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import Relation, RelationColumn, Type
 from penstock.wire.pgoutput import Decoder, Place, Within
@@ -48,11 +49,15 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
-    """Hold changes of one shape of a relation, in stream order, as a record batch of the landing contract."""
+    """Hold changes of one shape of a relation, in stream order, as a record batch of the landing contract.
+
+    `old_nulls` names the columns that are NULL in an old row.
+    """
 
     relation: Relation
     batch: pa.RecordBatch
     counts: Counts
+    old_nulls: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Totals:
     message_prefixes: frozenset[str]
     origins: frozenset[str]
     types: frozenset[Type]
+    partitions: tuple[Partition, ...]
     first_commit_lsn: Lsn | None
     last_commit_lsn: Lsn | None
 
@@ -92,6 +98,8 @@ class ColumnarDecoder:
         self._messages = 0
         self._changes = 0
         self._first_lsn: Lsn | None = None
+        self._announced: Relation | None = None
+        self._partitions: dict[int, Partition] = {}
 
     def feed(self, data: pa.BinaryArray) -> list[ChangeBlock]:
         """Decode a batch of whole messages; return blocks in the order of their first rows.
@@ -124,6 +132,7 @@ class ColumnarDecoder:
             message_prefixes=frozenset(controls.prefixes),
             origins=frozenset(controls.origins),
             types=frozenset(controls.types),
+            partitions=tuple(self._partitions.values()),
             first_commit_lsn=self._first_lsn,
             last_commit_lsn=self._newest_lsn() if progress.transactions else None,
         )
@@ -136,6 +145,7 @@ class ColumnarDecoder:
             controls = self._controls.read([batch[number] for number in numbers.tolist()])
         except ProtocolError as error:
             raise explain(batch, len(batch) - 1, oracle, self._messages) from error
+        self._note_partitions(batch)
         begun = len(batch.tagged(b"B"))
         self._transactions = Transactions.room(begun, self._transactions)
         rows, sizes = Rows.room(batch.most_rows()), Sizes.room(self._controls.catalogue)
@@ -155,6 +165,23 @@ class ColumnarDecoder:
             self._first_lsn = Lsn(int(self._transactions.final_lsn[1]))
         return rows.take(slice(self._progress.rows)), sizes
 
+    def _note_partitions(self, batch: MessageBatch) -> None:
+        """Note relations that were announced right before a change of another one: they are its partitions."""
+        follower = 0
+        for number in batch.tagged(b"R").tolist():
+            self._note_follower(batch, follower)
+            self._announced, follower = read_relation(batch[number]), number + 1
+        self._note_follower(batch, follower)
+
+    def _note_follower(self, batch: MessageBatch, number: int) -> None:
+        """Hold the relation announced last against the message after it, which may be the next batch's first."""
+        if self._announced is None or number == len(batch):
+            return
+        leaf, self._announced = self._announced, None
+        changed = batch.relation(number) if batch.tags[number] in b"IUD" else leaf.oid
+        if changed != leaf.oid:
+            self._partitions[leaf.oid] = Partition(leaf.oid, changed, f"{leaf.namespace}.{leaf.name}")
+
     def _blocks(self, batch: MessageBatch, rows: Rows, sizes: Sizes) -> Iterator[ChangeBlock]:
         transactions = self._assemble.transaction_batch(self._transactions, self._controls.origins, self._horizon)
         order = self._passes.group(rows.version, sizes.rows)
@@ -171,7 +198,9 @@ class ColumnarDecoder:
                 transactions=transactions,
                 sizes=sizes.of(version, self._controls.catalogue),
             )
-            yield ChangeBlock(relation, arrays, _counts(taken, arrays.column("unchanged")))
+            yield ChangeBlock(
+                relation, arrays, _counts(taken, arrays.column("unchanged")), _old_nulls(relation, arrays.column("old"))
+            )
 
     def _place(self) -> Place:
         if not self._progress.opened:
@@ -186,6 +215,15 @@ def _counts(rows: Rows, unchanged: pa.ListArray) -> Counts:
     inserts, updates, deletes, truncates = (int(np.count_nonzero(rows.op == letter)) for letter in b"IUDT")
     old_key, old_full = (int(np.count_nonzero(rows.old_kind == letter)) for letter in b"KO")
     return Counts(inserts, updates, deletes, truncates, len(unchanged) - unchanged.null_count, old_key, old_full)
+
+
+def _old_nulls(relation: Relation, old: pa.StructArray) -> frozenset[str]:
+    """Name the columns that are NULL in an old row: of an old key all but the key's."""
+    if old.null_count == len(old):
+        return frozenset()
+    there = old.is_valid()
+    nulls = (pc.any(pc.and_(there, pc.is_null(old.field(number)))).as_py() for number in range(len(relation.columns)))
+    return frozenset(column.name for column, null in zip(relation.columns, nulls, strict=True) if null)
 
 
 def warm_up() -> None:

@@ -7,6 +7,7 @@ when its RELATION message says something new; the server repeats identical ones 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,15 @@ from penstock.wire.arrays import NONE, Catalogue, Controls
 from penstock.wire.cursor import Cursor
 from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
 from penstock.wire.pgoutput import RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Name a partition with a change that the stream brings as one of its root's."""
+
+    oid: int
+    root: int
+    name: str
 
 
 class ControlReader:
@@ -86,6 +96,14 @@ class ControlReader:
         first = np.cumsum(width, dtype=np.int64) - width
         current = np.array([before.get(oid, NONE) for oid in oids], np.int32)
         self.catalogue = Catalogue(np.array(oids, np.int64), current, width, first)
+
+
+def read_relation(data: bytes) -> Relation:
+    """Read one RELATION message; raises ProtocolError, TypeError for another message."""
+    message = _read(data)
+    if not isinstance(message, Relation):
+        raise TypeError(f"expected a RELATION message, got {type(message).__name__} instead")
+    return message
 
 
 def _read(data: bytes) -> PlainMessage:

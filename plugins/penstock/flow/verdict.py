@@ -1,0 +1,303 @@
+"""The verdict over one table's catalog entries: what was added and is followed, or why the table must pause. Pure.
+
+The ledger keeps a digest of the last look: values, and the versions of the catalog's rows, which show also what was
+changed and changed back. A new file together with a changed column means that stored values changed; what could
+mean rows that the stream does not carry is a reason until somebody has looked at the rows and `cleared` that leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.lake.plan import ColumnPlan
+from penstock.ledger.records import TableFacts, TableRecord
+from penstock.source.catalog import SourceColumn, SourceTable
+from penstock.source.identity import strange_partitions
+from penstock.source.tables import Attach, Leaf
+from penstock.values.pgtype import PgType
+from penstock.wire.messages import Relation
+
+_FILE = 2  # place of the file's number in a leaf's entry of a digest
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Say what follows for one table: new columns, or the reason to pause it."""
+
+    added: tuple[ColumnPlan, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look."""
+
+    files: tuple[Leaf, ...] = ()
+    arrived: tuple[tuple[Leaf, tuple[Attach, ...]], ...] = ()
+
+
+def column_plan(column: SourceColumn) -> ColumnPlan:
+    """Return a source column as merge plans name it."""
+    return ColumnPlan(column.name, column.attnum, column.type, column.key, column.missing_text)
+
+
+def verdict(
+    columns: Sequence[ColumnPlan],
+    identity: str,
+    digest: Mapping[str, Any],
+    now: SourceTable | None,
+    cleared: Iterable[int] = (),
+) -> Verdict:
+    """Compare one table with what the ledger knows of it.
+
+    `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing.
+    """
+    if now is None:
+        return Verdict(reason="the table was dropped, or left the publication")
+    known = frozenset(cleared)
+    reasons = [
+        *_name_reasons(digest, now),
+        *_column_reasons(columns, now),
+        *_hidden_reasons(columns, digest, now),
+        *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
+        *(_added_reasons(columns, digest, now) if _new_files(digest, now, frozenset()) else ()),
+        *_identity_reasons(columns, identity, now),
+        *_filter_reasons(digest, now),
+        *_type_reasons(digest, now),
+        *_leaf_reasons(digest, now, known),
+    ]
+    if reasons:
+        return Verdict(reason="; ".join(dict.fromkeys(reasons)))
+    return Verdict(added=tuple(map(column_plan, _added(columns, now))))
+
+
+def suspects(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
+    """Name the leaves whose rows have to be looked at before the verdict; for most looks there are none."""
+    arrived = tuple(_attached(digest, now)) if now.kind == "p" else ()
+    files = _new_files(digest, now, frozenset())
+    if not (_may_change_silently(now) or values_changed(columns, digest, now)):
+        files = ()
+    return Suspects(files, arrived)
+
+
+def values_changed(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Tell whether columns changed in a way that means other stored values if a file is new as well."""
+    return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, digest, now))
+
+
+def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
+    """Say why landed rows of this shape do not belong into the table, or None when they do.
+
+    Columns that the rows lack are fine when they are the last ones: they were added later. Columns come in the
+    catalog's order, so two names that were swapped and swapped back show in their places.
+    """
+    known = sorted(table.columns, key=lambda column: column.attnum)
+    by_name = {column.name for column in known}
+    for place, column in enumerate(relation.columns):
+        if column.name not in by_name:
+            return f"the stream has a column {column.name} that the catalog no longer has"
+        if known[place].name != column.name:
+            return f"the stream has column {column.name} in the place of {known[place].name}: they were renamed under a window"
+        if (known[place].type.oid, known[place].type.typmod) != (column.type_oid, column.typmod):
+            return f"column {column.name} changed its type from {known[place].type.name} under a window"
+    sent = {column.name for column in relation.columns if column.key}
+    if table.identity not in ("f", "n") and not {column.name for column in known if column.key} <= sent:
+        return "the replica identity was another one under a window, so old rows came without their key"
+    return None
+
+
+def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the files that hold the rows, from a digest: a rewrite gives new ones."""
+    leaves = digest.get("leaves", {})
+    return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
+
+
+def vanished_partition(name: str) -> str:
+    """Say why rows of a partition that came and went between two looks make the table differ."""
+    return f"partition {name} took rows and was detached or dropped with them between two looks"
+
+
+def _added(columns: Sequence[ColumnPlan], now: SourceTable) -> list[SourceColumn]:
+    before = {column.attnum for column in columns}
+    return [column for column in now.columns if column.attnum not in before]
+
+
+def _versions(digest: Mapping[str, Any], part: str) -> Any:
+    """Return what a digest says of the rows' versions; nothing in one that was written before there were any."""
+    return digest.get("versions", {}).get(part)
+
+
+def _name_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    before = _versions(digest, "name")
+    if before is not None and before != [now.schema, now.name]:
+        yield f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
+
+
+def _column_reasons(columns: Sequence[ColumnPlan], now: SourceTable) -> Iterator[str]:
+    by_attnum = {column.attnum: column for column in now.columns}
+    for column in columns:
+        found = by_attnum.get(column.attnum)
+        if found is None:
+            yield f"column {column.name} was dropped"
+        elif found.name != column.name:
+            yield f"column {column.name} was renamed to {found.name}"
+        elif not _same_type(found.type, column.type):
+            yield f"column {column.name} changed its type from {column.type.name} to {found.type.name}"
+
+
+def _same_type(one: PgType | None, other: PgType | None) -> bool:
+    """Compare types by what they are, not by name: one that is only renamed holds the same values."""
+    if one is None or other is None:
+        return one is other
+    return (
+        (one.oid, one.typmod, one.kind) == (other.oid, other.typmod, other.kind)
+        and _same_type(one.base, other.base)
+        and _same_type(one.element, other.element)
+    )
+
+
+def _hidden_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name columns that were there and not in the stream: what their old rows show is in no file."""
+    hidden = _versions(digest, "hidden") or ()
+    for column in _added(columns, now):
+        if column.attnum in hidden or column.name in digest.get("hidden", ()):
+            yield f"column {column.name} was generated or not published, and is in the stream now: old rows show stored values"
+
+
+def _new_files(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> tuple[Leaf, ...]:
+    """Return the leaves that were there at the last look, with another file."""
+    before = digest.get("leaves", {})
+    return tuple(
+        leaf
+        for leaf in now.leaves
+        if leaf.oid not in cleared and str(leaf.oid) in before and before[str(leaf.oid)][_FILE] != leaf.relfilenode
+    )
+
+
+def _altered_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name the columns of which a new file may hold other values than before."""
+    versions = _versions(digest, "columns") or {}
+    by_attnum = {column.attnum: column for column in now.columns}
+    for column in columns:
+        found, before = by_attnum.get(column.attnum), versions.get(str(column.attnum))
+        if found is not None and before is not None and before != found.version:
+            yield f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
+
+
+def _added_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name the added columns of which a new file may hold values: `vacuum full`, too, writes a default into old rows."""
+    versions = _versions(digest, "columns")
+    for added in _added(columns, now):
+        if added.missing_text is None and (versions is not None or added.has_default or added.identity):
+            yield (
+                f"column {added.name} was added and the table rewritten: a default may have been written into every row"
+            )
+
+
+def _may_change_silently(now: SourceTable) -> bool:
+    """Tell whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
+    return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
+
+
+def _identity_reasons(columns: Sequence[ColumnPlan], identity: str, now: SourceTable) -> Iterator[str]:
+    before = {column.attnum for column in columns if column.key}
+    if identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
+        yield "the replica identity changed"
+
+
+def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    if digest.get("row_filter") != now.row_filter:
+        yield "the publication's row filter changed"
+
+
+def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    versions = _versions(digest, "parts") or {}
+    for oid, labels in now.enums.items():
+        known = digest.get("enums", {}).get(str(oid), [])
+        before = versions.get(str(oid), [])
+        after = now.part_versions.get(oid, ())
+        if [label for label in labels if label in known] != known or [
+            each for each in after if each in before
+        ] != before:
+            yield f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back"
+    for oid, attributes in now.composites.items():
+        known = digest.get("composites", {}).get(str(oid))
+        before = versions.get(str(oid))
+        changed = known is not None and known != [list(attribute) for attribute in attributes]
+        if changed or (before is not None and before != list(now.part_versions.get(oid, ()))):
+            yield f"composite type {now.part_names.get(oid, oid)} changed its attributes"
+
+
+def _attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Leaf, tuple[Attach, ...]]]:
+    """Yield the leaves that are new and were tables of their own before, with each ATTACH since the last look."""
+    before = digest.get("leaves", {})
+    known = {version for leaf in (_versions(digest, "leaves") or {}).values() for version in leaf["chain"]}
+    for leaf in now.leaves:
+        since = tuple(each for each in leaf.attached if each.version not in known)
+        if since and str(leaf.oid) not in before:
+            yield leaf, since
+
+
+def _leaf_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[str]:
+    if now.kind == "p":
+        yield from _membership_reasons(digest, now, cleared)
+        yield from _logging_reasons(digest, now)
+        yield from _partition_identity_reasons(digest, now)
+        yield from _flip_reasons(digest, now)
+    if _may_change_silently(now):
+        what = "partition " if now.kind == "p" else ""
+        for leaf in _new_files(digest, now, cleared):
+            yield (
+                f"{what}{leaf.name} has a new file without the rows of before: it was truncated by itself, rewritten, "
+                "or unlogged for a while"
+            )
+
+
+def _membership_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[str]:
+    before = digest.get("leaves", {})
+    there = {str(leaf.oid) for leaf in now.leaves}
+    for oid in before.keys() - there:
+        yield f"partition {before[oid][1]} was detached or dropped with its rows"
+    for leaf, _ in _attached(digest, now):
+        if leaf.oid not in cleared:
+            yield f"partition {leaf.name} was attached with rows that it had"
+    for leaf in now.leaves:
+        known = _leaf_version(digest, leaf)
+        if known is not None and known["chain"] != list(leaf.chain):
+            yield f"partition {leaf.name} was detached and attached again, and may have changed meanwhile"
+
+
+def _logging_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    if _versions(digest, "leaves") is None:
+        return
+    for leaf in now.leaves:
+        known = _leaf_version(digest, leaf)
+        if leaf.persistence != "p" and (known is None or known["persistence"] == "p"):
+            yield f"partition {leaf.name} is unlogged: the stream has none of its changes"
+        if leaf.kind == "f" and known is None:
+            yield f"partition {leaf.name} is a foreign table: the stream has none of its changes"
+
+
+def _partition_identity_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name partitions that log other old rows than the table's key needs, when that is new."""
+    if _versions(digest, "leaves") is None:
+        return
+    for leaf in strange_partitions(now):
+        known = _leaf_version(digest, leaf)
+        if known is None or (known["identity"], known["key"]) != (leaf.identity, sorted(leaf.key)):
+            yield f"partition {leaf.name} has another replica identity than the partitioned table"
+
+
+def _flip_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+    """Name partitions of a table without a key that may have logged less than whole old rows for a while."""
+    for leaf in now.leaves:
+        known = _leaf_version(digest, leaf)
+        altered_by = now.altered_by(leaf)
+        if known is not None and altered_by is not None and altered_by != known["altered_by"]:
+            yield f"partition {leaf.name} was altered and has a unique index: it may have had another replica identity for a while"
+
+
+def _leaf_version(digest: Mapping[str, Any], leaf: Leaf) -> Any:
+    return (_versions(digest, "leaves") or {}).get(str(leaf.oid))

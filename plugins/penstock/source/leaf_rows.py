@@ -1,0 +1,62 @@
+"""What the rows of one leaf say of its past, where the catalog alone does not: each look is bounded, and reads no value.
+
+A row's own transaction and command tell whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
+not; a row that a partition brought along is older than the ATTACH. What stays unknown is for the caller to doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from penstock.source.session import SourceSession, translating
+from penstock.source.tables import Attach, Leaf
+
+_BLOCKS = 64
+_TIMEOUT = "5s"
+
+
+def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
+    """Tell whether a leaf holds a row of a transaction below `oldest_xid`, in its first blocks; raises SourceError.
+
+    Such a row in a new file proves that the rows were moved as they were.
+    """
+    if not leaf.ranged:
+        return False
+    look = sql.SQL(
+        "with now (xmax) as (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint) "
+        "select exists (select from only {leaf} as t cross join now cross join lateral "
+        "(select (now.xmax >> 32 << 32) + t.xmin::text::bigint) as x (id) "
+        "where t.ctid < {end}::tid and case when x.id > now.xmax then x.id - (1::bigint << 32) else x.id end < {oldest})"
+    )
+    return _ask(conn, look.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid)))
+
+
+def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bool:
+    """Tell whether a leaf is empty, or holds only rows that were written after it was attached; raises SourceError.
+
+    Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not.
+    """
+    sent = [
+        sql.SQL("(t.xmin = {xid}::xid and t.cmin::text::bigint > {cid} and t.xmax = '0'::xid)").format(
+            xid=sql.Literal(str(each.xid)), cid=sql.Literal(each.cid)
+        )
+        for each in attached
+        if each.cid is not None
+    ]
+    proved = sql.SQL(" and ").join(sent) if len(sent) == len(attached) else sql.SQL("false")
+    return not _ask(
+        conn, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
+    )
+
+
+def _name(leaf: Leaf) -> sql.Identifier:
+    return sql.Identifier(leaf.schema, leaf.name)
+
+
+def _ask(conn: SourceSession, look: sql.Composed) -> bool:
+    with translating(conn.place), conn.transaction():
+        conn.execute(sql.SQL("set local statement_timeout = {}").format(sql.Literal(_TIMEOUT)))
+        found = conn.execute(look).fetchone()
+    return bool(found and found[0])

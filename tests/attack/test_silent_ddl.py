@@ -1,0 +1,378 @@
+"""What PostgreSQL does to a table without a word in the stream is seen in the catalog, or in the rows, and named.
+
+Every case has a table of its own. All of them change between two captures of one pipeline, each in the way in which an
+application's migration would do it; nothing depends on timing. Then each table is paused for its own reason, or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.scenarios.members import begin
+from tests.world import World
+
+PLAIN = "create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g"
+FULL = "create table {t} (id int, v int); alter table {t} replica identity full"
+ROOT = """create table {t} (id int primary key, v int, s text) partition by range (id);
+create table {t}_1 partition of {t} for values from (0) to (100);
+create table {t}_2 partition of {t} for values from (100) to (200);
+insert into {t} select g, g, 'x' from generate_series(0, 199, 10) g"""
+DEFAULTED = ROOT + "; create table {t}_d partition of {t} default; insert into {t} values (500, 5), (600, 6)"
+DEEP = ROOT + "; create table {t}_s partition of {t} for values from (200) to (400) partition by range (id)"
+KEYLESS = """create table {t} (id int, v int) partition by range (id); alter table {t} replica identity full;
+create table {t}_1 partition of {t} for values from (0) to (100); alter table {t}_1 replica identity full"""
+GENERATED = """create table {t} (id int primary key, v int, g int generated always as (v * 2) stored);
+insert into {t} select g, g from generate_series(1, 20) g"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold one table: what it is made of, each later transaction, and a part of the reason, None where it goes on."""
+
+    made: str
+    steps: tuple[str, ...]
+    reason: str | None
+
+
+def case(made: str, *steps: str, reason: str | None = None) -> Case:
+    return Case(made, steps, reason)
+
+
+ATTACHED = "was attached with rows"
+ALTERED = "column v was altered and the table rewritten"
+ADDED = "was added and the table rewritten"
+NEW_FILE = "has a new file without the rows of before"
+
+PARTITIONS = {
+    "a partition is made, filled and attached in one transaction": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1), (202, 2);"
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        reason=ATTACHED,
+    ),
+    "the same with rows from within a savepoint": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all);"
+        "do $$begin insert into {t}_3 values (201, 1); exception when others then raise; end$$;"
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        reason=ATTACHED,
+    ),
+    "the same below a partition that has partitions": case(
+        DEEP,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1);"
+        "alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
+        reason=ATTACHED,
+    ),
+    "a whole tree is filled and attached": case(
+        ROOT,
+        "create table {t}_s (like {t} including all) partition by range (id);"
+        "create table {t}_3 partition of {t}_s for values from (200) to (300); insert into {t}_s values (201, 1);"
+        "alter table {t} attach partition {t}_s for values from (200) to (400)",
+        reason=ATTACHED,
+    ),
+    "a table with rows is attached": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        reason=ATTACHED,
+    ),
+    "a default partition is split in one transaction": case(
+        DEFAULTED,
+        "create table {t}_3 (like {t} including all);"
+        "with moved as (delete from {t}_d where id < 600 returning *) insert into {t}_3 select * from moved;"
+        "alter table {t} attach partition {t}_3 for values from (500) to (600)",
+        reason=ATTACHED,
+    ),
+    "a partition is detached, changed and attached again": case(
+        ROOT,
+        "alter table {t} detach partition {t}_1",
+        "update {t}_1 set v = 7",
+        "alter table {t} attach partition {t}_1 for values from (0) to (100)",
+        reason="detached and attached again",
+    ),
+    "a partition is detached, truncated and attached again": case(
+        ROOT,
+        "alter table {t} detach partition {t}_1; truncate {t}_1;"
+        "alter table {t} attach partition {t}_1 for values from (0) to (100)",
+        reason="detached and attached again",
+    ),
+    "a partition is dropped": case(ROOT, "drop table {t}_1", reason="detached or dropped with its rows"),
+    "a partition comes, takes rows and is dropped": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "drop table {t}_3",
+        reason="between two looks",
+    ),
+    "a partition comes, takes rows and is detached": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1)",
+        "alter table {t} detach partition {t}_3",
+        reason="between two looks",
+    ),
+    "a partition is truncated": case(ROOT, "truncate {t}_1", reason=NEW_FILE),
+    "all partitions are truncated by name": case(ROOT, "truncate {t}_1, {t}_2", reason=NEW_FILE),
+    "a partition is truncated and filled again": case(
+        ROOT, "truncate {t}_1", "insert into {t} values (1, 1)", reason=NEW_FILE
+    ),
+    "the table is truncated, and a partition later": case(
+        ROOT, "truncate {t}", "insert into {t} values (1, 1)", "truncate {t}_1", reason=NEW_FILE
+    ),
+    "a partition is unlogged for a while": case(
+        ROOT,
+        "alter table {t}_1 set unlogged",
+        "insert into {t} values (1, 1)",
+        "alter table {t}_1 set logged",
+        reason=NEW_FILE,
+    ),
+    "a partition is set unlogged": case(ROOT, "alter table {t}_1 set unlogged", reason="is unlogged"),
+    "a new partition is unlogged": case(
+        ROOT, "create unlogged table {t}_3 partition of {t} for values from (200) to (300)", reason="is unlogged"
+    ),
+    "a new partition has another identity": case(
+        KEYLESS,
+        "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",
+        reason="another replica identity than",
+    ),
+    "a partition takes another identity": case(
+        KEYLESS,
+        "alter table {t}_1 add primary key (id)",
+        "alter table {t}_1 replica identity default",
+        reason="another replica identity than",
+    ),
+    "a partition has another identity for a while": case(
+        KEYLESS,
+        "insert into {t} values (1, 1)",
+        "alter table {t}_1 add primary key (id)",
+        "alter table {t}_1 replica identity default",
+        "delete from {t} where id = 1",
+        "alter table {t}_1 replica identity full",
+        reason="may have had another replica identity for a while",
+    ),
+    "a partition logs another key for a while": case(
+        ROOT,
+        "alter table {t}_1 alter v set not null; create unique index {t}_v on {t}_1 (v)",
+        "alter table {t}_1 replica identity using index {t}_v",
+        "delete from {t} where id = 10",
+        "alter table {t}_1 replica identity default",
+        reason="another replica identity for a while",
+    ),
+}
+
+COLUMNS = {
+    "a type's change computes values": case(PLAIN, "alter table {t} alter v type int using v * 100", reason=ALTERED),
+    "the same of a text": case(
+        PLAIN, "alter table {t} alter s type text using upper(s)", reason="column s was altered and the table rewritten"
+    ),
+    "the same beside an added column": case(
+        PLAIN, "alter table {t} alter v type int using v * 100, add w int default 7", reason=ALTERED
+    ),
+    "the same of a partitioned table": case(ROOT, "alter table {t} alter v type int using v * 100", reason=ALTERED),
+    "a type goes there and back": case(
+        PLAIN.replace("v int", "v numeric(10,2)"),
+        "alter table {t} alter v type int",
+        "alter table {t} alter v type numeric(10,2)",
+        reason=ALTERED,
+    ),
+    "a type goes to text and back": case(
+        PLAIN,
+        "alter table {t} alter v type text using v || '0'",
+        "alter table {t} alter v type int using v::int",
+        reason=ALTERED,
+    ),
+    "a type goes there and stays": case(PLAIN, "alter table {t} alter v type text", reason="changed its type"),
+    "a time of the clock is written into old rows": case(
+        PLAIN,
+        "alter table {t} add u timestamptz default clock_timestamp(); alter table {t} alter u drop default",
+        reason=ADDED,
+    ),
+    "a uuid is written into old rows": case(
+        PLAIN,
+        "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
+        reason=ADDED,
+    ),
+    "a serial column is added and loses its default": case(
+        PLAIN, "alter table {t} add u serial; alter table {t} alter u drop default", reason=ADDED
+    ),
+    "an identity column is added and loses it": case(
+        PLAIN,
+        "alter table {t} add u int generated always as identity; alter table {t} alter u drop identity",
+        reason=ADDED,
+    ),
+    "a column is added and retyped": case(
+        PLAIN, "alter table {t} add u int", "alter table {t} alter u type text using 'y'", reason=ADDED
+    ),
+    "a constant default is dropped and the table packed": case(
+        PLAIN,
+        "alter table {t} add c int default 7",
+        "alter table {t} alter c drop default",
+        "vacuum full {t}",
+        reason=ADDED,
+    ),
+    "a column of a domain with default and check is added": case(
+        "create domain {t}_d as int default 5 check (value > 0);" + PLAIN, "alter table {t} add a {t}_d", reason=ADDED
+    ),
+    "a volatile default of a partitioned table": case(
+        ROOT,
+        "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
+        reason=ADDED,
+    ),
+    "a generated column becomes a plain one": case(
+        GENERATED, "alter table {t} alter g drop expression", reason="was generated or not published"
+    ),
+    "a column of no default is added": case(PLAIN, "alter table {t} add u int"),
+    "a column of a constant default is added": case(PLAIN, "alter table {t} add u int default 7"),
+    "a column of a constant default, then a packing before it": case(
+        PLAIN, "vacuum full {t}", "alter table {t} add u int default 7"
+    ),
+    "a generated column is added": case(PLAIN, "alter table {t} add g int generated always as (v + 1) stored"),
+}
+
+NAMES = {
+    "a label is renamed and back": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
+        "alter type {t}_e rename value 'a' to 'z'",
+        "insert into {t} values (1, 'z')",
+        "alter type {t}_e rename value 'z' to 'a'",
+        reason="a label of enum",
+    ),
+    "a composite type changes and changes back": case(
+        "create type {t}_c as (a int, b int); create table {t} (id int primary key, c {t}_c)",
+        "alter type {t}_c add attribute x int cascade",
+        "alter type {t}_c drop attribute x cascade",
+        reason="composite type",
+    ),
+    "two columns swap their names and back": case(
+        "create table {t} (id int primary key, a int, b int)",
+        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
+        "insert into {t} values (1, 2, 3)",
+        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
+        reason="renamed under a window",
+    ),
+    "a column is renamed and back": case(
+        PLAIN,
+        "alter table {t} rename v to x; insert into {t} values (30, 3)",
+        "alter table {t} rename x to v",
+        reason="no longer has",
+    ),
+    "the table is renamed": case(PLAIN, "alter table {t} rename to {t}_now", reason="was renamed"),
+    "the identity is another one for a while": case(
+        PLAIN.replace("v int", "v int not null unique"),
+        "alter table {t} replica identity using index {t}_v_key",
+        "delete from {t} where id = 3",
+        "alter table {t} replica identity default",
+        reason="the replica identity was another one under a window",
+    ),
+    "a label is added": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
+        "alter type {t}_e add value 'c'",
+        "insert into {t} values (1, 'c')",
+    ),
+    "an enum is renamed": case(
+        "create type {t}_e as enum ('a'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
+        "alter type {t}_e rename to {t}_other",
+    ),
+    "a domain is renamed": case(
+        "create domain {t}_d as int; create table {t} (id int primary key, d {t}_d)",
+        "alter domain {t}_d rename to {t}_other",
+    ),
+}
+
+INNOCENT = {
+    "vacuum full": case(PLAIN, "vacuum full {t}"),
+    "cluster": case(PLAIN, "cluster {t} using {t}_pkey"),
+    "analyze": case(PLAIN, "analyze {t}"),
+    "an index": case(PLAIN, "create index on {t} (v)"),
+    "grant": case(PLAIN, "grant select on {t} to public"),
+    "comment": case(PLAIN, "comment on table {t} is 'x'; comment on column {t}.v is 'x'"),
+    "not null": case(PLAIN, "alter table {t} alter v set not null"),
+    "not null, and packed": case(PLAIN, "alter table {t} alter v set not null", "vacuum full {t}"),
+    "default": case(PLAIN, "alter table {t} alter v set default 5"),
+    "statistics": case(PLAIN, "alter table {t} alter v set statistics 100"),
+    "truncate": case(PLAIN, "truncate {t}", "insert into {t} values (1, 1)"),
+    "truncate with other changes": case(PLAIN, "truncate {t}", "alter table {t} add constraint c check (v > 0)"),
+    "check and trigger": case(PLAIN, "alter table {t} add check (v > 0)"),
+    "full identity for a while": case(
+        PLAIN,
+        "alter table {t} replica identity full",
+        "delete from {t} where id = 3",
+        "alter table {t} replica identity default",
+    ),
+    "a new partition": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "update {t} set v = 2 where id = 201",
+        "grant select on {t}_3 to public",
+    ),
+    "a new partition, filled in its transaction": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1);"
+        "insert into {t}_3 values (202, 1)",
+    ),
+    "a new partition below a partition": case(
+        DEEP,
+        "create table {t}_3 partition of {t}_s for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+    ),
+    "a new partition, all of defaults": case(
+        "create table {t} (id int default 1, v int default 2, primary key (id)) partition by range (id);"
+        "create table {t}_1 partition of {t} for values from (0) to (100)",
+        "create table {t}_2 partition of {t} for values from (100) to (200); insert into {t} values (101)",
+    ),
+    "an empty partition is attached ahead": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all)",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+    ),
+    "an empty partition is attached and filled at once": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); alter table {t} attach partition {t}_3 for values from (200) to (300);"
+        "insert into {t} values (201, 1)",
+    ),
+    "a partition is packed": case(ROOT, "vacuum full {t}_1"),
+    "all partitions are packed after a change of a column": case(
+        ROOT, "alter table {t} alter v set default 3", "vacuum full {t}"
+    ),
+    "the partitioned table is truncated": case(ROOT, "truncate {t}", "insert into {t} values (1, 1)"),
+    "the partitioned table is truncated and packed": case(
+        ROOT, "delete from {t} where id < 50", "vacuum full {t}_1", "grant select on {t}_1 to public"
+    ),
+    "indexes, grants, comments and keys of a partitioned table": case(
+        ROOT,
+        "create index on {t} (v)",
+        "grant select on {t}, {t}_1 to public; comment on table {t} is 'x'",
+        "alter table {t} add check (v >= 0)",
+        "alter table {t}_1 rename to {t}_one",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "cases", [PARTITIONS, COLUMNS, NAMES, INNOCENT], ids=["partitions", "columns", "names", "innocent"]
+)
+def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_nothing_else_does(
+    bare: World, cases: dict[str, Case]
+) -> None:
+    tables = {f"t{number}": each for number, each in enumerate(cases.values())}
+    begin(bare, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    bare.sql("select pg_logical_emit_message(true, 'test', '')")
+    bare.capture()  # a look, so that it is known which rows are older
+    for name, each in tables.items():
+        for step in each.steps:
+            bare.sql(step.format(t=name))
+
+    bare.capture()
+    if any(table.catalog_digest.get("undecided") for table in bare.ctx.ledger.tables(bare.name)):
+        bare.capture()  # the server wrote something of its own between the end of the window and the look
+
+    found = {record.name: record for record in bare.ctx.ledger.tables(bare.name)}
+    wrong = [
+        (title, each.reason, found[name].paused_reason)
+        for (title, each), name in zip(cases.items(), tables, strict=True)
+        if (each.reason is None) != (found[name].paused_reason is None)
+        or (each.reason or "") not in (found[name].paused_reason or "")
+    ]
+    assert wrong == []
