@@ -8,10 +8,10 @@ INSTALLED := .venv/requirements.installed
 # Processes that share the tests, a file at a time: each has servers and a Spark of its own.
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile
-OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo)
+OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo torture)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test test-all test-health cluster-test bench lint lock clean
+.PHONY: help setup venv demo up down status test test-all test-health cluster-test bench torture lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -56,6 +56,11 @@ cluster-test: setup ## Run the demo's job on Spark standalone and an S3 store, c
 
 bench: setup ## Measure speed, memory and cost as ratios against the server's own limit
 	@$(PY) -m bench
+
+# make torture MINUTES=120; what a run found is repeated by its SEED.
+MINUTES ?= 20
+torture: setup ## Change and break a pipeline at random for MINUTES=20, compare each round; SEED= repeats
+	@$(PY) -m torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: venv ## Check style, types and layers
 	@$(BIN)/ruff check .

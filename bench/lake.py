@@ -44,7 +44,7 @@ def bench_world() -> Iterator[World]:
             with source.temporary_database("bench") as data, control.temporary_database("lake") as ledger:
                 lake_catalog.create_tables(ledger.dsn())
                 lake = LakeCatalog(spark_conf.CATALOG, ledger, Path(made) / "warehouse")
-                spark = _spark(lake, Path(made))
+                spark = start_spark(lake, Path(made))
                 try:
                     yield _world(data, ledger, lake, spark, Path(made) / "landing")
                 finally:
@@ -76,13 +76,14 @@ def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSe
     return world
 
 
-def _spark(lake: LakeCatalog, scratch: Path) -> SparkSession:
+def start_spark(lake: LakeCatalog, scratch: Path, *, memory: str = "4g") -> SparkSession:
+    """Start Spark in this process, with the settings of this project on a catalog."""
     project = Project.here()
     conf = scratch / "conf"
     wanted = spark_conf.settings(project.jars, lake.warehouse, scratch / "spark") | {
         "spark.master": "local[2]",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "4g",
+        "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     }
     spark_conf.write_conf(conf, wanted)

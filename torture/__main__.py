@@ -1,0 +1,58 @@
+"""`python -m torture`: random changes, faults and copies on real servers, compared after each round; see CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from typing import Annotated
+
+import typer
+
+from stack.paths import Project
+from torture.report import Report
+from torture.rounds import Mix, Torture
+from torture.stand import stand
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Minutes = Annotated[float, typer.Option(help="Begin no further round after so long.")]
+Seed = Annotated[int | None, typer.Option(help="Repeat a run.")]
+Rounds = Annotated[int | None, typer.Option(help="Do so many rounds at most.")]
+Only = Annotated[str, typer.Option(help="Rules of the grammar to choose from, with commas between.")]
+Safe = Annotated[bool, typer.Option("--safe", help="Only what every mirror follows or notices.")]
+Calm = Annotated[bool, typer.Option("--calm", help="No faults.")]
+
+
+@app.command(help=__doc__)
+def main(
+    minutes: Minutes = 20,
+    seed: Seed = None,
+    rounds: Rounds = None,
+    only: Only = "",
+    safe: Safe = False,
+    calm: Calm = False,
+) -> None:
+    """Run, report, and exit with 1 where anything was found."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up
+    chosen = seed if seed is not None else random.SystemRandom().randrange(10**6)
+    log = Project.here().root / ".local" / "torture" / f"seed-{chosen}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    report = Report(chosen, log, lambda line: print(f"{time.strftime('%H:%M:%S')} {line}", flush=True))
+    report.say(f"seed {chosen}; everything that is done: {log}")
+    with stand("torture", apart=bool(chosen % 2)) as world:
+        mix = Mix(full=not safe, faults=not calm, only=tuple(filter(None, only.split(","))))
+        try:
+            Torture(world, report, mix).run(seconds=minutes * 60, rounds=rounds)
+        except KeyboardInterrupt:
+            report.say("interrupted")
+        finally:
+            for line in report.lines():
+                report.say(line)
+                report.write(line)
+    raise typer.Exit(1 if report.findings else 0)
+
+
+if __name__ == "__main__":
+    app()

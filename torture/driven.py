@@ -1,0 +1,175 @@
+"""The pipeline as its DAGs drive it: every error does what its kind says, and one that no fault explains is a finding.
+
+Captures and merges are retried as Airflow retries them; a halted pipeline is resumed or recovered as its runbook says;
+paused tables and those that joined are copied again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import Directive, PenstockError
+from penstock.flow import bootstrap, capture, lake_turn, maintain, merge, rebuild, recover, resume
+from penstock.flow.context import Context
+from penstock.flow.outcome import remembered
+from penstock.flow.spark_job import SparkJob
+from penstock.ledger.records import TableRecord
+from tests.world import World
+from torture.report import Report
+
+TRIES = 4
+PATIENCE = 3
+"""Rounds that a table may take to come back."""
+EXPECTED = frozenset({"slot-ahead", "slot-missing", "slot-lost", "source-changed"})
+"""Halts that a consumed slot explains."""
+
+Submit = Callable[[SparkJob], None]
+
+
+@dataclass
+class Driven:
+    """Drive one pipeline; `unblock` ends what holds its locks for long.
+
+    `consumed` says that a fault has taken changes from its slot.
+    """
+
+    world: World
+    report: Report
+    unblock: Callable[[], None]
+    consumed: bool = False
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ctx(self) -> Context:
+        """Return a fresh context."""
+        return self.world.ctx
+
+    def capture(self) -> bool:
+        """Capture until caught up; tell whether it worked."""
+        return self._tried("capture", lambda: capture.capture(self.ctx))
+
+    def merge(self, *, force: bool = False) -> bool:
+        """Merge and publish what is due; tell whether it worked."""
+
+        def once() -> None:
+            ctx = self.ctx
+            with lake_turn.to_merge(ctx):
+                attempt = merge.plan(ctx, force=force)
+                if attempt is not None:
+                    self.world.submit(merge.job(ctx, attempt))
+                    merge.publish(ctx, attempt)
+
+        return self._tried("merge", once)
+
+    def maintain(self) -> bool:
+        """Maintain lake, landing zone and ledger."""
+        return self._tried("maintain", lambda: maintain.maintain(self.ctx, self.world.submit))
+
+    def resync(self, tables: Sequence[str], submit: Submit | None = None) -> bool:
+        """Copy tables again and switch them, together; one by one where that does not work."""
+        if self._resynced(tables, submit):
+            return True
+        came = [self._resynced([table], None) for table in tables] if len(tables) > 1 else [False]
+        return all(came)
+
+    def due(self) -> list[str]:
+        """Name the tables that are to be copied: paused ones, and those that joined."""
+        found = self.ctx.ledger.tables(self.world.name)
+        return [table.qualified for table in found if table.state in ("paused", "new")]
+
+    def heal(self) -> None:
+        """Bring a halted pipeline back, as its runbook says."""
+        record = self.ctx.ledger.pipeline(self.world.name)
+        if record.state != "halted" and not self.consumed:
+            return
+        if record.state == "halted" and not (self.consumed and record.halted_slug in EXPECTED):
+            self.report.find("stuck", "pipeline", (f"halted by {record.halted_slug}: {record.halted_reason}",))
+        if not self._tried("recover", self._recover):
+            self._tried("resume", lambda: resume.resume(self.ctx))
+        self.consumed = False
+
+    def note_paused(self) -> None:
+        """Count the tables that are paused now, by reason."""
+        for table in self.ctx.ledger.tables(self.world.name):
+            if table.state == "paused":
+                self.report.paused[table.paused_slug or "?"] += 1
+                self.report.tell(
+                    "penstock", f"paused {table.qualified}", f"[{table.paused_slug}] {table.paused_reason}"
+                )
+
+    def note_stuck(self) -> None:
+        """Find tables that take longer than they may to be ready."""
+        found: list[TableRecord] = [
+            table
+            for table in self.ctx.ledger.tables(self.world.name)
+            if table.state not in ("ready", "dropped") and table.left_lsn is None
+        ]
+        self.waiting = {table.qualified: self.waiting.get(table.qualified, 0) + 1 for table in found}
+        for table in found:
+            if self.waiting[table.qualified] == PATIENCE:
+                why = f"{table.state} for {PATIENCE} rounds: [{table.paused_slug}] {table.paused_reason}"
+                self.report.find("stuck", table.qualified, (why,))
+
+    def _resynced(self, tables: Sequence[str], submit: Submit | None) -> bool:
+        try:
+            with remembered(self.ctx):
+                known = {
+                    table.qualified for table in self.ctx.ledger.tables(self.world.name) if table.state != "dropped"
+                }
+                wanted = [table for table in tables if table in known]
+                if not wanted:
+                    return True
+                ids = rebuild.resync(self.ctx, wanted, submit or self.world.submit)
+                self.report.work["resync"] += 1
+                done = rebuild.switch(self.ctx, ids, self.world.submit)
+                self.report.tell("penstock", f"resync {', '.join(wanted)}", "" if done else "not switched yet")
+                return done
+        except PenstockError as error:
+            self.report.refused[error.slug] += 1
+            self.report.tell("penstock", f"resync {', '.join(tables)}", f"{error}")
+        except Exception as error:  # whatever Spark raises: an error without a name is a finding
+            self.report.find("stuck", tables[0], (f"resync: {type(error).__name__}: {str(error)[:600]}",))
+        return False
+
+    def _recover(self) -> None:
+        ctx = self.ctx
+        outlook = recover.look(ctx)
+        recover.begin(ctx, outlook)
+        with lake_turn.to_merge(ctx):
+            attempt = merge.plan(ctx, last=True)
+            if attempt is not None:
+                self.world.submit(merge.job(ctx, attempt))
+                merge.publish(ctx, attempt, last=True)
+        recover.new_era(ctx)
+        bootstrap.copy(ctx, self.world.submit)
+        self.merge()
+
+    def _tried(self, verb: str, work: Callable[[], object]) -> bool:
+        """Do it as a task with retries would; what fails at every try without a halt is stuck."""
+        said = ""
+        for number in range(TRIES):
+            try:
+                with remembered(self.ctx):
+                    work()
+            except PenstockError as error:
+                said = str(error)
+                self.report.tell("penstock", verb, said)
+                if error.directive is Directive.HALT or error.slug in ("nothing-to-recover", "pipeline-halted"):
+                    return False
+                self.report.retried[error.slug] += 1
+                if error.directive is not Directive.RETRY:
+                    break
+            except Exception as error:  # whatever Spark raises
+                said = f"{type(error).__name__}: {str(error)[:800]}"
+                self.report.tell("penstock", verb, said)
+                self.report.retried[type(error).__name__] += 1
+            else:
+                self.report.work[verb] += 1
+                self.report.tell("penstock", verb)
+                return True
+            self.unblock()
+            time.sleep(number)
+        self.report.find("stuck", verb, (said[:1200],))
+        return False

@@ -1,0 +1,128 @@
+"""What may go wrong around a pipeline: its processes killed between any two steps, its servers stopped hard.
+
+A killed process is a real one, started for it, that ends by SIGKILL at a named step; a merge is abandoned between its parts.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable
+
+from penstock.errors import PenstockError
+from penstock.flow import lake_turn, merge
+from tests.faults.conftest import run, run_with_spark
+from torture.driven import Driven
+
+LEDGER = "penstock.ledger:Ledger"
+CAPTURE = (
+    f"{LEDGER}.plan_window",
+    "penstock.landing.writer:FileWriter.write",
+    "penstock.landing.writer:FileWriter.close",
+    f"{LEDGER}.stage_window",
+    "penstock.source.slot:advance",
+    f"{LEDGER}.confirm_windows",
+)
+PUBLISH = (
+    f"{LEDGER}.publish",
+    "penstock.ledger.merges:_advance",
+    "penstock.ledger.merges:_record",
+    "penstock.ledger.merges:move",
+    "penstock.ledger.merges:move_elsewhere",
+)
+RESYNC = (
+    f"{LEDGER}.start_rebuilds",
+    f"{LEDGER}.start_rebuild_copy",
+    "penstock_spark.copy:land",
+    f"{LEDGER}.finish_rebuild_copy",
+    f"{LEDGER}.run_rebuilds",
+    "penstock.ledger.rebuilds:move",
+    f"{LEDGER}.advance_rebuilds",
+    f"{LEDGER}.begin_merge",
+    f"{LEDGER}.publish",
+    "penstock.ledger.merges:move",
+)
+
+Fault = Callable[[random.Random, Driven], str]
+
+
+def capture_killed(dice: random.Random, driven: Driven) -> str:
+    """Kill a capture at a step, and stop the source hard as well now and then."""
+    step, when = dice.choice(CAPTURE), dice.choice(("before", "after"))
+    ended = run(driven.world, "capture", step, when, "1").returncode
+    crash = dice.random() < 0.3
+    if crash:
+        driven.world.source.server.restart("immediate")
+    return f"capture {when} {step.rpartition(':')[2]}{', source stopped' if crash else ''}{_reached(ended)}"
+
+
+def merge_abandoned(dice: random.Random, driven: Driven) -> str:
+    """Leave a merge planned, or prepared by Spark and not published, or published by half."""
+    ctx = driven.ctx
+    try:
+        with lake_turn.to_merge(ctx):
+            attempt = merge.plan(ctx, force=True)
+            if attempt is None:
+                return "no merge to abandon"
+            chosen = dice.random()
+            if chosen < 0.3:
+                return "merge planned only"
+            driven.world.submit(merge.job(ctx, attempt))
+            if chosen < 0.55:
+                return "merge prepared only"
+    except PenstockError as error:
+        return f"no merge to abandon: {error.slug}"
+    step, when = dice.choice(PUBLISH), dice.choice(("before", "after"))
+    ended = run(driven.world, f"publish:{attempt}", step, when, "1").returncode
+    return f"publish {when} {step.rpartition(':')[2]}{_reached(ended)}"
+
+
+def resync_killed(dice: random.Random, driven: Driven) -> str:
+    """Kill a resync of one table at a step; it is asked for again later, or given up by nobody."""
+    found = driven.ctx.ledger.tables(driven.world.name)
+    tables = [table.qualified for table in found if table.state in ("ready", "paused") and table.left_lsn is None]
+    plain = [table for table in tables if "," not in table]
+    if not plain:
+        return "no table to copy"
+    table, step, when = dice.choice(plain), dice.choice(RESYNC), dice.choice(("before", "after"))
+    ended = run_with_spark(driven.world, f"resync:{table}", step, when, "1").returncode
+    return f"resync of {table} {when} {step.rpartition(':')[2]}{_reached(ended)}"
+
+
+def source_stopped(dice: random.Random, driven: Driven) -> str:
+    """Stop the source as a power cut does."""
+    del dice
+    driven.world.source.server.restart("immediate")
+    return "source stopped"
+
+
+def control_stopped(dice: random.Random, driven: Driven) -> str:
+    """Stop the server of ledger and catalog as a power cut does."""
+    del dice
+    driven.world.ledger.server.restart("immediate")
+    return "control server stopped"
+
+
+def slot_consumed(dice: random.Random, driven: Driven) -> str:
+    """Take changes from the slot by hand."""
+    pipeline = driven.ctx.pipeline
+    options = f"'proto_version', '1', 'publication_names', '{pipeline.publication}'"
+    taken = f"pg_logical_slot_get_binary_changes('{pipeline.slot}', null, null, {options})"
+    moved = f"pg_replication_slot_advance('{pipeline.slot}', pg_current_wal_flush_lsn())"
+    driven.world.sql(f"select count(*) from {taken}" if dice.random() < 0.5 else f"select {moved}")
+    driven.consumed = True
+    return "slot consumed by hand"
+
+
+FAULTS: dict[Fault, int] = {
+    capture_killed: 6,
+    merge_abandoned: 6,
+    resync_killed: 3,
+    source_stopped: 3,
+    control_stopped: 1,
+    slot_consumed: 1,
+}
+
+
+def _reached(returncode: int) -> str:
+    return "" if returncode == -signal.SIGKILL else " (never reached)"

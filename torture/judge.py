@@ -1,0 +1,71 @@
+"""Source against lake after a round: every table that the pipeline calls ready has to be equal, under its own name.
+
+What is compared is read from the catalog here, by name, not by the pipeline's code; rows are compared by
+`penstock.flow.compare`, which shares nothing with the way by which rows came into the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import PenstockError
+from penstock.flow.compare import compare_table
+from penstock.flow.comparison import ComparedColumn, ComparedTable
+from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.ledger.records import TableRecord
+from penstock.source.rendered import rendered
+from tests.world import World
+from torture.model import Model, Table
+
+ANONYMOUS = "a table that the source does not have under this name"
+
+
+def ready(world: World) -> list[TableRecord]:
+    """Return the tables that the pipeline vouches for."""
+    found = world.ctx.ledger.tables(world.name)
+    return [table for table in found if table.state == "ready" and table.left_lsn is None]
+
+
+def compare(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each ready table, by the name that readers know, and what is wrong with it (nothing: equal)."""
+    ctx = world.ctx
+    with (
+        rendered(ctx.source, what="torture") as texts,
+        lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake,
+    ):
+        for record in ready(world):
+            name = record.target[-1]
+            source = _source(model, record)
+            if source is None:
+                yield f"public.{name}", (f"the lake shows {'.'.join(record.target)} as ready, {ANONYMOUS}",)
+                continue
+            asked = _asked(model, source, record.target)
+            try:
+                found = compare_table(
+                    asked,
+                    lambda table, columns: texts.rows(table.relations, columns, table.where, table.part),
+                    lake.table(record.target),
+                )
+            except PenstockError as error:
+                yield f"public.{name}", (f"cannot be compared: {error}",)
+                continue
+            yield f"public.{name}", () if found.equal else tuple(found.lines())
+
+
+def _source(model: Model, record: TableRecord) -> Table | None:
+    """Return the source table that a reader of this target expects to see: the one of its name."""
+    named = [table for table in model.roots if table.name.replace(".", "_") == record.target[-1]]
+    exact = [table for table in named if table.name == record.name]
+    return (exact or named or [None])[0]  # type: ignore[list-item]
+
+
+def _asked(model: Model, table: Table, target: tuple[str, ...]) -> ComparedTable:
+    columns = [column for column in table.columns if not column.generated]
+    logged = [leaf for leaf in model.leaves(table) if leaf.persistence == "p"]
+    return ComparedTable(
+        schema=table.schema,
+        name=table.name,
+        target=target,
+        columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in columns),
+        heaps=tuple((leaf.schema, leaf.name) for leaf in logged),
+    )

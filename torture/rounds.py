@@ -1,0 +1,218 @@
+"""The loop: a round lets writers, people and faults loose between real captures and merges, settles, and compares.
+
+Each round has a generator of its own, made of the seed and its number: the same tables and the same seed are the same
+round. What a run does not repeat are positions in the WAL and where in a copy a kill falls.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import psycopg
+
+from penstock.flow.spark_job import SparkJob
+from tests.world import World
+from torture import faults, grammar, judge, model, publication
+from torture.driven import Driven
+from torture.model import Model
+from torture.report import Report
+from torture.writers import SETTINGS, Writers, failure
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Say what a run is made of; `only` names the rules of the grammar to choose from."""
+
+    full: bool = True
+    faults: bool = True
+    publication: bool = True
+    only: Collection[str] = ()
+    steps: int = 60
+    busy: bool = True
+
+
+@dataclass
+class Torture:
+    """Torture one pipeline that has been bootstrapped."""
+
+    world: World
+    report: Report
+    mix: Mix = field(default_factory=Mix)
+
+    def __post_init__(self) -> None:
+        self.writers = Writers(self.world.source, self.report.note)
+        self.dice = random.Random(self.report.seed)
+        self.driven = Driven(self.world, self.report, lambda: self.writers.release(self.dice))
+
+    def run(self, *, seconds: float, rounds: int | None = None) -> None:
+        """Do rounds until the time is over, or so many."""
+        deadline = time.monotonic() + seconds
+        try:
+            while time.monotonic() < deadline and (rounds is None or self.report.round < rounds):
+                self.round()
+        finally:
+            self.writers.close()
+
+    def round(self) -> None:
+        """Do one round."""
+        self.report.round += 1
+        dice = random.Random(f"{self.report.seed}/{self.report.round}")
+        started, before = time.monotonic(), self.report.statements
+        for _ in range(dice.randrange(self.mix.steps // 2, self.mix.steps)):
+            self._step(dice)
+        self._settle(dice)
+        found = self.compare()
+        self.report.say(
+            f"round {self.report.round}: {self.report.statements - before} statements, {found} tables equal, "
+            f"{time.monotonic() - started:.0f} s"
+        )
+
+    # --- what happens in a round --------------------------------------------------------------------
+
+    def _step(self, dice: random.Random) -> None:
+        chosen = dice.random()
+        if chosen >= 0.92 and dice.random() < 0.9:
+            self.writers.release(dice)
+        if chosen < 0.74:
+            self.writers.step(dice, self._model())
+        elif chosen < 0.90:
+            self._ddl(dice)
+        elif chosen < 0.92:
+            self._alter_publication(dice)
+        elif chosen < 0.965:
+            self.driven.capture()
+        elif chosen < 0.98:
+            self.driven.merge()
+        elif chosen < 0.995:
+            self._fault(dice)
+        else:
+            self.driven.maintain()
+
+    def _ddl(self, dice: random.Random) -> None:
+        change = grammar.draw(dice, self._model(), full=self.mix.full, only=self.mix.only)
+        if change is not None:
+            self.report.rules[change.rule] += 1
+            self._admin(change.statements, who=f"admin {change.rule}", atomic=change.atomic, between=dice)
+
+    def _alter_publication(self, dice: random.Random) -> None:
+        if not (self.mix.publication and self.mix.full):
+            return
+        statements = publication.change(dice, self._model(), self.world.ctx.pipeline.publication)
+        if statements:
+            self.report.rules["publication"] += 1
+            self._admin(statements, who="admin publication")
+
+    def _fault(self, dice: random.Random) -> None:
+        if not self.mix.faults:
+            return
+        chosen = dice.choices(list(faults.FAULTS), weights=list(faults.FAULTS.values()))[0]
+        try:
+            said = chosen(dice, self.driven)
+        except Exception as error:  # a fault that could not be brought about is noted, not hidden
+            said = f"failed: {type(error).__name__}: {str(error)[:300]}"
+        self.report.faults[chosen.__name__] += 1
+        self.report.tell("fault", f"{chosen.__name__}: {said}")
+
+    def _admin(
+        self, statements: Collection[str], *, who: str, atomic: bool = False, between: random.Random | None = None
+    ) -> None:
+        """Run statements in order until one fails; a capture may come between any two that are not one transaction."""
+        with self.world.source.connect(autocommit=not atomic) as conn:
+            conn.execute(SETTINGS)
+            for text in statements:
+                try:
+                    conn.execute(text.encode())
+                except psycopg.Error as error:
+                    self.report.note(who, text, failure(error))
+                    conn.rollback()
+                    return
+                self.report.note(who, text + (" -- in one transaction" if atomic else ""))
+                if between is not None and not atomic and between.random() < 0.1:
+                    self.driven.capture()
+
+    def _model(self) -> Model:
+        with self.world.source.connect() as conn:
+            return model.read(conn, self.world.ctx.pipeline.publication)
+
+    # --- the end of a round -------------------------------------------------------------------------
+
+    def _settle(self, dice: random.Random) -> None:
+        """Let writers rest, put the publication right, and bring the pipeline to the source's position."""
+        keep = dice.random() < 0.4
+        if self.mix.busy and dice.random() < 0.3:
+            self._busy_resync(dice)
+        self.writers.quiesce(dice, keep=keep)
+        self._restore()
+        self._flush()
+        self.driven.heal()
+        self.driven.capture()
+        self.driven.merge()
+        self.driven.heal()
+        self.driven.note_paused()
+        if (due := self.driven.due()) and self.driven.resync(due):
+            due = self.driven.due()
+        if due and keep:  # a table that joined waits for transactions that were open then
+            self.writers.quiesce(dice)
+            self._flush()
+            self.driven.capture()
+            if due := self.driven.due():
+                self.driven.resync(due)
+        self._flush()
+        self.driven.capture()
+        self.driven.merge()
+        self.driven.note_stuck()
+
+    def _busy_resync(self, dice: random.Random) -> None:
+        """Copy tables while writers and people go on."""
+        tables = [record.qualified for record in judge.ready(self.world)]
+        chosen = sorted({*self.driven.due(), *dice.sample(tables, min(2, len(tables)))})
+        if chosen:
+            self.driven.resync(chosen, lambda job: self._meanwhile(dice, job))
+
+    def _meanwhile(self, dice: random.Random, job: SparkJob) -> None:
+        for _ in range(dice.randrange(6)):
+            self.writers.step(dice, self._model())
+        if dice.random() < 0.4:
+            self._ddl(dice)
+        if dice.random() < 0.3:
+            self.writers.quiesce(dice)
+            self.driven.capture()
+        self.world.submit(job)
+        for _ in range(dice.randrange(4)):
+            self.writers.step(dice, self._model())
+        self.writers.quiesce(dice)
+
+    def _restore(self) -> None:
+        name = self.world.ctx.pipeline.publication
+        for _ in range(2):  # its members show once it publishes roots again
+            found = self._model()
+            statements = publication.restored(found, name)
+            if publication.whole(self._options(), found):
+                return
+            self._admin(statements, who="admin publication restored")
+
+    def _options(self) -> tuple[bool, ...]:
+        name = self.world.ctx.pipeline.publication
+        text = "select pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot from pg_publication where pubname = %s"
+        rows = self.world.source.execute(text, name)
+        return tuple(rows[0]) if rows else ()
+
+    def _flush(self) -> None:
+        self.world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+
+    def compare(self) -> int:
+        """Compare every ready table; those that differ are copied again, so that the next round begins right."""
+        found, equal, wrong = self._model(), 0, []
+        for table, lines in judge.compare(self.world, found):
+            if lines:
+                self.report.differs(table, lines)
+                wrong.append(table)
+            else:
+                self.report.equal(table)
+                equal += 1
+        if wrong:
+            self.driven.resync(wrong)
+        return equal
