@@ -55,7 +55,8 @@ def test_a_key_that_can_misfit_is_matched_null_safe_and_by_its_text() -> None:
 
 def test_rows_are_deleted_by_place() -> None:
     assert clean(merge.delete_places("`t`", "places")) == (
-        "merge into `t` as t using `places` as s on t._file = s.file and t._pos = s.pos when matched then delete"
+        "merge into `t` as _penstock_target using `places` as s "
+        "on _penstock_target._file = s.file and _penstock_target._pos = s.pos when matched then delete"
     )
 
 

@@ -14,6 +14,8 @@ from penstock.lake.quoting import identifier, literal, path
 
 Bounds = Mapping[str, tuple[int, int]]
 
+_ALIAS = "_penstock_target"
+
 
 def key_name(position: int) -> str:
     """Name the typed value of the nth key column in a frame of keys."""
@@ -56,9 +58,12 @@ def delete_keys(table: str, source: str, keys: Sequence[LakeColumn], bounds: Bou
 
 def delete_places(table: str, source: str) -> str:
     """Return the statement that deletes the rows at the places (`file`, `pos`) listed in the view `source`."""
-    return _delete(table, source, ["t._file = s.file", "t._pos = s.pos"])
+    # Spark takes `t._file` for a field of a column `t`, where the table has one: metadata columns come second
+    return _delete(table, source, [f"{_ALIAS}._file = s.file", f"{_ALIAS}._pos = s.pos"], target=_ALIAS)
 
 
-def _delete(table: str, source: str, predicates: Sequence[str]) -> str:
+def _delete(table: str, source: str, predicates: Sequence[str], *, target: str = "t") -> str:
     condition = "\n  and ".join(predicates)
-    return f"merge into {table} as t\nusing {identifier(source)} as s\n  on {condition}\nwhen matched then delete"
+    return (
+        f"merge into {table} as {target}\nusing {identifier(source)} as s\n  on {condition}\nwhen matched then delete"
+    )

@@ -1,0 +1,33 @@
+"""A table may name its columns as our statements name their sides: `t`, `s`, `file`, `net` and the like."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.compare import compare
+from tests.scenarios.recovery import flush
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(world16: World) -> None:
+    world16.sql("create table bag (s text, t text, file text, pos int, net int, id int, misfits text, copy int)")
+    world16.sql("create table keyed (t int primary key, s text, first int, row text, unknown text)")
+    world16.sql("alter table bag replica identity full; alter table keyed alter s set storage external")
+    world16.sql("insert into bag select 's', 't' || n % 3, 'f', n % 2 from generate_series(1, 20) n")
+    world16.sql("insert into keyed select n, repeat('x', 4000) from generate_series(1, 20) n")
+    world16.bootstrap()
+
+    world16.sql("delete from bag where t = 't1'; update bag set pos = 7 where ctid in (select ctid from bag limit 3)")
+    world16.sql("update keyed set row = 'new' where t < 5; update keyed set t = -t where t > 15")
+    flush(world16)
+    world16.capture()
+    world16.merge()
+
+    tables = world16.ctx.ledger.tables(world16.name)
+    assert {(table.name, table.state, table.paused_reason) for table in tables} == {
+        ("bag", "ready", None),
+        ("keyed", "ready", None),
+    }
+    assert compare(world16.ctx).equal
