@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import time
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from stack.paths import Project
+from torture.landed import search
 from torture.report import Report
 from torture.rounds import Mix, Torture
 from torture.stand import stand
@@ -21,6 +24,7 @@ Seed = Annotated[int | None, typer.Option(help="Repeat a run.")]
 Rounds = Annotated[int | None, typer.Option(help="Do so many rounds at most.")]
 Only = Annotated[str, typer.Option(help="Rules of the grammar to choose from, with commas between.")]
 Safe = Annotated[bool, typer.Option("--safe", help="Only what every mirror follows or notices.")]
+Landed = Annotated[bool, typer.Option("--landed", help="Without Spark: judge the landing zone, many short rounds.")]
 Calm = Annotated[bool, typer.Option("--calm", help="No faults.")]
 
 
@@ -32,6 +36,7 @@ def main(
     only: Only = "",
     safe: Safe = False,
     calm: Calm = False,
+    landed: Landed = False,
 ) -> None:
     """Run, report, and exit with 1 where anything was found."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up
@@ -41,10 +46,13 @@ def main(
     log.unlink(missing_ok=True)
     report = Report(chosen, log, lambda line: print(f"{time.strftime('%H:%M:%S')} {line}", flush=True))
     report.say(f"seed {chosen}; everything that is done: {log}")
-    with stand("torture", apart=bool(chosen % 2)) as world:
-        mix = Mix(full=not safe, faults=not calm, only=tuple(filter(None, only.split(","))))
+    mix = Mix(full=not safe, faults=not calm, only=tuple(filter(None, only.split(","))), lake=not landed)
+    with stand("torture", apart=bool(chosen % 2), spark=not landed) as world:
         try:
-            Torture(world, report, mix).run(seconds=minutes * 60, rounds=rounds)
+            if landed:
+                search(report, world.source, world, mix, more=_more(minutes * 60, rounds))
+            else:
+                Torture(world, report, mix).run(seconds=minutes * 60, rounds=rounds)
         except KeyboardInterrupt:
             report.say("interrupted")
         finally:
@@ -52,6 +60,15 @@ def main(
                 report.say(line)
                 report.write(line)
     raise typer.Exit(1 if report.findings else 0)
+
+
+def _more(seconds: float, rounds: int | None) -> Iterator[bool]:
+    """Say that there is to be another round until the time or their number is over."""
+    deadline = time.monotonic() + seconds
+    for number in itertools.count():
+        if time.monotonic() > deadline or number == rounds:
+            return
+        yield True
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class Driven:
     unblock: Callable[[], None]
     consumed: bool = False
     waiting: dict[str, int] = field(default_factory=dict)
+    refused: Directive | None = None
 
     @property
     def ctx(self) -> Context:
@@ -68,11 +69,19 @@ class Driven:
         return self._tried("maintain", lambda: maintain.maintain(self.ctx, self.world.submit))
 
     def resync(self, tables: Sequence[str], submit: Submit | None = None) -> bool:
-        """Copy tables again and switch them, together; one by one where that does not work."""
+        """Copy tables again and switch them; those that joined by themselves, since they may have to wait."""
+        known = self.ctx.ledger.tables(self.world.name)
+        joined = {table.qualified for table in known if table.waits}
+        parts = [[table for table in tables if (table in joined) is late] for late in (False, True)]
+        return all([self._together(part, submit) for part in parts if part])  # noqa: C419  # every part has its try
+
+    def _together(self, tables: Sequence[str], submit: Submit | None) -> bool:
+        """Copy tables in one request, or one by one where one of them cannot be copied."""
         if self._resynced(tables, submit):
             return True
-        came = [self._resynced([table], None) for table in tables] if len(tables) > 1 else [False]
-        return all(came)
+        if len(tables) == 1 or self.refused is Directive.RETRY:
+            return False
+        return all([self._resynced([table], None) for table in tables])  # noqa: C419
 
     def due(self) -> list[str]:
         """Name the tables that are to be copied: paused ones, and those that joined."""
@@ -127,6 +136,7 @@ class Driven:
                 self.report.tell("penstock", f"resync {', '.join(wanted)}", "" if done else "not switched yet")
                 return done
         except PenstockError as error:
+            self.refused = error.directive
             self.report.refused[error.slug] += 1
             self.report.tell("penstock", f"resync {', '.join(tables)}", f"{error}")
         except Exception as error:  # whatever Spark raises: an error without a name is a finding

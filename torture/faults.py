@@ -122,6 +122,7 @@ FAULTS: dict[Fault, int] = {
     control_stopped: 1,
     slot_consumed: 1,
 }
+WITHOUT_LAKE: dict[Fault, int] = {capture_killed: 2, source_stopped: 1}
 
 
 def _reached(returncode: int) -> str:

@@ -91,8 +91,11 @@ class Stand(World):
 
 
 @contextmanager
-def stand(name: str, *, apart: bool) -> Iterator[World]:
-    """Start everything, bootstrap the pipeline, and remove it all afterwards; `apart` keeps ledger and catalog in two databases."""
+def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[World]:
+    """Start everything, bootstrap the pipeline, and remove it all afterwards.
+
+    `apart` keeps ledger and catalog in two databases; without `spark` there are servers only, and no pipeline yet.
+    """
     with tempfile.TemporaryDirectory(prefix="penstock-torture-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
         home = reachable_folder(Path(made), Account.for_postgres())
@@ -109,13 +112,16 @@ def stand(name: str, *, apart: bool) -> Iterator[World]:
             ):
                 lake_catalog.create_tables(catalog.dsn())
                 lake = LakeCatalog(spark_conf.CATALOG, catalog, Path(made) / "warehouse")
-                spark = start_spark(lake, Path(made), memory="1500m")
+                world = Stand(data, ledger if apart else catalog, Path(made) / "landing", name, lake)
+                if not spark:
+                    yield world
+                    return
+                world.spark = start_spark(lake, Path(made), memory="1500m")
                 try:
-                    world = Stand(data, ledger if apart else catalog, Path(made) / "landing", name, lake, spark=spark)
                     begin(world)
                     yield world
                 finally:
-                    spark.stop()
+                    world.spark.stop()
         finally:
             source.remove()
             control.remove()

@@ -1,0 +1,207 @@
+"""The landing zone judged by itself, without Spark: copy and landed changes applied by hand, against the source.
+
+Capture decides whether a table is right or noticed, so this finds what it overlooks, many rounds in the time that one
+takes through the lake. Each round has a database and a pipeline of its own; a table that capture paused is not judged.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.flow import bootstrap
+from penstock.flow.lake_texts import row_texts
+from penstock.ledger.records import CopyRecord, TableRecord
+from penstock.source.rendered import rendered
+from stack.postgres import Database
+from tests.faults.killed import copy_without_spark
+from tests.world import World
+from torture import stand
+from torture.model import Model, Table
+from torture.report import Report
+from torture.rounds import Mix, Torture
+
+Row = dict[str, str | None]
+JUDGED = ("copied", "ready")
+
+
+def search(report: Report, source: Database, home: World, mix: Mix, *, more: Iterator[bool]) -> None:
+    """Do rounds while there is to be more, each on tables and a pipeline of its own."""
+    for _ in more:
+        number = report.round + 1
+        with _world(source, home, number) as world:
+            torture = Torture(world, report, mix)
+            try:
+                torture.land(lambda model: judge(world, model))
+            finally:
+                torture.writers.close()
+
+
+@contextmanager
+def _world(source: Database, home: World, number: int) -> Iterator[World]:
+    """Bootstrap a pipeline without Spark on databases of its own."""
+    with (
+        source.server.temporary_database(f"landed{number}") as data,
+        home.ledger.server.temporary_database(f"ledger{number}") as ledger,
+    ):
+        name = f"landed{number}"
+        world = World(data, ledger, home.landing, name, catalog=ledger)
+        world.settings = {"tables": {"include": ["public.*"], "on_change": "pause"}, "source": {"slot_timeout": 10}}
+        world.sql(stand.TABLES)
+        world.sql(stand.FILLED)
+        bootstrap.prepare(world.ctx)
+        bootstrap.copy(world.ctx, copy_without_spark)
+        yield world
+
+
+def judge(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
+    copies = {copied.oid: copied for copied in world.ctx.ledger.copies(world.name)}
+    with rendered(world.ctx.source, what="torture") as texts:
+        for record in world.ctx.ledger.tables(world.name):
+            if record.state not in JUDGED or record.left_lsn is not None or record.oid not in copies:
+                continue
+            table = model.by_name.get((record.schema, record.target[-1]))
+            name = f"public.{record.target[-1]}"
+            if table is None:
+                yield name, ("called sound under a name that the source does not have",)
+                continue
+            columns = [column.name for column in table.columns if not column.generated]
+            heaps = [(leaf.schema, leaf.name) for leaf in model.leaves(table) if leaf.persistence == "p"]
+            here = Counter(
+                row
+                for part in texts.rows(heaps, columns)
+                for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
+            )
+            yield name, tuple(_unlike(world, record, copies[record.oid], table, columns, here))
+
+
+def _unlike(
+    world: World, record: TableRecord, copied: CopyRecord, table: Table, columns: Sequence[str], here: Counter[Any]
+) -> Iterator[str]:
+    known = [column.name for column in record.columns]
+    if sorted(known) != sorted(columns):
+        yield f"columns are {sorted(set(columns) - set(known))} more and {sorted(set(known) - set(columns))} less at the source"
+        return
+    try:
+        there = Counter(tuple(row[name] for name in columns) for row in landed(world, record, copied))
+    except LookupError as error:
+        yield f"a change of a row that is not there ({type(error).__name__})"
+        return
+    missing, extra = here - there, there - here
+    if missing or extra:
+        columns_ = _columns_that_differ(list(missing.elements()), list(extra.elements()), columns, table.key)
+        yield f"{missing.total()} rows missing, {extra.total()} too many of {here.total()}{columns_}"
+
+
+def _columns_that_differ(missing: list[Any], extra: list[Any], columns: Sequence[str], key: Sequence[str]) -> str:
+    """Name the columns in which rows of one key differ."""
+    at = [columns.index(name) for name in key if name in columns]
+    if not at:
+        return ""
+    by_key = {tuple(row[n] for n in at): row for row in extra}
+    pairs = [(row, other) for row in missing if (other := by_key.get(tuple(row[n] for n in at)))]
+    names = sorted({columns[n] for one, other in pairs for n in range(len(columns)) if one[n] != other[n]})
+    return f"; the same key with other values in {', '.join(names)}" if names else ""
+
+
+# --- what was landed --------------------------------------------------------------------------------
+
+
+def landed(world: World, record: TableRecord, copied: CopyRecord) -> list[Row]:
+    """Return a table's rows after its copy and every change; raises LookupError for a change of an absent row."""
+    key = [column.name for column in record.columns if column.key]
+    missing = {column.name: column.missing_text for column in record.columns}
+    rows = _Keyed(key) if key else _Bag()
+    for row in _copied(world, copied):
+        rows.put({**missing, **row})
+    for change in _changes(world, record, copied):
+        if change["op"] == "T":
+            rows.clear()
+            continue
+        old = change["old"] or change["new"]
+        before = rows.take({**missing, **old} if not key else old) if change["op"] != "I" else {}
+        if change["op"] != "D":
+            kept = {name: before[name] for name in change["unchanged"] or ()}
+            rows.put({**missing, **change["new"], **kept})
+    return list(rows)
+
+
+class _Keyed:
+    """Hold rows by their key."""
+
+    def __init__(self, key: Sequence[str]) -> None:
+        self.key, self.rows = key, dict[tuple[str | None, ...], Row]()
+
+    def put(self, row: Row) -> None:
+        place = tuple(row[name] for name in self.key)
+        if place in self.rows:
+            raise LookupError("a row was inserted twice")
+        self.rows[place] = row
+
+    def take(self, old: Row) -> Row:
+        return self.rows.pop(tuple(old[name] for name in self.key))
+
+    def clear(self) -> None:
+        self.rows.clear()
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows.values())
+
+
+class _Bag:
+    """Hold rows without a key, equal ones as often as they came."""
+
+    def __init__(self) -> None:
+        self.rows = Counter[tuple[tuple[str, str | None], ...]]()
+
+    def put(self, row: Row) -> None:
+        self.rows[tuple(sorted(row.items()))] += 1
+
+    def take(self, old: Row) -> Row:
+        place = tuple(sorted(old.items()))
+        if self.rows[place] < 1:
+            raise LookupError("a change of a row that is not there")
+        self.rows[place] -= 1
+        return old
+
+    def clear(self) -> None:
+        self.rows.clear()
+
+    def __iter__(self) -> Iterator[Row]:
+        return itertools.chain.from_iterable(itertools.repeat(dict(row), count) for row, count in self.rows.items())
+
+
+def _copied(world: World, copied: CopyRecord) -> Iterator[Row]:
+    for entry in copied.files:
+        for batch in world.ctx.landing.read(entry.path).to_batches():
+            names = [name for name in batch.schema.names if name != "_misfits" or not _is_map(batch, name)]
+            columns = [column.to_pylist() for column in row_texts(batch, names)]
+            yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _is_map(batch: pa.RecordBatch, name: str) -> bool:
+    return bool(pa.types.is_map(batch.schema.field(name).type))
+
+
+def _changes(world: World, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
+    changes: list[dict[str, Any]] = []
+    for window in world.ctx.ledger.windows(world.name):
+        for entry in window.files:
+            if entry.oid == record.oid:
+                changes += world.ctx.landing.read(entry.path).to_pylist()
+    unseen = [change for change in changes if not _visible(change["xid"], copied.snapshot)]
+    return sorted(unseen, key=lambda each: (each["commit_lsn"], each["ordinal"]))
+
+
+def _visible(xid: int, snapshot: str) -> bool:
+    low, high, running = snapshot.split(":")
+    return xid < int(low) or (xid < int(high) and str(xid) not in running.split(","))
+
+
+__all__ = ["judge", "landed", "search"]
