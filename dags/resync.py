@@ -1,12 +1,12 @@
 """### Copy tables again while everything else goes on: when tables joined or changed, and by hand
 
 **Does** a fresh copy of the `tables` named, each as `schema.table`, or, when none is named, of all tables that wait for one
-(new in the pipeline, or paused by `schema-change` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
+(new in the pipeline, or paused by `schema-change` or `publication-changed` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
 the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
 
-**For** a table that is paused by `schema-change`, `foreign-commit` or `divergence`, one that `verify` finds different, and
+**For** a table that is paused by `schema-change`, `publication-changed`, `foreign-commit` or `divergence`, one that `verify` finds different, and
 one that joined the publication. Capture wakes this DAG for a table that joined, unless `tables.on_added` is `wait`, and for
-one paused by `schema-change`, unless `tables.on_change` is `pause`: at once, and where that did not help after ten minutes,
+one paused by the first two of these, unless `tables.on_change` is `pause`: at once, and where that did not help after ten minutes,
 then twice as long each time, a day at most. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
 without a key as well.
 

@@ -76,6 +76,11 @@ def _alarms() -> dict[str, Alarm]:
         "pipeline-halted": Alarm(
             "critical", "The pipeline is halted; its slot, if it has one, keeps WAL.", "as fast as the source writes"
         ),
+        "publication-narrow": Alarm(
+            "critical",
+            "The publication does not send every kind of change.",
+            "with every change that it leaves out",
+        ),
         # the server
         "slot-abandoned": Alarm(
             "critical", "A slot that is not the pipeline's is inactive and keeps WAL.", "as fast as the source writes"

@@ -112,6 +112,7 @@ def _kinds() -> dict[str, Kind]:
         "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
+        "publication-changed": Kind(pause, "The publication was altered: it may have left out changes of the table."),
         "divergence": Kind(pause, "A change refers to a row that neither the batch nor the lake has."),
         "merge-conflict": Kind(pause, "Changes met rows that should or should not have been there."),
         "merge-failed": Kind(pause, "The merge of one table ended with an error that has no kind of its own."),
@@ -127,7 +128,7 @@ PAGED = frozenset(slug for slug, kind in KINDS.items() if kind.directive is Dire
 """The kinds that open an alarm of their own name (`penstock.alarms`) on the task that met them."""
 
 
-UNSENT = frozenset({"schema-change", "copy-failed"})
+UNSENT = frozenset({"schema-change", "publication-changed", "copy-failed"})
 """The kinds of pause to which a new copy is the answer: something happened that the stream, or the first copy, does not carry."""
 
 

@@ -6,6 +6,7 @@ select
   age(p.xmin) as age,
   obj_description(p.oid, 'pg_publication') as comment,
   pg_has_role(p.pubowner, 'usage') as owned,
+  pg_get_userbyid(p.pubowner)::text as owner,
   p.puballtables as all_tables,
   p.pubinsert as insert,
   p.pubupdate as update,

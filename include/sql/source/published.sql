@@ -1,19 +1,22 @@
 -- What the publication publishes: with publish_via_partition_root the roots, else the leaves.
 -- by way of jsonb, because column lists and row filters came with version 15
--- membership: the catalog rows that make the table a member; they are other ones after it left and came back. Schemas
--- by way of pg_depend, because their catalog, 6237, came with version 15.
+-- membership: the catalog rows that make the table a member, with their versions: other ones after it left and came back, or
+-- its filter or columns changed, also where that was undone. Schemas by way of pg_depend, because their catalog, 6237, came
+-- with version 15; with the row that puts the table into its schema, which ALTER TABLE SET SCHEMA rewrites.
 select
   c.oid::bigint,
   to_jsonb(t) -> 'attnames',
   to_jsonb(t) ->> 'rowfilter',
   array(
-    select 'table ' || r.oid
+    select 'table ' || r.oid || ':' || r.xmin::text
     from pg_publication_rel r
     where r.prpubid = p.oid
       and (r.prrelid = c.oid or r.prrelid in (select relid from pg_partition_ancestors(c.oid)))
     union all
-    select 'schema ' || d.objid
+    select 'schema ' || d.objid || ':' || d.xmin::text || ' since ' || i.xmin::text
     from pg_depend d
+    join pg_depend i on i.classid = 'pg_class'::regclass and i.objid = c.oid and i.objsubid = 0
+      and i.refclassid = 'pg_namespace'::regclass and i.refobjid = n.oid
     where d.classid = 6237 and d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
       and exists (
         select from pg_depend o

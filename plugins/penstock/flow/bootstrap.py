@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import LakeError, PenstockError, SourceError
+from penstock.flow import publishing
 from penstock.flow.context import Context
 from penstock.flow.copying import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.drift import table_facts
@@ -116,6 +117,7 @@ def _intend(ctx: Context, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         server = facts.read(conn)
+        publishing.begin(ctx, conn)
         ctx.ledger.intend_slot(
             ctx.name,
             system_identifier=server.system_identifier,

@@ -16,6 +16,7 @@ from penstock.flow.context import Context
 from penstock.flow.following import follow_patterns
 from penstock.flow.judge import Found, Known
 from penstock.flow.membership import follow_publication
+from penstock.flow.publishing import follow_options
 from penstock.flow.stream import Landed, land, messages
 from penstock.landing import layout
 from penstock.ledger import new_attempt
@@ -108,6 +109,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
             ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         # read after the position: so the catalog knows every column that the window can bring
         published = catalog.published_tables(conn, record.publication, sizes=False)
+        follow_options(ctx, conn)
         follow_publication(ctx, conn, published, position=record.position)
         look = drift.follow(ctx, conn, published)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
@@ -192,6 +194,7 @@ def _land(
     batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
     _judge_again(conn, known, before)
+    follow_options(ctx, conn)
     drift.settle(ctx, look, landed, upto)
     window = ctx.ledger.stage_window(
         ctx.name,

@@ -22,22 +22,28 @@ _POLL_SECONDS = 1.0
 
 def ring(ctx: Context) -> list[str]:
     """Name the tables for which `resync` has to be woken now; none where a person decides."""
-    joined = ctx.pipeline.tables.on_added == "copy"
+    joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipeline(ctx.name).withheld
     oids = set(ctx.ledger.ring(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=RING_AGAIN))
     return [table.qualified for table in ctx.ledger.tables(ctx.name) if table.oid in oids] if oids else []
 
 
 def answered(ctx: Context) -> frozenset[str]:
-    """Name the reasons of a pause that the pipeline answers with a copy by itself."""
-    return UNSENT if ctx.pipeline.tables.on_change == "resync" else frozenset()
+    """Name the reasons of a pause that the pipeline answers with a copy by itself.
+
+    There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
+    """
+    answers = ctx.pipeline.tables.on_change == "resync" and not ctx.ledger.pipeline(ctx.name).withheld
+    return UNSENT if answers else frozenset()
 
 
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:
     """Return the tables that a resync without names copies: the new ones, and the paused ones that it answers.
 
-    One that was `woken` by the bell leaves new ones to a person where the pipeline says so.
+    One that was `woken` by the bell leaves new ones to a person where the pipeline says so, and all of them while the
+    publication withholds changes.
     """
-    new, slugs = not woken or ctx.pipeline.tables.on_added == "copy", answered(ctx)
+    by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipeline(ctx.name).withheld
+    new, slugs = not woken or by_itself, answered(ctx)
     return [
         table
         for table in tables

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ConfigError, LakeError
-from penstock.flow import drift, judge, paging, standing
+from penstock.flow import drift, judge, paging, publishing, standing
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
 from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, session
+from penstock.source import catalog, publication, session
 
 _LANDING = ("landing-file-missing", "landing-version")
 
@@ -79,9 +79,21 @@ def _reason(ctx: Context, record: TableRecord) -> str | None:
         return "it has no whole copy, and bootstrap is over: resync it instead"
     if record.paused_slug == "foreign-commit":
         return _foreign(ctx, record)
+    if record.paused_slug == "publication-changed":
+        return _withheld(ctx)
     if record.paused_slug == "schema-change":
         return _changed(ctx, record) or _reshaped(ctx, record)
     return None
+
+
+def _withheld(ctx: Context) -> str | None:
+    """Say what the publication does not send; whether anything was left out before, only the person knows."""
+    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
+        found = publication.read(conn, ctx.pipeline.publication)
+    if found is None:
+        return f"publication {ctx.pipeline.publication} does not exist"
+    withheld = publishing.of(found, ctx.ledger.pipeline(ctx.name).publishing).withheld
+    return f"publication {ctx.pipeline.publication} does not send {publishing.said(withheld)}" if withheld else None
 
 
 def _runs(ctx: Context) -> bool:

@@ -1,19 +1,21 @@
 """Tables that joined the publication after bootstrap, and tables that left it.
 
 One that joined is `new` and waits for its copy. One that left is merged on through the last position at which it was
-surely published, and is then `dropped`; its row, its cuts and its lake table stay.
+surely published, and is then `dropped`; its row, its cuts and its lake table stay. One that stayed, or came back, while
+the publication left out changes of it is hidden: paused until it is copied again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 
 from psycopg.types.json import Jsonb
 
 from penstock.lake.pointers import place_of
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import TableFacts, TableRecord
+from penstock.ledger.records import Level, Publishing, TableFacts, TableRecord
 from penstock.ledger.session import Sessions, Transaction
 from penstock.ledger.tables import save
 from penstock.lsn import Lsn
@@ -47,9 +49,39 @@ class Membership(Sessions):
         with self.transaction() as transaction:
             lock(transaction, name)
             if transaction.change("leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
-                transaction.change("give_up_rebuilds_of", name=name, oid=oid)
+                _give_up(transaction, name, [oid], "the table left the publication")
                 transaction.change("forget_copies_of_dropped", name=name, oid=oid)
                 _note(transaction, name, oid, "table-removed", message)
+
+    def hide_tables(
+        self,
+        name: str,
+        tables: Mapping[int, Sequence[str] | None],
+        *,
+        lsn: Lsn,
+        xid: int | None,
+        reason: str,
+        message: str,
+        publishing: Publishing | None = None,
+    ) -> None:
+        """Pause tables of which the stream lacks changes, with one event for all of them, until they are copied again.
+
+        `tables` are oids with their new membership, None for the same. `lsn` and `xid` bound what was written before:
+        a copy must see it. What is being made of them in place is given up, and their older copies are forgotten.
+        `publishing` is how the publication publishes now.
+        """
+        oids = list(tables)
+        rows = [{"oid": oid, "membership": None if new is None else list(new)} for oid, new in tables.items()]
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            if publishing is not None:
+                transaction.change("note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
+            hidden = {"slug": "publication-changed", "reason": reason, "lsn": lsn, "xid": xid}
+            if transaction.change("hide_tables", name=name, tables=Jsonb(rows), **hidden):
+                _give_up(transaction, name, oids, reason)
+                transaction.change("forget_copies_of_hidden", name=name, oids=oids)
+                only = oids[0] if len(oids) == 1 else None
+                _note(transaction, name, only, "publication-changed", message, level="error")
 
     def waiting_tables(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
@@ -80,6 +112,12 @@ class Membership(Sessions):
             transaction.change("discarded", name=name, oid=oid)
 
 
-def _note(transaction: Transaction, name: str, oid: int, slug: str, message: str) -> None:
-    event = {"slug": slug, "level": "info", "table_oid": oid, "message": message, "details": "{}"}
+def _give_up(transaction: Transaction, name: str, oids: Sequence[int], reason: str) -> None:
+    transaction.change("give_up_rebuilds_of", name=name, oids=list(oids), reason=reason)
+
+
+def _note(
+    transaction: Transaction, name: str, oid: int | None, slug: str, message: str, *, level: Level = "info"
+) -> None:
+    event = {"slug": slug, "level": level, "table_oid": oid, "message": message, "details": "{}"}
     transaction.change("add_event", name=name, **event)

@@ -5,10 +5,13 @@ Every new slot begins an era. Positions, windows and copies of one era mean noth
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
 from penstock.errors import ConfigError, LedgerError
-from penstock.ledger.records import GapRecord, PipelineRecord
+from penstock.ledger.records import GapRecord, PipelineRecord, Publishing
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn
 
@@ -62,6 +65,12 @@ class Pipelines(Sessions):
             "made": made,
         }
         return self._change_pipeline(name, "intend_slot", "to be without a slot", **facts)
+
+    def note_publishing(self, name: str, publishing: Publishing) -> None:
+        """Note how the publication publishes when a slot is about to be made, or nothing was noted before."""
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            transaction.change("note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
 
     def record_slot(self, name: str, *, consistent_point: Lsn, source_time: datetime | None = None) -> PipelineRecord:
         """Note the slot that was intended; the pipeline stands at its consistent point from now on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -59,11 +60,37 @@ class PipelineFacts(Row):
 
 
 @dataclass(frozen=True)
+class Publishing:
+    """Hold how a publication publishes, as the last look found it.
+
+    `stamp` is another one after every ALTER PUBLICATION of the publication itself, also of one that was undone. `sent`
+    names the kinds of change that it sends, and `via_root` where those of a partition come under its root's name;
+    `promised` the kinds that it has sent at any look since its slot was made.
+    """
+
+    stamp: str
+    owner: str
+    sent: tuple[str, ...]
+    promised: tuple[str, ...]
+    generated: bool = False
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Publishing:
+        """Read plain data."""
+        return cls(**{**data, "sent": tuple(data["sent"]), "promised": tuple(data["promised"])})
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Name what it does not send any more."""
+        return tuple(kind for kind in self.promised if kind not in self.sent)
+
+
+@dataclass(frozen=True)
 class PipelineRecord(PipelineFacts):
     """Hold one pipeline.
 
     `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
-    Penstock made the present one, None where that was not written down.
+    Penstock made the present one, None where that was not written down. `publishing` is None before the first slot.
     """
 
     publication_oid: int | None
@@ -72,6 +99,18 @@ class PipelineRecord(PipelineFacts):
     merge_attempt: str | None
     era: int
     slot_made: bool | None
+    publishing: Publishing | None = None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        publishing = row["publishing"]
+        return super().from_row(**{**row, "publishing": publishing and Publishing.from_json(publishing)})
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Name the kinds of change that the publication has sent and does not send any more."""
+        return self.publishing.withheld if self.publishing else ()
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class PublicationFacts:
     age: int
     comment: str | None
     owned: bool
+    owner: str
     all_tables: bool
     insert: bool
     update: bool
@@ -43,6 +44,12 @@ class PublicationFacts:
     truncate: bool
     via_root: bool
     generated: bool
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Name the kinds of change that it sends, and `via_root` where a partition's come under its root's name."""
+        kinds = {"insert": self.insert, "update": self.update, "delete": self.delete, "truncate": self.truncate}
+        return tuple(kind for kind, is_sent in (*kinds.items(), ("via_root", self.via_root)) if is_sent)
 
     def made_for(self, pipeline: str) -> bool:
         """Tell whether we made this publication for this pipeline."""

@@ -112,7 +112,7 @@ def options(asked: Asked) -> Iterator[Finding]:
         yield warn(
             subject,
             f"expected every kind of change, but it does not publish {names(silent)}: the lake will not show them",
-            "nothing to do if that is meant",
+            "nothing to do if that is meant: rows stay as they were inserted or last copied; docs/runbooks/publication-narrow.md",
         )
     if facts.all_tables:
         yield warn(

@@ -25,6 +25,7 @@ RULES = (
     own_rules.stalled,
     own_rules.synced,
     own_rules.idle_timeout,
+    own_rules.publication,
     own_rules.catalog,
     own_rules.spills,
     server_rules.capture,

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from penstock.alarms import Level
 from penstock.flow.health.findings import Case, Finding
+from penstock.flow.publishing import KINDS
+from penstock.flow.publishing import said as kinds
 from penstock.quantities import size, span
 
 _LIVING = ("running", "halted", "bootstrapping")
@@ -133,6 +135,26 @@ def idle_timeout(case: Case) -> Iterator[Finding]:
     elif idle > timeout / 2:
         said = f"slot {own.slot} has been idle for {span(idle)} of the {span(timeout)} that the server allows"
         yield Finding("slot-idle-timeout", own.slot, "critical", said, step, numbers, own.inactive_since)
+
+
+def publication(case: Case) -> Iterator[Finding]:
+    """Report a publication that leaves out kinds of change: critical where it has sent them before.
+
+    That partitions come under their own names is no loss where they are the tables that are mirrored.
+    """
+    record = case.seen.known.record
+    if record is None or record.publishing is None or record.state not in _LIVING:
+        return
+    withheld = record.withheld
+    missing = tuple(kind for kind in KINDS if kind not in record.publishing.sent and kind != "via_root")
+    if withheld:
+        said = f"publication {record.publication} does not send {kinds(withheld)} any more"
+        step = "its tables stay paused until it does, and are copied again then"
+        yield Finding("publication-narrow", record.publication, "critical", said, step, {"withheld": list(withheld)})
+    elif missing:
+        said = f"publication {record.publication} has never sent {kinds(missing)}: the lake does not show them"
+        step = "nothing, if that is meant: the tables hold what the publication promises"
+        yield Finding("publication-narrow", record.publication, "warn", said, step, {"missing": list(missing)})
 
 
 def catalog(case: Case) -> Iterator[Finding]:

@@ -1,0 +1,22 @@
+-- Tables of which the stream lacks changes: paused, whatever they were, until a copy that sees all who wrote meanwhile.
+update penstock.table as t
+set
+    paused_reason = case
+        when t.state = 'paused' and t.paused_slug <> %(slug)s
+            then %(reason)s || '; before that it was paused by ' || t.paused_slug || ': ' || t.paused_reason
+        else %(reason)s
+    end,
+    paused_slug = %(slug)s,
+    paused_from_state = case t.state when 'paused' then t.paused_from_state else t.state end,
+    paused_at = case
+        when t.state = 'paused' or t.rung_at > clock_timestamp() - greatest('1 hour', 2 * least(t.rung_at - t.paused_at, '1 day'))
+            then coalesce(t.paused_at, clock_timestamp())
+        else clock_timestamp()
+    end,
+    state = 'paused', joined_lsn = %(lsn)s, joined_xid = %(xid)s,
+    catalog_digest = case
+        when h.membership is null then t.catalog_digest
+        else jsonb_set(t.catalog_digest, '{membership}', h.membership)
+    end
+from jsonb_to_recordset(%(tables)s) as h (oid oid, membership jsonb)
+where t.pipeline = %(name)s and t.oid = h.oid and t.state <> 'dropped' and t.left_lsn is null

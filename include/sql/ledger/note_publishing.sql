@@ -1,0 +1,1 @@
+update penstock.pipeline set publishing = %(publishing)s where name = %(name)s

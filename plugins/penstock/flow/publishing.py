@@ -1,0 +1,95 @@
+"""The publication's own options: what an alteration may have kept out of the stream, and which tables that concerns.
+
+The version of a catalog row cannot be brought back: so options that were changed and changed back are noticed, too. What
+was not sent meanwhile is in no window, and only a copy brings it: all tables are paused until they have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.flow.context import Context
+from penstock.ledger.records import Publishing, TableRecord
+from penstock.source import facts, publication
+from penstock.source.findings import names
+from penstock.source.publication import PublicationFacts
+from penstock.source.session import SourceSession
+
+KINDS = ("insert", "update", "delete", "truncate", "via_root")
+_SAID = {"via_root": "changes of partitions under their root's name"}
+
+
+def begin(ctx: Context, conn: SourceSession) -> None:
+    """Note how the publication publishes, before the slot is made: that is what the tables' lake is promised."""
+    found = publication.read(conn, ctx.pipeline.publication)
+    if found is not None:
+        ctx.ledger.note_publishing(ctx.name, of(found, None))
+
+
+def follow_options(ctx: Context, conn: SourceSession) -> None:
+    """Hold the publication's options against the ledger's; where it was altered, pause what that concerns."""
+    found = publication.read(conn, ctx.pipeline.publication)
+    if found is None:  # that it is missing is another's verdict
+        return
+    before = ctx.ledger.pipeline(ctx.name).publishing
+    now = of(found, before)
+    if before is None:
+        ctx.ledger.note_publishing(ctx.name, now)
+    elif before.stamp != now.stamp:
+        known = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped" and table.left_lsn is None]
+        reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
+        hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), known, reason, publishing=now)
+
+
+def hide(
+    ctx: Context,
+    conn: SourceSession,
+    tables: Mapping[int, Sequence[str] | None],
+    known: Sequence[TableRecord],
+    reason: str,
+    *,
+    publishing: Publishing | None = None,
+) -> None:
+    """Pause tables of which changes may be in no window; a copy must see every transaction that is open now."""
+    sight = facts.sight(conn)
+    which = names(table.qualified for table in known if table.oid in tables) or "no table"
+    message = f"paused {which}: {reason}"
+    ctx.ledger.hide_tables(
+        ctx.name, tables, lsn=sight.lsn, xid=sight.xid, reason=reason, message=message, publishing=publishing
+    )
+    ctx.progress(message)
+
+
+def of(found: PublicationFacts, before: Publishing | None) -> Publishing:
+    """Return what the ledger keeps of a publication: what it has ever sent is promised."""
+    promised = {*found.sent, *(before.promised if before else ())}
+    return Publishing(
+        stamp=found.stamp,
+        owner=found.owner,
+        sent=found.sent,
+        promised=tuple(kind for kind in KINDS if kind in promised),
+        generated=found.generated,
+    )
+
+
+def changed(before: Publishing, now: Publishing) -> str:
+    """Say what an alteration may have kept out of the stream, and what it does keep out."""
+    lost, won = _without(before.sent, now.sent), _without(now.sent, before.sent)
+    if lost:
+        return f"it does not send {said(lost)} any more; what was not sent is in no window"
+    if won:
+        return f"it sends {said(won)} again, or for the first time; what was not sent before is in no window"
+    other = "; its owner is another" if before.owner != now.owner else ""
+    return (
+        f"it shows the options that it had{other}; meanwhile it may have left out any kind of change "
+        f"({said(KINDS)}), which is then in no window"
+    )
+
+
+def said(kinds: Sequence[str]) -> str:
+    """Name kinds of change in a sentence."""
+    return names(_SAID.get(kind, f"{kind}s") for kind in kinds)
+
+
+def _without(these: Sequence[str], those: Sequence[str]) -> tuple[str, ...]:
+    return tuple(kind for kind in these if kind not in those)
