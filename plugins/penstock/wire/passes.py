@@ -19,6 +19,7 @@ from numba import njit, types
 from numba.core.cgutils import raw_memcpy
 from numba.extending import intrinsic
 
+from penstock.wire import machine_code
 from penstock.wire.arrays import (
     NONE,
     Bytes,
@@ -33,6 +34,8 @@ from penstock.wire.arrays import (
     Transactions,
 )
 
+machine_code.keep()
+
 Number = Any  # np.int64 or np.uint8 once compiled
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,7 +49,7 @@ REFUSED = -2  # instead of a position or a count
 def _compiled(function: Function) -> Function:
     """Compile on first call and keep the machine code on disk, where there is a place for it.
 
-    numba looks at NUMBA_CACHE_DIR, the package's folder and the user's cache folder, and raises when none is writable;
+    numba looks at the folder of `machine_code`, the package's and the user's cache folder, and raises when none is writable;
     then every process compiles for itself (seconds) rather than trust a folder that others can write to.
     """
     try:
