@@ -86,6 +86,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     name = world16.ctx.ledger.tables(world16.name)[0].name
     assert world16.spark is not None
     world16.spark.sql(f"delete from lake.{world16.name}.public.`{name}`")
+    world16.believe(name)
     differs = penstock("verify", "--table", f"public.{name}")
     assert differs.exit_code == 1
     assert "[verify-differs]" in differs.output
