@@ -25,6 +25,7 @@ Rounds = Annotated[int | None, typer.Option(help="Do so many rounds at most.")]
 Only = Annotated[str, typer.Option(help="Rules of the grammar to choose from, with commas between.")]
 Safe = Annotated[bool, typer.Option("--safe", help="Only what every mirror follows or notices.")]
 Landed = Annotated[bool, typer.Option("--landed", help="Without Spark: judge the landing zone, many short rounds.")]
+Published = Annotated[bool, typer.Option("--published", help="Leave the publication as it is.")]
 Calm = Annotated[bool, typer.Option("--calm", help="No faults.")]
 
 
@@ -37,6 +38,7 @@ def main(
     safe: Safe = False,
     calm: Calm = False,
     landed: Landed = False,
+    published: Published = False,
 ) -> None:
     """Run, report, and exit with 1 where anything was found."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up
@@ -46,7 +48,8 @@ def main(
     log.unlink(missing_ok=True)
     report = Report(chosen, log, lambda line: print(f"{time.strftime('%H:%M:%S')} {line}", flush=True))
     report.say(f"seed {chosen}; everything that is done: {log}")
-    mix = Mix(full=not safe, faults=not calm, only=tuple(filter(None, only.split(","))), lake=not landed)
+    rules = tuple(filter(None, only.split(",")))
+    mix = Mix(full=not safe, faults=not calm, publication=not published, only=rules, lake=not landed)
     with stand("torture", apart=bool(chosen % 2), spark=not landed) as world:
         try:
             if landed:
