@@ -7,7 +7,7 @@ own. Reports name rows by hashes of their keys, never by a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,14 +17,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.connections import Connection
-from penstock.flow.comparison import ComparedColumn, ComparedTable, Comparison, RowDifference, TableComparison
+from penstock.flow.comparison import (
+    ComparedColumn,
+    ComparedTable,
+    Comparison,
+    RowDifference,
+    TableComparison,
+    unpromised,
+)
 from penstock.flow.context import Context, Progress
 from penstock.flow.fingerprint import Difference, Fingerprint, RowHasher
 from penstock.flow.key_ranges import within
 from penstock.flow.lake_reader import LakeTable, Target, lake_reader, sql_catalog
 from penstock.flow.lake_texts import MISFITS, row_texts
 from penstock.ledger.records import TableRecord
-from penstock.source import catalog, session
+from penstock.source import catalog, publication, session
 from penstock.source.rendered import RenderedSource, rendered
 from penstock.source.tables import SourceTable
 
@@ -51,19 +58,20 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
         published = {
             table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
         }
+        sent = publication.sent(conn, ctx.pipeline.publication)
     gone = [
         TableComparison(record.schema, record.name, record.target, in_source=False)
         for record in records
         if record.oid not in published
     ]
-    there = [compared(published[record.oid], record) for record in records if record.oid in published]
+    there = [compared(published[record.oid], record, sent) for record in records if record.oid in published]
     properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
     found = compare_tables(ctx.source, there, ctx.pipeline.lake.catalog, properties, progress=ctx.progress)
     return Comparison((*found.tables, *gone))
 
 
-def compared(table: SourceTable, record: TableRecord) -> ComparedTable:
-    """Say how a published table is compared with its target: what the stream carries of it."""
+def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> ComparedTable:
+    """Say how a published table is compared with its target: what the stream carries of it, by the kinds that are `sent`."""
     return ComparedTable(
         schema=table.schema,
         name=table.name,
@@ -72,6 +80,7 @@ def compared(table: SourceTable, record: TableRecord) -> ComparedTable:
         where=table.row_filter,
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
+        unpromised=unpromised(sent, keyed=bool(table.key)),
     )
 
 
@@ -165,6 +174,7 @@ class _Pair:
             columns_missing=tuple(name for name in names if name not in self.columns),
             columns_extra=tuple(name for name in self.lake.columns if name not in {*names, MISFITS}),
             first=tuple(map(self._named, rows.first)) if rows else (),
+            unpromised=self.table.unpromised,
         )
 
     def _source(self) -> Iterator[pa.Table]:

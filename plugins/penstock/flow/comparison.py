@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from penstock.flow.lake_reader import Target
@@ -22,7 +22,8 @@ class ComparedTable:
     """Say what to compare: a source table, its published columns and rows, and its target.
 
     `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
-    range of keys to compare, None for all rows.
+    range of keys to compare, None for all rows. `unpromised` are the kinds of difference (`missing`, `extra`, `different`)
+    that the publication does not promise to avoid.
     """
 
     schema: str
@@ -32,11 +33,26 @@ class ComparedTable:
     where: str | None = None
     heaps: tuple[tuple[str, str], ...] | None = None
     part: KeyRange | None = None
+    unpromised: tuple[str, ...] = ()
 
     @property
     def relations(self) -> tuple[tuple[str, str], ...]:
         """Return what to read at the source."""
         return ((self.schema, self.name),) if self.heaps is None else self.heaps
+
+
+def unpromised(sent: Collection[str], *, keyed: bool) -> tuple[str, ...]:
+    """Name the kinds of difference that a publication which sends only these kinds of change does not promise to avoid.
+
+    Without a key an update that is not sent looks like a row that is missing and one that is extra.
+    """
+    updates = "update" in sent
+    kept = {
+        "missing": "insert" in sent and (updates or keyed),
+        "extra": "delete" in sent and "truncate" in sent and updates,
+        "different": updates,
+    }
+    return tuple(kind for kind, promised in kept.items() if not promised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +69,8 @@ class TableComparison:
     """Report one table.
 
     `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
-    Where `whole` is false, so much differs that only a part was counted.
+    Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
+    difference: the publication does not send the changes that would avoid it.
     """
 
     schema: str
@@ -70,13 +87,27 @@ class TableComparison:
     columns_missing: tuple[str, ...] = ()
     columns_extra: tuple[str, ...] = ()
     first: tuple[RowDifference, ...] = ()
+    unpromised: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Tell whether both sides have the same columns and the same rows."""
-        rows = self.missing or self.extra or self.different
+        """Tell whether both sides have the same columns and the same rows, as far as that is promised."""
         there = self.in_source and self.in_lake
-        return there and not (rows or self.columns_missing or self.columns_extra)
+        return there and not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
+
+    @property
+    def broken(self) -> dict[str, int]:
+        """Count the rows that differ against what is promised, by kind."""
+        return {kind: 0 if kind in self.unpromised else count for kind, count in self._counts.items()}
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Count the rows that differ because the publication does not send every kind of change."""
+        return {kind: count for kind, count in self._counts.items() if kind in self.unpromised}
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {"missing": self.missing, "extra": self.extra, "different": self.different}
 
     def lines(self) -> Iterator[str]:
         """Describe the table in sentences, without a value."""
@@ -93,6 +124,9 @@ class TableComparison:
         if self.missing or self.extra or self.different:
             least = "" if self.whole else "at least "
             yield f"  {least}{self.missing} missing, {self.extra} extra, {self.different} different"
+        if self.unpromised:
+            which = ", ".join(f"{count} {kind}" for kind, count in self.left_out.items())
+            yield f"  no difference, because the publication does not send every kind of change: {which}"
         for row in self.first:
             columns = f" in {', '.join(row.columns)}" if row.columns else ""
             yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"

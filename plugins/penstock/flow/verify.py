@@ -28,7 +28,7 @@ from penstock.flow.sampling import Chosen, choose
 from penstock.ledger.records import CutRecord
 from penstock.ledger.verifications import Finding, Mode
 from penstock.lsn import Lsn
-from penstock.source import catalog
+from penstock.source import catalog, publication
 from penstock.source.rendered import RenderedSource, rendered
 from penstock.source.slot import Exported
 
@@ -135,13 +135,15 @@ class _Run:
             table.oid: table
             for table in catalog.published_tables(self.exact.conn, self.ctx.pipeline.publication, sizes=False)
         }
+        sent = publication.sent(self.exact.conn, self.ctx.pipeline.publication)
         for each in chosen:
             if each.skipped is not None:
                 yield _Read(each, reason=each.skipped)
             elif each.record.oid not in published:
                 yield _Read(each, reason="the source does not publish it")
             else:
-                yield self._read(each, replace(compared(published[each.record.oid], each.record), part=each.part))
+                table = compared(published[each.record.oid], each.record, sent)
+                yield self._read(each, replace(table, part=each.part))
 
     def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
         try:
@@ -210,6 +212,7 @@ def _found(chosen: Chosen, found: TableComparison) -> Finding:
     details = {
         "in_lake": found.in_lake,
         "counted_whole": found.whole,
+        "left_out": found.left_out,
         "columns_missing": list(found.columns_missing),
         "columns_extra": list(found.columns_extra),
         "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
@@ -219,9 +222,7 @@ def _found(chosen: Chosen, found: TableComparison) -> Finding:
         outcome="equal" if found.equal else "differs",
         source_rows=found.source_rows,
         lake_rows=found.lake_rows,
-        missing=found.missing,
-        extra=found.extra,
-        different=found.different,
+        **found.broken,
         details=details,
     )
 

@@ -60,6 +60,14 @@ class Privileges:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignRows:
+    """Name what writes rows of another server, into this relation, or anywhere where that is not known."""
+
+    writer: str
+    relation: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Hold the pipeline and all that the source answered.
 
@@ -80,6 +88,7 @@ class Asked:
     wanted: Sequence[SourceTable]
     tables: Sequence[SourceTable]
     privileges: Sequence[Privileges]
+    foreign: Sequence[ForeignRows] = ()
 
     @property
     def follows(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.config import Pipeline
 from penstock.source import catalog, facts, publication, publication_rules, server_rules, slot, table_rules
-from penstock.source.findings import Asked, Finding, Privileges, Role
+from penstock.source.findings import Asked, Finding, ForeignRows, Privileges, Role
 from penstock.source.session import SourceSession
 
 __all__ = ["RULES", "Finding", "check"]
@@ -27,6 +27,7 @@ RULES = (
     publication_rules.publication,
     publication_rules.membership,
     publication_rules.options,
+    publication_rules.origins,
     publication_rules.age,
     publication_rules.may_publish,
     table_rules.may_read,
@@ -76,4 +77,5 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         wanted=selection.tables,
         tables=tables,
         privileges=conn.records(Privileges, "privileges", oids=sorted(relations)),
+        foreign=conn.records(ForeignRows, "foreign_rows"),
     )

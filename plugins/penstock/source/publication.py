@@ -95,6 +95,12 @@ def read(conn: SourceSession, publication: str) -> PublicationFacts | None:
     return found[0] if found else None
 
 
+def sent(conn: SourceSession, publication: str) -> tuple[str, ...]:
+    """Name the kinds of change that a publication sends, none for one that does not exist; raises SourceError."""
+    found = read(conn, publication)
+    return found.sent if found else ()
+
+
 def exists(conn: SourceSession, publication: str) -> bool:
     """Tell whether the database has a publication of this name; raises SourceError."""
     return publication_oid(conn, publication) is not None

@@ -131,6 +131,32 @@ def options(asked: Asked) -> Iterator[Finding]:
         )
 
 
+def origins(asked: Asked) -> Iterator[Finding]:
+    """Warn of rows that another server writes: copies take them, and their later changes are left out."""
+    source = asked.pipeline.source
+    if source.origin != "none" and not source.skip_origins:
+        return
+    subject = "source.origin" if source.origin == "none" else "source.skip_origins"
+    filled = {leaf.oid: table for table in asked.tables for leaf in table.leaves}
+    filled |= {table.oid: table for table in asked.tables}
+    writers = [
+        f"{each.writer} writes {filled[each.relation].qualified if each.relation is not None else 'tables that it does not name'}"
+        for each in asked.foreign
+        if each.relation is None or each.relation in filled
+    ]
+    if not writers:
+        yield ok(
+            subject, "no subscription of this database fills one of the tables, and the server has no other origin"
+        )
+        return
+    yield warn(
+        subject,
+        "expected no table to have rows that another server wrote: a copy takes them, and their later changes are left out, "
+        f"so the lake keeps them as they are now; {names(dict.fromkeys(writers))}",
+        "exclude these tables, give them a row filter that leaves such rows out, or let their changes through",
+    )
+
+
 def age(asked: Asked) -> Iterator[Finding]:
     """Check that the publication was there before any WAL that the slot still has to read."""
     facts, slot = asked.publication, asked.own

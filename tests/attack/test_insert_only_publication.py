@@ -1,0 +1,71 @@
+"""A publication that sends inserts only promises no updates and no deletes: verify compares what it promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.comparison import TableComparison, unpromised
+from penstock.flow.verify import Verification, verify
+from tests.scenarios.recovery import flush
+from tests.world import World
+
+ALL = ("insert", "update", "delete", "truncate", "via_root")
+
+
+@pytest.mark.parametrize(
+    ("sent", "keyed", "left_out"),
+    [
+        (ALL, True, ()),
+        (ALL, False, ()),
+        (("insert",), True, ("extra", "different")),
+        (("insert",), False, ("missing", "extra", "different")),
+        (("insert", "update"), True, ("extra",)),
+        (("insert", "update", "delete"), True, ("extra",)),
+        (("update", "delete", "truncate"), True, ("missing",)),
+    ],
+)
+def test_what_is_not_sent_is_not_promised(sent: tuple[str, ...], keyed: bool, left_out: tuple[str, ...]) -> None:
+    assert unpromised(sent, keyed=keyed) == left_out
+
+
+def test_a_row_that_an_insert_only_publication_must_have_brought_is_still_missed() -> None:
+    left_out = ("extra", "different")
+    changed = TableComparison("public", "t", ("s", "t"), extra=3, different=2, unpromised=left_out)
+    lost = TableComparison("public", "t", ("s", "t"), missing=1, extra=3, different=2, unpromised=left_out)
+
+    assert changed.equal
+    assert changed.left_out == {"extra": 3, "different": 2}
+    assert not lost.equal
+    assert lost.broken == {"missing": 1, "extra": 0, "different": 0}
+    assert "3 extra, 2 different" in "\n".join(changed.lines())
+
+
+@pytest.mark.spark
+def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(world16: World) -> None:
+    world = world16
+    name = world.ctx.pipeline.publication
+    world.settings["source"] = {**world.settings["source"], "adopt": True}
+    world.sql(
+        "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 20) n;"
+        f"create publication {name} for table only t with (publish = 'insert')"
+    )
+    world.bootstrap()
+    world.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
+    flush(world)
+
+    found = verified(world)
+
+    assert found.differing == []
+    (finding,) = found.findings
+    assert (finding.outcome, finding.missing, finding.extra, finding.different) == ("equal", 0, 0, 0)
+    assert finding.details["left_out"] == {"extra": 2, "different": 3}
+    assert any("does not send every kind of change: 2 extra, 3 different" in line for line in world.lines)
+    assert world.ctx.ledger.alarms(world.name) == []
+
+
+def verified(world: World) -> Verification:
+    def merge() -> str:
+        world.merge()
+        return "merged"
+
+    return verify(world.ctx, merge=merge)

@@ -1,0 +1,103 @@
+"""With `origin: none` a copy takes rows that another server wrote, and their later changes are left out: it is said before."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from penstock.flow import check as preflight
+from penstock.source.findings import Finding
+from stack.postgres import Database
+from tests.faults.oracle import landed
+from tests.scenarios.members import begin
+from tests.scenarios.recovery import flush
+from tests.world import World
+
+_numbers = itertools.count(1)
+
+
+def said(world: World) -> list[Finding]:
+    """Return what the preflight finds of origins."""
+    return [each for each in preflight.check(world.ctx) if each.subject in ("source.origin", "source.skip_origins")]
+
+
+def as_another_server(world: World, origin: str, statement: str) -> None:
+    """Write as the apply worker of a subscription does."""
+    world.sql(
+        f"select pg_replication_origin_session_setup('{origin}'); {statement};"
+        "select pg_replication_origin_session_reset()"
+    )
+
+
+@contextmanager
+def origin(world: World) -> Iterator[str]:
+    """Make a replication origin, which the whole server sees, until the block ends."""
+    name = f"site_{next(_numbers)}"
+    world.sql(f"select pg_replication_origin_create('{name}')")
+    try:
+        yield name
+    finally:
+        world.sql(f"select pg_replication_origin_drop('{name}')")
+
+
+@contextmanager
+def subscribed(world: World, publisher: Database, tables: str) -> Iterator[str]:
+    """Let the source subscribe to another database, without an apply worker, until the block ends."""
+    name, server = f"sub_{world.source.name}", publisher.server
+    place = f"host=127.0.0.1 port={server.port} dbname={publisher.name} user=postgres password={server.password}"
+    publisher.execute(f"create publication p for table {tables}")
+    publisher.execute(f"select pg_create_logical_replication_slot('{name}', 'pgoutput')")
+    world.sql(
+        f"create subscription {name} connection '{place}' publication p "
+        f"with (create_slot = false, slot_name = '{name}', enabled = false, copy_data = false)"
+    )
+    try:
+        yield name
+    finally:
+        world.sql(f"alter subscription {name} set (slot_name = none)")
+        world.sql(f"drop subscription {name}")
+        publisher.execute(f"select pg_drop_replication_slot('{name}')")
+
+
+def test_a_copied_row_of_another_server_stays_as_it_was(bare16: World) -> None:
+    bare16.settings["source"] = {**bare16.settings["source"], "origin": "none"}
+    bare16.sql("create table t (id int primary key, v text)")
+    with origin(bare16) as site:
+        as_another_server(bare16, site, "insert into t values (1, 'early')")
+        (finding,) = said(bare16)
+        assert finding.level == "warn"
+        assert f"replication origin {site} writes tables that it does not name" in finding.message
+
+        begin(bare16, "select")
+        as_another_server(bare16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
+        flush(bare16)
+        assert bare16.capture().changes == 0
+        assert landed(bare16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
+
+
+@pytest.mark.parametrize("setting", [{"origin": "none"}, {"skip_origins": ["elsewhere"]}])
+def test_the_preflight_names_subscriptions_and_the_tables_that_they_fill(
+    bare16: World, setting: dict[str, object]
+) -> None:
+    tables = (
+        "create table t (id int primary key); create table u (id int primary key); create table v (id int primary key)"
+    )
+    bare16.sql(tables)
+    bare16.settings["tables"] = {"include": ["public.t", "public.u"]}
+    with bare16.source.server.temporary_database(f"publisher_{bare16.source.name}") as publisher:
+        publisher.execute(tables)
+        with subscribed(bare16, publisher, "t, v") as name:
+            assert said(bare16) == [], "nothing is left out"
+            bare16.settings["source"] = {**bare16.settings["source"], **setting}
+
+            (finding,) = said(bare16)
+
+            assert finding.level == "warn"
+            assert f"subscription {name} writes public.t" in finding.message
+            assert "public.u" not in finding.message
+            assert "public.v" not in finding.message
+        (finding,) = said(bare16)
+        assert name not in finding.message
