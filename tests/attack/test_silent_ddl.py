@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.scenarios.members import begin
+from penstock.errors import PenstockError, SourceError
+from penstock.flow.rebuild_copy import published
+from penstock.flow.rebuild_requests import fit_to_copy, present_facts, to_copy
+from tests.scenarios.members import begin, states
 from tests.world import World
 
 PLAIN = "create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g"
@@ -376,3 +379,45 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
         or (each.reason or "") not in (found[name].paused_reason or "")
     ]
     assert wrong == []
+
+
+UNFIT = {
+    "a partition has another identity": case(
+        KEYLESS, "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)"
+    ),
+    "a partition is unlogged": case(ROOT, "alter table {t}_1 set unlogged"),
+    "the key is generated": case(
+        "create table {t} (v int, id int generated always as (v + 1) stored, primary key (v))",
+        "alter table {t} drop constraint {t}_pkey; alter table {t} add primary key (id)",
+    ),
+}
+
+
+def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(bare16: World) -> None:
+    tables = {f"t{number}": each for number, each in enumerate(UNFIT.values())}
+    begin(bare16, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    for name, each in tables.items():
+        for step in each.steps:
+            bare16.sql(step.format(t=name))
+    bare16.capture()
+    assert set(states(bare16).values()) == {"paused"}
+
+    records = to_copy(bare16.ctx, None)
+    assert fit_to_copy(bare16.ctx, records, published(bare16.ctx)) == []
+    for name, problem in zip(
+        tables, ("another replica identity", "are unlogged", "a generated one is not"), strict=True
+    ):
+        with pytest.raises(PenstockError, match=problem):
+            present_facts(bare16.ctx, [record for record in records if record.name == name])
+
+    bare16.sql(
+        "alter table t0_2 replica identity full; alter table t1_1 set logged; alter table t2 replica identity full"
+    )
+    assert fit_to_copy(bare16.ctx, records, published(bare16.ctx)) == records
+
+
+def test_a_key_on_a_generated_column_is_no_identity(bare: World) -> None:
+    bare.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
+
+    with pytest.raises(SourceError, match=r"no-usable-identity.*generated"):
+        begin(bare, "select 1")

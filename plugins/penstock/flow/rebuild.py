@@ -156,12 +156,12 @@ def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
 
 
 def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
-    """Leave out what has left the publication again: the next capture notes that, and no other table waits for it."""
+    """Leave out what has left the publication again, which the next capture notes, or would differ again: no table waits for it."""
     now = rebuild_copy.published(ctx) if records else {}
     for record in records:
         if record.oid not in now:
             ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
-    return [record for record in records if record.oid in now]
+    return requests.fit_to_copy(ctx, [record for record in records if record.oid in now], now)
 
 
 def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:

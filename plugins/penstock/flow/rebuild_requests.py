@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from penstock.errors import ConfigError, LedgerError, SourceError
+from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, SourceError
 from penstock.flow import joined
 from penstock.flow.capture import running
 from penstock.flow.context import Context
@@ -21,6 +21,10 @@ from penstock.ledger.records import (
     TableRecord,
 )
 from penstock.lsn import Lsn
+from penstock.source import publication, session
+from penstock.source.identity import problem, unlogged_partitions
+from penstock.source.publication import PublicationFacts
+from penstock.source.tables import SourceTable
 
 
 def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:
@@ -76,7 +80,55 @@ def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, Tab
     """Return what the source says of these tables now; raises SourceError("table-unpublished")."""
     now = published(ctx)
     _require_published(ctx, records, now)
+    events = _events(ctx)
+    for record in records:
+        if hindrance := _hindrance(record, now[record.oid], events):
+            raise hindrance
     return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
+
+
+def fit_to_copy(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
+    """Return the tables that a copy makes right, and note once why it would not for the others."""
+    events = _events(ctx) if records else None
+    fit = []
+    for record in records:
+        hindrance = _hindrance(record, now[record.oid], events)
+        if hindrance is None:
+            fit.append(record)
+        else:
+            _note(ctx, record, hindrance)
+    return fit
+
+
+def _hindrance(record: TableRecord, table: SourceTable, events: PublicationFacts | None) -> PenstockError | None:
+    """Say why a table would differ again after its copy: the stream does not carry what it needs."""
+    asks_identity = events is None or events.update or events.delete
+    if asks_identity and (reason := problem(table)):
+        return SourceError(
+            "no-usable-identity",
+            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
+            "give it (and each partition) one identity, then resync it",
+        )
+    if record.state != "new" and (unlogged := unlogged_partitions(table)):
+        return LakeError(
+            "schema-change",
+            f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "
+            f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
+        )
+    return None
+
+
+def _events(ctx: Context) -> PublicationFacts | None:
+    with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
+        return publication.read(conn, ctx.pipeline.publication)
+
+
+def _note(ctx: Context, record: TableRecord, hindrance: PenstockError) -> None:
+    told = ctx.ledger.event_on_change(
+        ctx.name, slug=hindrance.slug, level="warning", message=hindrance.message, table_oid=record.oid
+    )
+    if told:
+        ctx.progress(str(hindrance))
 
 
 def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:

@@ -28,6 +28,11 @@ def strange_partitions(table: SourceTable) -> list[Leaf]:
     return [leaf for leaf in table.leaves if not _fits(leaf, table)] if table.kind == "p" else []
 
 
+def unlogged_partitions(table: SourceTable) -> list[Leaf]:
+    """Return the partitions with rows that are in no WAL."""
+    return [leaf for leaf in table.leaves if leaf.kind == "r" and leaf.persistence != "p"] if table.kind == "p" else []
+
+
 def require_usable(tables: Iterable[SourceTable]) -> None:
     """Raise SourceError("no-usable-identity") naming the tables that would refuse updates once published."""
     found = [f"{table.qualified}: {reason}" for table in tables if (reason := problem(table))]

@@ -1,0 +1,54 @@
+"""A lake table bears the name of its source table: after a rename, blue and green included, a person or a copy says so.
+
+By oid a renamed table is the same, so its rows would stay under the old name. It pauses; renamed back it is resumed, and
+a resync moves it to the table of its new name.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import LakeError
+from penstock.flow import rebuild
+from penstock.flow.resume import resume_table
+from tests.scenarios.members import begin, states
+from tests.world import World
+
+GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
+
+
+def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(bare16: World) -> None:
+    begin(bare16, "create table a (id int primary key); create table b (id int primary key)")
+    bare16.sql(GREEN)
+    bare16.capture()
+    assert states(bare16) == {"a": "paused", "b": "paused"}
+    with pytest.raises(LakeError, match=r"was renamed from public\.a to public\.b"):
+        resume_table(bare16.ctx, "public.a")
+
+    bare16.sql(GREEN)
+    for table in ("public.a", "public.b"):
+        resume_table(bare16.ctx, table)
+    bare16.capture()
+
+    assert states(bare16) == {"a": "copied", "b": "copied"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_changed_places(world16: World) -> None:
+    world = world16
+    for name in ("a", "b", "c"):
+        world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    world.bootstrap()
+    world.sql(f"{GREEN}; alter table c rename to d; insert into d values (2, 'now d')")
+    world.capture()
+    world.merge()
+    assert set(states(world).values()) == {"paused"}
+
+    ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
+    assert rebuild.switch(world.ctx, ids, world.submit)
+
+    assert states(world) == {"a": "ready", "b": "ready", "d": "ready"}
+    assert world.lake_rows("a") == [(1, "was b", None)]
+    assert world.lake_rows("b") == [(1, "was a", None)]
+    assert sorted(world.lake_rows("d")) == [(1, "was c", None), (2, "now d", None)]
