@@ -98,6 +98,12 @@ class Health(Section):
     watch: Watch = Watch()
     drop: Drop = Drop()
 
+    @property
+    def unheard(self) -> tuple[str, ...]:
+        """Return the levels of which no person is notified, because they have no channel or slot health has no schedule."""
+        levels = {"warn": self.warn.channels, "critical": self.critical.channels}
+        return tuple(level for level, channels in levels.items() if not channels or self.schedule is None)
+
     @model_validator(mode="after")
     def _warn_comes_first(self) -> Health:
         if self.warn.share > self.critical.share:

@@ -4,9 +4,37 @@ import pytest
 
 from penstock.flow import bootstrap, check
 from penstock.flow.check import seconds_between
+from penstock.policy import Health
 from stack.postgres import Database, Server
 from tests.faults.killed import copy_without_spark
 from tests.world import World
+
+NO_ONE = (
+    "expected channels that notify a person, got none for the level warn and critical: these alarms are only in the "
+    "ledger, in the log of slot_health and on the page"
+)
+
+
+@pytest.mark.parametrize(
+    ("health", "level", "unheard"),
+    [
+        ({}, "warn", ("warn", "critical")),
+        ({"critical": {"channels": ["pager"]}}, "warn", ("warn",)),
+        (
+            {"warn": {"channels": ["chat"]}, "critical": {"channels": ["pager"]}, "schedule": None},
+            "warn",
+            ("warn", "critical"),
+        ),
+        ({"warn": {"channels": ["chat"]}, "critical": {"channels": ["pager"]}}, "ok", ()),
+    ],
+)
+def test_the_check_says_of_which_alarms_no_person_is_notified(
+    health: dict[str, object], level: str, unheard: tuple[str, ...]
+) -> None:
+    policy = Health.model_validate(health)
+
+    assert (check.notified(policy).level, policy.unheard) == (level, unheard)
+    assert all(f"health.{each}.channels" in str(check.notified(policy).next_step) for each in unheard)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +50,7 @@ def test_a_pipeline_that_has_its_slot_passes_the_check_again(
     with postgres16.temporary_database(f"ledger_{database16.name}") as ledger:
         world = World(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
         world.sql("create table t (id int primary key)")
-        check.require(world.ctx)
+        assert NO_ONE in [finding.message for finding in check.require(world.ctx)]  # which bootstrap prints
 
         bootstrap.prepare(world.ctx)
         bootstrap.copy(world.ctx, copy_without_spark)

@@ -70,7 +70,10 @@ def test_a_healthy_pipeline_has_nothing_to_do(viewer: TestClient, scene: Scene) 
 
     shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
 
-    assert [each["title"] for each in shown["advice"]] == ["Nothing to do"]
+    assert [each["title"] for each in shown["advice"]] == [
+        "Nothing to do",
+        "No one is notified of alarms of the level warn and critical",
+    ]
     assert shown["pipeline"]["grade"] == "ok"
 
 

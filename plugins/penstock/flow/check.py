@@ -9,6 +9,7 @@ from croniter import croniter
 
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.context import Context
+from penstock.policy import Health
 from penstock.source import preflight, session
 from penstock.source.preflight import Finding
 
@@ -18,12 +19,30 @@ __all__ = ["Finding", "check", "failures", "require"]
 def check(ctx: Context) -> list[Finding]:
     """Return every finding of the preflight, the good ones too; raises SourceError when the source cannot be asked."""
     with session.connect(ctx.source, what=f"{ctx.name}:check") as conn:
-        return preflight.check(
+        asked = preflight.check(
             conn,
             ctx.pipeline,
             schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
             own_slot=_owns_slot(ctx),
         )
+    return [*asked, notified(ctx.pipeline.health)]
+
+
+def notified(health: Health) -> Finding:
+    """Return whether a person is notified of alarms; by default no one is."""
+    if not health.unheard:
+        return Finding("ok", "alert-undelivered", "alerts", "alarms of both levels have a channel")
+    return Finding(
+        "warn",
+        "alert-undelivered",
+        "alerts",
+        f"expected channels that notify a person, got none for the level {' and '.join(health.unheard)}: these alarms are only "
+        "in the ledger, in the log of slot_health and on the page",
+        "set "
+        + " and ".join(f"health.{level}.channels" for level in health.unheard)
+        + " to Airflow connections of the "
+        "type apprise, and give health.schedule a cron",
+    )
 
 
 def seconds_between(schedule: str | None) -> int | None:

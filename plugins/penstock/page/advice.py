@@ -59,11 +59,11 @@ class Advice:
     since: datetime | None = None
 
 
-def advice(shown: Pipeline, tables: Sequence[Table], now: datetime) -> list[Advice]:
-    """Return what to do next; never empty."""
+def advice(shown: Pipeline, tables: Sequence[Table], now: datetime, unheard: Sequence[str] = ()) -> list[Advice]:
+    """Return what to do next; never empty. `unheard` are the levels of alarms of which no person is notified."""
     found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_blind(shown, now), *_early(shown)]
     order: list[Grade] = ["critical", "warn", "idle", "ok"]
-    return sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]
+    return [*(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]), *_unheard(unheard)]
 
 
 def _stopped(shown: Pipeline) -> Iterator[Advice]:
@@ -152,6 +152,17 @@ def _early(shown: Pipeline) -> Iterator[Advice]:
             "No pipeline file defines this pipeline",
             "The ledger knows it, and its slot may still keep WAL on the source, but no DAG reads it any more. "
             "Bring the file back to tear it down, or drop the slot on the source.",
+        )
+
+
+def _unheard(levels: Sequence[str]) -> Iterator[Advice]:
+    if levels:
+        yield Advice(
+            "idle",
+            f"No one is notified of alarms of the level {' and '.join(levels)}",
+            f"No channel is set, or slot health has no schedule: such an alarm is seen on this page and in the ledger only. Set "
+            f"{' and '.join(f'health.{level}.channels' for level in levels)} in the pipeline's file.",
+            (Step("Read how channels are defined", runbook="alert-undelivered"),),
         )
 
 

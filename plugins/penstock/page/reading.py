@@ -107,17 +107,18 @@ class Deployment:
         now = datetime.now(UTC)
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
+        unheard = files[name].health.unheard if name in files else ()
         with self._ledger(conn_id).panels() as panel:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
-                return PipelinePage(now, shown, advice(shown, [], now), [], [], [], [], [])
+                return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [])
             (shown,) = _shown(panel, rows, now, files, name)
             tables = [views.table(row) for row in panel.tables(name)]
             return PipelinePage(
                 at=now,
                 pipeline=shown,
-                advice=advice(shown, tables, now),
+                advice=advice(shown, tables, now, unheard),
                 tables=tables,
                 rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
                 windows=[views.window(row) for row in panel.windows(name)],
