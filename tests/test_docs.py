@@ -197,7 +197,7 @@ def test_every_make_target_is_documented() -> None:
 @every_document
 def test_every_command_in_a_document_exists(document: Path) -> None:
     known = verbs()
-    for verb, rest in re.findall(r"bin/penstock ([a-z]+)([^\n`]*)", text(document)):
+    for verb, rest in re.findall(r"bin/penstock ([a-z-]+)([^\n`]*)", text(document)):
         assert verb in known, f"bin/penstock {verb}"
         assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
     mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)

@@ -32,6 +32,7 @@ from penstock.flow import merge as merge_flow
 from penstock.flow import rebuild as rebuild_flow
 from penstock.flow import recover as recover_flow
 from penstock.flow import resume as resume_flow
+from penstock.flow import skip as skip_flow
 from penstock.flow import status as status_flow
 from penstock.flow import teardown as teardown_flow
 from penstock.flow import verify as verify_flow
@@ -242,6 +243,18 @@ def resume(
             resume_flow.resume(ctx)
         else:
             resume_flow.resume_table(ctx, table)
+
+
+@app.command()
+def skip_transaction(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option(help="Only say which transaction it is, and what follows.")] = True,
+) -> None:
+    """Find the transaction that the source cannot decode, leave it out, and pause the tables that it touched."""
+    with reported(name) as ctx:
+        offender = skip_flow.look(ctx) if dry_run else skip_flow.skip(ctx)
+        for line in offender.lines() if offender else ["every transaction can be decoded: capture takes them all"]:
+            ctx.progress(line)
 
 
 @app.command()

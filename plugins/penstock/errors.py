@@ -113,6 +113,9 @@ def _kinds() -> dict[str, Kind]:
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
         "publication-changed": Kind(pause, "The publication was altered: it may have left out changes of the table."),
+        "transaction-skipped": Kind(
+            pause, "A transaction that touched the table could not be decoded and was left out."
+        ),
         "divergence": Kind(pause, "A change refers to a row that neither the batch nor the lake has."),
         "merge-conflict": Kind(pause, "Changes met rows that should or should not have been there."),
         "merge-failed": Kind(pause, "The merge of one table ended with an error that has no kind of its own."),
@@ -128,7 +131,7 @@ PAGED = frozenset(slug for slug, kind in KINDS.items() if kind.directive is Dire
 """The kinds that open an alarm of their own name (`penstock.alarms`) on the task that met them."""
 
 
-UNSENT = frozenset({"schema-change", "publication-changed", "copy-failed"})
+UNSENT = frozenset({"schema-change", "publication-changed", "transaction-skipped", "copy-failed"})
 """The kinds of pause to which a new copy is the answer: something happened that the stream, or the first copy, does not carry."""
 
 

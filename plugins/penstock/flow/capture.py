@@ -92,8 +92,11 @@ def capture(ctx: Context) -> CaptureReport:
     return CaptureReport(tuple(windows))
 
 
-def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
-    """Capture one window on fresh connections, holding the pipeline's lock; with `patterns` the publication follows them first."""
+def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = None) -> WindowReport:
+    """Capture one window, to `limit` at most, on fresh connections, holding the pipeline's lock.
+
+    With `patterns` the publication follows them first.
+    """
     started = monotonic()
     timeout = ctx.pipeline.capture.statement_timeout
     with (
@@ -101,7 +104,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         lock.hold(conn, ctx.name),
     ):
         record = running(ctx)
-        before = _heal(ctx, conn, record)
+        before = heal(ctx, conn, record)
         if patterns:
             follow_patterns(ctx, conn, facts.read(conn))
         end = facts.position(conn)
@@ -112,7 +115,7 @@ def capture_window(ctx: Context, *, patterns: bool = False) -> WindowReport:
         follow_options(ctx, conn)
         follow_publication(ctx, conn, published, position=record.position)
         look = drift.follow(ctx, conn, published)
-        upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes))
+        upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes, limit or end.flushed))
         landed = None
         if upto > record.position:
             upto, landed = _land(ctx, conn, record, end, upto, before=before, look=look)
@@ -144,7 +147,7 @@ def running(ctx: Context) -> Known:
     return Known.of(record)
 
 
-def _heal(ctx: Context, conn: session.SourceSession, known: Known) -> Found:
+def heal(ctx: Context, conn: session.SourceSession, known: Known) -> Found:
     """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that."""
     before = standing.found(conn, known)
     behind = judge.judge(known, before) is not None

@@ -19,7 +19,7 @@ from penstock.flow.rebuild_requests import named, not_ready, open_rebuilds, requ
 from penstock.lake.pointers import rebuilt
 from penstock.ledger.plain import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import CopyRecord, TableFacts, TableRecord, WindowRecord
+from penstock.ledger.records import CopyRecord, SkippedRecord, TableFacts, TableRecord, WindowRecord
 from penstock.lsn import Lsn
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
@@ -134,7 +134,10 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     """Choose the newest copy that is early enough, and see that all it needs is there."""
     windows, since, goal = asked.windows, asked.since, asked.goal
     copies = [each for each in ctx.ledger.copies(ctx.name, state="loaded") if each.oid == record.oid]
-    usable = [each for each in copies if _complete(ctx, each, windows)]
+    lost = [
+        each for each in ctx.ledger.skipped(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
+    ]
+    usable = [each for each in copies if _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)]
     limit = min((each for each in (since, goal) if each is not None), default=None)
     early = [each for each in usable if limit is None or each.lsn <= limit]
     if not early:
@@ -170,6 +173,13 @@ def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord])
     if copied.needs_after is not None:
         return oldest <= copied.needs_after
     return oldest <= (record.consistent_point or 0) or (bool(windows) and windows[0].upto_lsn <= copied.lsn)
+
+
+def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
+    """Tell whether a copy has the rows of a transaction that no window has."""
+    if skipped.xid is None:
+        return copied.lsn > skipped.known_lsn
+    return rebuild_orders.Snapshot.parse(copied.snapshot).sees(skipped.xid)
 
 
 def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:

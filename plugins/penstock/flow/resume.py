@@ -83,6 +83,8 @@ def _reason(ctx: Context, record: TableRecord) -> str | None:
         return _withheld(ctx)
     if record.paused_slug == "schema-change":
         return _changed(ctx, record) or _reshaped(ctx, record)
+    if record.paused_slug == "transaction-skipped":
+        return "only a new copy has the rows of that transaction"
     return None
 
 

@@ -13,6 +13,7 @@ from penstock.ledger.merges import Merges
 from penstock.ledger.panels import Panels
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
+from penstock.ledger.skips import Skips
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
@@ -21,6 +22,7 @@ from penstock.ledger.windows import Windows
 class Ledger(
     Pipelines,
     Windows,
+    Skips,
     Tables,
     Membership,
     Rebuilds,

@@ -143,6 +143,20 @@ class WindowRecord(Row):
 
 
 @dataclass(frozen=True)
+class SkippedRecord(Row):
+    """Hold a transaction that no window has: the LSN of its commit, its 64-bit id where that is known, its tables.
+
+    A copy that began after `known_lsn` has its rows.
+    """
+
+    lsn: Lsn
+    xid: int | None
+    oids: list[int]
+    known_lsn: Lsn
+    at: datetime
+
+
+@dataclass(frozen=True)
 class RelationRecord(Row):
     """Hold one shape of a relation as the stream described it, first in the window that ends at `seen_lsn`."""
 

@@ -62,7 +62,7 @@ class Windows(Sessions):
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
             if not transaction.change("plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
-                raise _moved(name, from_lsn, known.position)
+                raise moved(name, from_lsn, known.position)
             return _window(transaction, name, from_lsn)
 
     def looked_xid(self, name: str) -> int | None:
@@ -115,7 +115,7 @@ class Windows(Sessions):
             )
             window = _find_window(transaction, name, from_lsn)
             if window is None or window.attempt != attempt or window.state == "planned":
-                raise _moved(name, from_lsn, known.position)
+                raise moved(name, from_lsn, known.position)
             if changed:
                 _add_relations(transaction, name, relations, window.upto_lsn)
             return window
@@ -245,7 +245,8 @@ def _add_relations(
             )
 
 
-def _moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:
+def moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:
+    """Return the error of an attempt that is not due: the pipeline stands elsewhere by now."""
     return LedgerError(
         "ledger-conflict",
         f"expected this attempt's window to be the next one of {name}, from {from_lsn}, but the pipeline stands at "

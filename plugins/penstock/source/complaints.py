@@ -170,7 +170,14 @@ RULES = (
         "XX000|54000",
         "invalid memory alloc|too much output for sql interface",
         "to be able to hand over each row in one piece",
-        "one row is larger than a message may be: find its table, and exclude it or make the row smaller",
+        "one row is larger than a message may be: see what penstock skip-transaction says",
+    ),
+    Rule(
+        "decoding-limit",
+        "54000",
+        "out of memory|string buffer exceeds",
+        "to be able to hand over each row in one piece",
+        "one row is larger than a message may be: see what penstock skip-transaction says",
     ),
     Rule(
         "source-out-of-memory",

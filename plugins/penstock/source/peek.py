@@ -7,15 +7,17 @@ time and xid. The server works out the whole result before it sends the first ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 from psycopg import sql
+from psycopg.rows import class_row
 
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.session import connect, pin, translating
+from penstock.source.session import SourceSession, connect, pin, translating
 from penstock.sql import load
 
 _PROTOCOL = "1"  # streaming and two-phase, which later versions are for, have no use in a peek
@@ -54,15 +56,56 @@ def peek(
             yield batch.column(0)
 
 
-def peek_query(slot: str, publication: str, upto: Lsn, *, origin_none: bool = False) -> sql.Composed:
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Say what one transaction of a window holds: its 32-bit id, its commit's LSN, its largest message in bytes, its tables."""
+
+    xid: int
+    lsn: int
+    largest: int
+    oids: list[int]
+
+
+def decodes(conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False) -> bool:
+    """Tell whether the server's limits allow the window that ends at `upto`; takes as long as a peek. Raises SourceError."""
+    query = sql.SQL("select count(*) from ({}) as peeked").format(
+        peek_query(slot, publication, upto, origin_none=origin_none)
+    )
+    try:
+        conn.run(query)
+    except SourceError as error:
+        if error.slug != "decoding-limit":
+            raise
+        return False
+    return True
+
+
+def transactions(
+    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False
+) -> list[Transaction]:
+    """Say which transactions the window that ends at `upto` holds, in the order of their commits, without their values.
+
+    It is decoded in the types' binary form, in which a bytea takes half of the room. Raises SourceError.
+    """
+    call = peek_query(slot, publication, upto, origin_none=origin_none, binary=True)
+    query = sql.SQL(load("source/transactions")).format(peek=call)
+    with translating(conn.place), conn.cursor(row_factory=class_row(Transaction)) as cursor:
+        return cursor.execute(query).fetchall()
+
+
+def peek_query(
+    slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, binary: bool = False
+) -> sql.Composed:
     """Compose the query; the publication's name is quoted twice, as an identifier inside a literal."""
     options = {
         "proto_version": _PROTOCOL,
         "publication_names": sql.Identifier(publication).as_string(None),
         "messages": "true",
         **({"origin": "none"} if origin_none else {}),
+        **({"binary": "true"} if binary else {}),
     }
-    return sql.SQL("select data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {})").format(
+    return sql.SQL("select {}data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {})").format(
+        sql.SQL("xid, " if binary else ""),
         sql.Literal(slot),
         sql.Literal(str(upto)),
         sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),

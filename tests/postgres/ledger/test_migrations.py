@@ -33,6 +33,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "pipeline",
         "rebuild",
         "relation",
+        "skipped",
         "slot_sample",
         "source_clock",
         "table",

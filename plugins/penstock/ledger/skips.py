@@ -1,0 +1,69 @@
+"""Transactions of the stream that no window holds, because the source could not decode them.
+
+The window of such a one is staged without it, and the tables that it touched are paused in the same transaction of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg.types.json import Jsonb
+from psycopg.types.range import Range
+
+from penstock.ledger.pipelines import lock_active
+from penstock.ledger.records import SkippedRecord, WindowRecord
+from penstock.ledger.session import Sessions
+from penstock.ledger.tables import pause
+from penstock.ledger.windows import moved, windows
+from penstock.lsn import Lsn
+
+_EMPTY = {"rows": 0, "bytes": 0, "max_xid": None, "transactions": 0, "messages": 0}
+
+
+class Skips(Sessions):
+    """Record transactions that were left out."""
+
+    def skip_transaction(
+        self,
+        name: str,
+        *,
+        from_lsn: Lsn,
+        attempt: str,
+        lsn: Lsn,
+        xid: int | None,
+        oids: Sequence[int],
+        known_lsn: Lsn,
+        digest: str,
+        seconds: float,
+        reason: str,
+    ) -> WindowRecord:
+        """Make the window of one transaction exist without its changes, and pause the tables that it touched.
+
+        Raises LedgerError as `stage_window` does.
+        """
+        with self.transaction() as transaction:
+            known = lock_active(transaction, name)
+            staged = transaction.change(
+                "stage_window",
+                name=name,
+                from_lsn=from_lsn,
+                attempt=attempt,
+                committed=Range(None, None, "()"),
+                digest=digest,
+                seconds=seconds,
+                files=Jsonb([]),
+                **_EMPTY,
+            )
+            if not staged:
+                raise moved(name, from_lsn, known.position)
+            facts = {"lsn": lsn, "xid": xid, "oids": list(oids), "known_lsn": known_lsn}
+            transaction.change("add_skipped", name=name, **facts)
+            for oid in oids:
+                pause(transaction, name, oid, "transaction-skipped", reason)
+            (window,) = windows(transaction, name, from_lsn=from_lsn)
+            return window
+
+    def skipped(self, name: str) -> list[SkippedRecord]:
+        """Return the transactions of the present era that no window has, in order."""
+        with self.transaction() as transaction:
+            return transaction.records(SkippedRecord, "skipped", name=name)

@@ -1,0 +1,126 @@
+"""A transaction that the server cannot decode: it alone is left out, its tables wait for a copy, all others lose nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import LakeError, SourceError
+from penstock.flow import resume, skip
+from penstock.flow.skip import Offender
+from penstock.lsn import Lsn
+from tests.faults.oracle import at_source, landed
+from tests.scenarios.members import begin, states
+from tests.scenarios.recovery import flush
+from tests.world import World
+
+TABLES = """
+create table t (id int primary key);
+create table big (id int primary key, body bytea);
+create table also (id int primary key);
+create table other (id int primary key);
+alter table big alter body set storage external;
+insert into t values (1);
+"""
+
+
+def limited(world: World, limit: str) -> None:
+    """Set the server a limit as a row beyond 1GB meets it, but a small one: for what a peek may keep on disk."""
+    begin(world, TABLES)
+    world.settings["capture"] = {"work_mem": "64KiB"}
+    world.sql(f"alter role postgres in database {world.source.name} set temp_file_limit = '{limit}'")
+
+
+def write(world: World, megabytes: int) -> None:
+    """Write before, in and after a transaction with a large row: of its other rows none is left out unsaid."""
+    world.sql("insert into t values (2); insert into big values (1, 'small')")
+    world.sql("insert into t values (3)")
+    world.sql(
+        f"begin; truncate also; insert into big values (2, convert_to(repeat('x', {megabytes << 20}), 'UTF8')); commit"
+    )
+    world.sql("insert into t values (4); insert into other values (1)")
+    world.sql("insert into big values (3, 'small'); insert into also values (1)")
+    flush(world)
+
+
+def looked(world: World) -> Offender:
+    found = skip.look(world.ctx)
+    assert found is not None
+    return found
+
+
+def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wait_for_a_copy(bare16: World) -> None:
+    world = bare16
+    limited(world, "5MB")
+    write(world, 3)
+    before = world.ctx.ledger.pipeline(world.name).position
+    with pytest.raises(SourceError, match="decoding-limit"):
+        world.capture()
+
+    found = looked(world)
+    assert [table.name for table in found.tables] == ["also", "big"]
+    assert world.ctx.ledger.pipeline(world.name).position == before, "a look has staged something"
+    assert set(states(world).values()) == {"copied"}
+
+    assert skip.skip(world.ctx) == found
+    world.capture()
+
+    assert states(world) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
+    assert landed(world, "other", "id") == at_source(world, "other", "id")
+    assert {"1", "3"} == set(landed(world, "big", "id")), "only the one transaction is left out"
+    (skipped,) = world.ctx.ledger.skipped(world.name)
+    assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
+    with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
+        resume.resume_table(world.ctx, "public.big")
+    assert skip.look(world.ctx) is None
+
+
+def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: World) -> None:
+    world = bare16
+    limited(world, "2MB")
+    world.sql("insert into t values (2)")
+    world.sql("insert into t values (3)")
+    world.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    world.sql("insert into t values (4)")
+    flush(world)
+
+    found = looked(world)
+    assert found.found is None
+    skip.skip(world.ctx)
+    world.capture()
+
+    assert set(states(world).values()) == {"paused"}
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
+    (skipped,) = world.ctx.ledger.skipped(world.name)
+    assert (skipped.lsn, skipped.xid) == (found.lsn, None)
+
+
+def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: World) -> None:
+    world = bare16
+    limited(world, "5MB")
+    slot = world.ctx.pipeline.slot
+    write(world, 3)
+    world.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
+    skip.skip(world.ctx)
+    place = world.ctx.ledger.pipeline(world.name).position
+
+    # as after a crash: the slot is where it was before
+    world.sql(f"select pg_drop_replication_slot('{slot}')")
+    world.sql(
+        f"select pg_copy_logical_replication_slot('{slot}_old', '{slot}'), pg_drop_replication_slot('{slot}_old')"
+    )
+    world.capture()
+
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
+    assert isinstance(place, Lsn)
+    assert len([line for line in world.lines if "behind the ledger: reading" in line]) == 2
+
+
+def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
+    begin(bare16, TABLES)
+    bare16.sql("insert into t values (2)")
+    flush(bare16)
+
+    assert skip.look(bare16.ctx) is None
+    assert skip.skip(bare16.ctx) is None
+    assert bare16.ctx.ledger.skipped(bare16.name) == []
