@@ -9,7 +9,8 @@ table's keys, so that N runs see every row; in mode `whole` it looks at all rows
 of `verify.tables`.
 
 **A difference pauses nothing.** It opens the alarm `verify-differs` for the table, which closes when that table or share is
-next found to be equal; the task `equal` is red. With `verify.on_difference: resync` the DAG `resync` is triggered for it.
+next found to be equal; the task `equal` is red. A table that cannot be read keeps no other from being compared: it opens
+`verify-unreadable`. With `verify.on_difference: resync` the DAG `resync` is triggered for it.
 
 **Safe to repeat, to clear, to kill.** It changes nothing at the source and in the lake. A second run at the same time is
 refused (`work-under-way`). The slot and the snapshot end with the task.
@@ -66,9 +67,9 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(retries=0)
         def equal(summary: dict[str, Any]) -> None:
-            """Be red where a table differs."""
+            """Be red where a table differs or could not be read."""
             with outcome(context(pipeline)):
-                flow.require_equal(summary["differing"], summary["lsn"])
+                flow.require_equal(summary["differing"], summary["lsn"], summary["unread"])
 
         @task
         def repair(summary: dict[str, Any], **context_: Any) -> None:

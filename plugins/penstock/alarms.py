@@ -103,6 +103,9 @@ def _alarms() -> dict[str, Alarm]:
         ),
         "source-unreachable": Alarm("critical", "The source could not be asked.", "unknown: nobody sees the slot"),
         # what verifications found
+        "verify-unreadable": Alarm(
+            "critical", "A verification could not read a table in the source or in the lake.", "its rows are unproven"
+        ),
         "verify-differs": Alarm(
             "critical",
             "A verification found a table in which source and lake differ.",

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from penstock.config import load_pipeline
 from penstock.connections import Connection
-from penstock.errors import ConfigError, LakeError, PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.flow import bootstrap as bootstrap_flow
 from penstock.flow import capture as capture_flow
 from penstock.flow import changelog as changelog_flow
@@ -181,8 +181,7 @@ def compare(name: Name) -> None:
     """Compare every table with the source, by code that shares nothing with the pipeline's casts."""
     with reported(name) as ctx:
         compared = compare_flow.compare(ctx)
-        if not compared.equal:
-            raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
+        compare_flow.require_equal(compared)
         Console().print(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
 
 
@@ -203,7 +202,7 @@ def verify(
         if found.differing and ctx.pipeline.verify.on_difference == "resync":
             submit = submitter(ctx)
             rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
-        verify_flow.require_equal(found.differing, found.lsn)
+        verify_flow.require_equal(found.differing, found.lsn, found.unreadable)
 
 
 @app.command()

@@ -122,6 +122,7 @@ def _kinds() -> dict[str, Kind]:
         "misfit-refused": Kind(pause, "A value does not fit its column and the policy is to stop."),
         "verify-late": Kind(retry, "Capture and merge did not come to the compared position in time."),
         "verify-differs": Kind(fail, "A verification found a table in which source and lake differ."),
+        "verify-unreadable": Kind(fail, "A table could not be compared: the source or the lake could not be read."),
         "comparison-differs": Kind(page, "Source and lake differ at the compared position."),
     }
 

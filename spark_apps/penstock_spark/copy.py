@@ -71,7 +71,7 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
     `options` are those of the landing zone, secrets included. A range with a text that is no value of its lake type is
     read a second time, and landed as texts. A table that cannot be read gives an entry with `failed`, slug and message.
     """
-    from penstock.source.copy import TableError  # noqa: PLC0415  # drivers are needed in tasks only
+    from penstock.source.one_table import TableError  # noqa: PLC0415  # drivers are needed in tasks only
 
     zone = LandingZone.open(plan.landing_uri, options, {})
     try:

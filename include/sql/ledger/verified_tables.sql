@@ -21,7 +21,7 @@ left join lateral (
     from penstock.verification as v
     join penstock.verified as f on f.verification = v.number
     where v.pipeline = t.pipeline and v.era = p.era and f.oid = t.oid
-    order by v.number desc, f.outcome = 'differs' desc
+    order by v.number desc, f.outcome = 'unreadable' desc, f.outcome = 'differs' desc
     limit 1
 ) as n on true
 left join lateral (

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.connections import Connection
+from penstock.errors import LakeError
 from penstock.flow.comparison import (
     ComparedColumn,
     ComparedTable,
@@ -28,14 +29,18 @@ from penstock.flow.comparison import (
 from penstock.flow.context import Context, Progress
 from penstock.flow.fingerprint import Difference, Fingerprint, RowHasher
 from penstock.flow.key_ranges import within
-from penstock.flow.lake_reader import LakeTable, Target, lake_reader, sql_catalog
+from penstock.flow.lake_reader import LakeReader, LakeTable, Target, lake_reader, sql_catalog
 from penstock.flow.lake_texts import MISFITS, row_texts
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, publication, session
+from penstock.source.one_table import TableError
 from penstock.source.rendered import RenderedSource, rendered
 from penstock.source.tables import SourceTable
 
 __all__ = ["ComparedColumn", "ComparedTable", "Comparison", "TableComparison", "compare", "compare_tables"]
+
+TRIES = 3
+"""So often a table is compared that is truncated or rewritten before it is read."""
 
 EXAMPLES = 10
 EXAMINED_ROWS = 2_000_000
@@ -51,7 +56,8 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
     """Compare every table of a pipeline, paused ones too, with the source as it is now.
 
     The lake must have caught up, or what it lacks is reported. `lake_properties` are further ones of PyIceberg's,
-    such as an object store's. Raises SourceError, LedgerError or LakeError when a side cannot be read.
+    such as an object store's. A table that cannot be read is reported, and the others are compared. Raises SourceError,
+    LedgerError or LakeError for what concerns all of them.
     """
     records = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
     with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
@@ -66,8 +72,27 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
     ]
     there = [compared(published[record.oid], record, sent) for record in records if record.oid in published]
     properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
-    found = compare_tables(ctx.source, there, ctx.pipeline.lake.catalog, properties, progress=ctx.progress)
-    return Comparison((*found.tables, *gone))
+    found: dict[Target, TableComparison] = {}
+    for _ in range(TRIES):
+        again = [table for table in there if table.target not in found or _rewritten(found[table.target])]
+        if not again:
+            break
+        some = compare_tables(ctx.source, again, ctx.pipeline.lake.catalog, properties, progress=ctx.progress)
+        found |= {table.target: table for table in some.tables}
+    return Comparison((*found.values(), *gone))
+
+
+def require_equal(found: Comparison) -> None:
+    """Raise LakeError("comparison-differs"), or "verify-unreadable" where all that could be read was equal."""
+    if found.differs:
+        raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
+    if found.unreadable:
+        told = "; ".join(f"{name}: {error}" for name, error in found.unreadable.items())
+        raise LakeError("verify-unreadable", f"expected to read every table on both sides, but not so: {told}")
+
+
+def _rewritten(found: TableComparison) -> bool:
+    return found.trouble is not None and found.trouble.slug == "table-rewritten"
 
 
 def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> ComparedTable:
@@ -97,7 +122,8 @@ def compare_tables(
     """Compare tables as of one moment of the source with the lake's current, or the named, snapshots.
 
     `catalog_name` is the name that Spark has for it; `catalog_properties` are PyIceberg's and hold secrets.
-    Raises SourceError or LakeError when a side cannot be read; a difference is no error.
+    Raises SourceError or LakeError for what concerns all tables; a difference is no error, nor is a table that cannot be
+    read: the report names it.
     """
     snapshots = snapshots or {}
     with (
@@ -106,10 +132,20 @@ def compare_tables(
     ):
         found = []
         for table in tables:
-            there = lake.table(table.target, snapshots.get(table.target))
-            found.append(compare_table(table, partial(_all_rows, texts), there))
+            found.append(_tried(table, texts, lake, snapshots.get(table.target)))
             progress("\n".join(found[-1].lines()))
         return Comparison(tuple(found))
+
+
+def _tried(table: ComparedTable, texts: RenderedSource, lake: LakeReader, snapshot: int | None) -> TableComparison:
+    """Compare one table, or say why it could not be read."""
+    try:
+        with texts.one_table():
+            return compare_table(table, partial(_all_rows, texts), lake.table(table.target, snapshot))
+    except (TableError, LakeError) as error:
+        if isinstance(error, LakeError) and error.slug != "lake-unreadable":
+            raise
+        return TableComparison(table.schema, table.name, table.target, trouble=error)
 
 
 def compare_table(
@@ -143,7 +179,8 @@ def _hashing(columns: Sequence[ComparedColumn]) -> Iterator[RowHasher]:
 
 
 def _all_rows(texts: RenderedSource, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
-    return texts.rows(table.relations, columns, table.where, table.part)
+    yield from texts.rows(table.relations, columns, table.where, table.part)
+    texts.require_same(table.relations)
 
 
 @dataclass(frozen=True, slots=True)

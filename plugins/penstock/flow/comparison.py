@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from penstock.errors import PenstockError
 from penstock.flow.lake_reader import Target
 from penstock.source.key_range import KeyRange
 
@@ -70,7 +71,8 @@ class TableComparison:
 
     `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
     Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
-    difference: the publication does not send the changes that would avoid it.
+    difference: the publication does not send the changes that would avoid it. With `trouble` a side could not be read,
+    and nothing was compared.
     """
 
     schema: str
@@ -88,10 +90,13 @@ class TableComparison:
     columns_extra: tuple[str, ...] = ()
     first: tuple[RowDifference, ...] = ()
     unpromised: tuple[str, ...] = ()
+    trouble: PenstockError | None = None
 
     @property
     def equal(self) -> bool:
-        """Tell whether both sides have the same columns and the same rows, as far as that is promised."""
+        """Tell whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
+        if self.trouble is not None:
+            return False
         there = self.in_source and self.in_lake
         return there and not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
 
@@ -112,6 +117,9 @@ class TableComparison:
     def lines(self) -> Iterator[str]:
         """Describe the table in sentences, without a value."""
         name = f"{self.schema}.{self.name}"
+        if self.trouble is not None:
+            yield f"{name}: could not be read, {self.trouble}"
+            return
         if not self.in_source:
             yield f"{name}: the source does not publish this table"
             return
@@ -142,6 +150,16 @@ class Comparison:
     def equal(self) -> bool:
         """Tell whether every table is equal."""
         return all(table.equal for table in self.tables)
+
+    @property
+    def unreadable(self) -> dict[str, PenstockError]:
+        """Name the tables of which a side could not be read, with the reason."""
+        return {f"{table.schema}.{table.name}": table.trouble for table in self.tables if table.trouble is not None}
+
+    @property
+    def differs(self) -> bool:
+        """Tell whether a table that was read on both sides differs."""
+        return any(table.trouble is None and not table.equal for table in self.tables)
 
     @property
     def rows(self) -> int:

@@ -16,7 +16,8 @@ from penstock.lake.plan import CopyPlan
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.source import catalog, session
-from penstock.source.copy import TableError, plan_ranges
+from penstock.source.copy import plan_ranges
+from penstock.source.one_table import TableError
 from penstock.source.slot import Exported, importing
 from penstock.source.tables import SourceTable
 

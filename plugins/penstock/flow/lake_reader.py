@@ -14,7 +14,7 @@ from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.connections import Connection
-from penstock.errors import LakeError
+from penstock.errors import LakeError, PenstockError
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS
 
@@ -174,12 +174,14 @@ def _merged(snapshot: Snapshot) -> bool:
 
 @contextmanager
 def _readable(target: Target) -> Iterator[None]:
-    """Turn what a store or a file's content raises into LakeError("lake-unreadable")."""
-    from pyarrow import ArrowException  # noqa: PLC0415
+    """Turn whatever a store or a file's content makes the readers raise into LakeError("lake-unreadable")."""
+    from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
 
     try:
         yield
-    except (OSError, ArrowException) as error:
+    except (NoSuchTableError, SQLAlchemyError, PenstockError):
+        raise
+    except Exception as error:  # a damaged file: each format's reader has errors of its own
         # Arrow may quote the bytes that it could not read
         told = f"{error.strerror or type(error).__name__}" if isinstance(error, OSError) else type(error).__name__
         raise LakeError(

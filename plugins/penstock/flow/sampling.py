@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
 from penstock.flow.lake_reader import LakeReader, LakeTable
 from penstock.flow.lake_texts import row_texts, texts
@@ -31,11 +31,12 @@ _KEYLESS = "it has no key by which its rows could be cut into shares"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Name a table to compare, all of it or one share, or say why it is `skipped`."""
+    """Name a table to compare, all of it or one share, or say why it is `skipped`, or `unreadable` in the lake."""
 
     record: TableRecord
     share: KeyShare | None = None
     skipped: str | None = None
+    unreadable: str | None = None
 
     @property
     def part(self) -> KeyRange | None:
@@ -107,7 +108,12 @@ class _Sample:
         elif not table.key or key is None:
             yield Chosen(record, skipped=_KEYLESS)
         else:
-            yield from (Chosen(record, share) for share in turn(self._round(record, table, key, shares)))
+            try:
+                yield from (Chosen(record, share) for share in turn(self._round(record, table, key, shares)))
+            except LakeError as error:
+                if error.slug != "lake-unreadable":
+                    raise
+                yield Chosen(record, unreadable=str(error))
 
     def _round(
         self, record: TableRecord, table: SourceTable, key: LeadingKey, shares: Sequence[KeyShare]

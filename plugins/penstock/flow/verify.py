@@ -2,6 +2,7 @@
 
 The source is read under the snapshot of a temporary slot, the lake at the cut that lies at the same position. Nothing
 is shared with the pipeline: values come by COPY and by PyIceberg. Whole tables, or a rolling sample of their keys.
+A table that cannot be read is a finding, and the others are compared.
 """
 
 from __future__ import annotations
@@ -25,66 +26,28 @@ from penstock.flow.health.check import nobody
 from penstock.flow.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
 from penstock.flow.marks import Merge, cut_at, marked_snapshot
 from penstock.flow.sampling import Chosen, choose
+from penstock.flow.verification import Verification, require_equal
 from penstock.ledger.records import CutRecord
 from penstock.ledger.verifications import Finding, Mode
-from penstock.lsn import Lsn
 from penstock.source import catalog, publication
-from penstock.source.rendered import RenderedSource, rendered
+from penstock.source.one_table import TableError, of_one_table
+from penstock.source.rendered import rendered
 from penstock.source.slot import Exported
 
+__all__ = ["Verification", "require_equal", "verify"]
 
-class _RewrittenError(Exception):
-    """The table was rewritten, renamed or dropped after the position: its rows of then can't be read any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Report one verification."""
-
-    number: int
-    lsn: Lsn
-    findings: tuple[Finding, ...]
-
-    @property
-    def differing(self) -> list[str]:
-        """Name the tables in which source and lake differ."""
-        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "differs"})
-
-    @property
-    def rows(self) -> int:
-        """Count the rows of the source that were compared."""
-        return sum(each.source_rows for each in self.findings)
-
-    def summary(self) -> dict[str, object]:
-        """Return the figures as plain data for logs and XCom."""
-        outcomes = [each.outcome for each in self.findings]
-        return {
-            "verification": self.number,
-            "lsn": str(self.lsn),
-            "rows": self.rows,
-            **{outcome: outcomes.count(outcome) for outcome in ("equal", "differs", "skipped")},
-            "differing": self.differing,
-        }
-
-
-def require_equal(differing: Sequence[str], lsn: Lsn | str) -> None:
-    """Raise LakeError("verify-differs") when there are tables that differ."""
-    if differing:
-        raise LakeError(
-            "verify-differs",
-            f"expected source and lake to be equal at {lsn}, but these tables differ: {', '.join(differing)}; the log of "
-            "the comparison has counts, columns and hashes of keys",
-        )
+_REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position"
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason."""
+    """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason, or trouble."""
 
     chosen: Chosen
     table: ComparedTable | None = None
     here: Fingerprint | None = None
     reason: str | None = None
+    trouble: str | None = None
 
 
 def verify(
@@ -98,7 +61,8 @@ def verify(
 ) -> Verification:
     """Compare tables of a running pipeline at one position, and remember what was found.
 
-    Without `tables` those that the pipeline file chooses. A difference is a finding, no error. Raises ConfigError for
+    Without `tables` those that the pipeline file chooses. A difference is a finding, no error, and so is a table that
+    cannot be read. Raises ConfigError for
     tables that cannot be compared so, before any work; LedgerError("work-under-way") beside another verification;
     LakeError("verify-late"), and whatever capture and merge raise.
     """
@@ -137,7 +101,9 @@ class _Run:
         }
         sent = publication.sent(self.exact.conn, self.ctx.pipeline.publication)
         for each in chosen:
-            if each.skipped is not None:
+            if each.unreadable is not None:
+                yield _Read(each, trouble=each.unreadable)
+            elif each.skipped is not None:
                 yield _Read(each, reason=each.skipped)
             elif each.record.oid not in published:
                 yield _Read(each, reason="the source does not publish it")
@@ -148,18 +114,21 @@ class _Run:
     def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
         try:
             here = fingerprint(table, self._rows)
-        except _RewrittenError as gone:
-            return _Read(chosen, reason=str(gone))
+        except TableError as error:
+            return _Read(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _Read(chosen, trouble=str(error))
         self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
         return _Read(chosen, table, here)
 
     def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read in a transaction of this table's own, so that its lock is held no longer than that."""
         name = self.exact.snapshot_name
-        with rendered(self.ctx.source, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts:
-            _require_same(texts, table)
+        with (
+            rendered(self.ctx.source, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts,
+            of_one_table(),
+        ):
+            texts.require_same(table.relations)  # a name that is gone could not be read
             yield from texts.rows(table.relations, columns, table.where, table.part)
-            _require_same(texts, table)
+            texts.require_same(table.relations)
 
     def compare(self, read: _Read, cut: CutRecord) -> Finding:
         """Compare one table or share with the lake at the cut, and record what was found."""
@@ -168,28 +137,38 @@ class _Run:
         return finding
 
     def _finding(self, read: _Read, cut: CutRecord) -> Finding:
+        if read.trouble is not None:
+            return self._unreadable(read, read.trouble)
         if read.table is None:
             return self._skipped(read, read.reason or "")
-        there = self._lake_table(read, cut)
-        if isinstance(there, str):
-            return self._skipped(read, there)
         try:
+            there = self._lake_table(read, cut)
+            if isinstance(there, str):
+                return self._skipped(read, there)
             found = compare_table(read.table, self._rows, there, read.here)
-        except _RewrittenError as gone:
-            return self._skipped(read, str(gone))
+        except TableError as error:
+            return self._skipped(read, _REWRITTEN) if _is_rewritten(error) else self._unreadable(read, str(error))
+        except LakeError as error:
+            if error.slug != "lake-unreadable":
+                raise
+            return self._unreadable(read, str(error))
         for line in found.lines():
             self.ctx.progress(line)
         return _found(read.chosen, found)
 
-    def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str | None:
-        """Return the lake's table as its readers see it at the cut, None if there is none, or why it can't be told."""
+    def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
+        """Return the lake's table as its readers see it at the cut, or why it can't be told; raises LakeError."""
         oid = read.chosen.record.oid
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
             return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
         found = self.lake.table(tuple(entry["target"]))
         if found is None:
-            return None
+            raise LakeError(
+                "lake-unreadable",
+                f"expected the lake to have table {'.'.join(entry['target'])}, which the cut shows, but its catalog "
+                "has none of that name; register it again, or resync it",
+            )
         at_cut = found.as_of_cut(entry["snapshot_id"])
         if at_cut is not None:
             return at_cut
@@ -202,10 +181,13 @@ class _Run:
         self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")
         return _of(read.chosen, outcome="skipped", reason=reason)
 
+    def _unreadable(self, read: _Read, reason: str) -> Finding:
+        self.ctx.progress(f"{read.chosen.label}: could not be read, {reason}")
+        return _of(read.chosen, outcome="unreadable", reason=reason)
 
-def _require_same(texts: RenderedSource, table: ComparedTable) -> None:
-    for schema, name in texts.rewritten(table.relations):
-        raise _RewrittenError(f"{schema}.{name} was truncated, rewritten, renamed or dropped since the position")
+
+def _is_rewritten(error: TableError) -> bool:
+    return error.slug == "table-rewritten"
 
 
 def _found(chosen: Chosen, found: TableComparison) -> Finding:

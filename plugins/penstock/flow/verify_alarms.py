@@ -1,4 +1,4 @@
-"""The alarms of tables: one that a verification found to differ, and one of which changes met other rows than they should.
+"""The alarms of tables: one that a verification found to differ or could not read, and one of which changes met other rows.
 
 Each is open until all that is in question has been seen to be equal, or the table was copied since. It says how many rows,
 which columns and at which position, never a value. Slot health repeats it as it does its own.
@@ -14,7 +14,11 @@ from penstock.flow.health import conflict_rule, verified_rule
 from penstock.flow.health.act import tell
 from penstock.flow.health.alerts import Deliver, alerts
 
-_RULES = {verified_rule.SLUG: verified_rule.differing, conflict_rule.SLUG: conflict_rule.suspected}
+_RULES = {
+    verified_rule.SLUG: verified_rule.differing,
+    verified_rule.UNREADABLE: verified_rule.unreadable,
+    conflict_rule.SLUG: conflict_rule.suspected,
+}
 
 
 def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None:

@@ -20,14 +20,15 @@ from penstock.ledger.session import Sessions
 from penstock.lsn import Lsn
 
 Mode = Literal["whole", "sample"]
-Outcome = Literal["equal", "differs", "skipped"]
+Outcome = Literal["equal", "differs", "skipped", "unreadable"]
 
 
 @dataclass(frozen=True)
 class Finding(Row):
     """Hold what a comparison found of one table or share: counts, names of columns and hashes of keys, never a value.
 
-    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped.
+    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped, or what
+    kept one side from being read.
     """
 
     oid: int
@@ -130,7 +131,7 @@ class Verifications(Sessions):
         with self.transaction() as transaction:
             lock(transaction, name)
             transaction.change("add_verified", **values)
-            if finding.outcome == "skipped":
+            if finding.outcome in ("skipped", "unreadable"):
                 return
             chosen = {"number": number, "oid": finding.oid, "equal": finding.outcome == "equal"}
             if finding.shares > 1:

@@ -8,18 +8,16 @@ the source: this module needs drivers and Arrow only, because Spark's tasks impo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 import pyarrow as pa
 from psycopg import sql
 
 from penstock.connections import Connection
-from penstock.errors import SourceError
 from penstock.lake.plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.landing.schema import copy_schema
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.rewritten import rewritten_query
+from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
 from penstock.source.tables import Leaf, SourceTable
 from penstock.sql import load
 from penstock.values.parsed import parse, parsed_type
@@ -29,21 +27,6 @@ _SETTINGS = {
     "lock_timeout": "10s",
     "max_parallel_workers_per_gather": "0",  # the plan says how many connections read at once; each is one process
 }
-
-_OF_ONE_TABLE = (
-    "table-rewritten",
-    "source-auth",
-    "source-corrupt",
-    "source-error",
-    "source-out-of-memory",
-    "source-timeout",
-    "decoding-limit",
-)
-"""What may go wrong with one table, once the source has let us in and the snapshot is there."""
-
-
-class TableError(SourceError):
-    """One table cannot be read as its snapshot sees it; the others can."""
 
 
 def plan_ranges(tables: Iterable[SourceTable], *, range_bytes: int, folder: str) -> list[CopyRange]:
@@ -72,31 +55,16 @@ def read_range(
     with connect_arrow(source, what=what, settings=_SETTINGS) as session:
         session.run(sql.SQL("begin isolation level repeatable read, read only"))
         session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
-        with _of_one_table():
+        with of_one_table():
             for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
                 yield _rows(batch, schema, range_)
             _require_same_file(session, range_)
 
 
-@contextmanager
-def _of_one_table() -> Iterator[None]:
-    try:
-        yield
-    except SourceError as error:
-        if error.slug not in _OF_ONE_TABLE:
-            raise
-        raise TableError(error.slug, error.message) from None
-
-
 def _require_same_file(session: ArrowSession, range_: CopyRange) -> None:
-    """Ask after reading: from then on the lock of this transaction lets no other session truncate or rewrite the table."""
     heap = (range_.relation_schema, range_.relation_name)
     if session.rows(rewritten_query([heap])):
-        raise TableError(
-            "table-rewritten",
-            f"expected {'.'.join(heap)} to keep the file that the copy's snapshot knows until it is read, but it was "
-            "truncated, rewritten, renamed or dropped: copy it under a later snapshot",
-        )
+        raise rewritten_error(heap)
 
 
 def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:

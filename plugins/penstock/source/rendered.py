@@ -17,7 +17,7 @@ from pyarrow import csv
 
 from penstock.connections import Connection
 from penstock.source.key_range import KeyRange
-from penstock.source.rewritten import rewritten_query
+from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
 from penstock.source.session import SourceSession, connect, translating
 
 _BLOCK_BYTES = 8 << 20
@@ -61,6 +61,17 @@ class RenderedSource:
         """
         with translating(self.session.place):
             return [(schema, name) for schema, name in self.session.execute(rewritten_query(heaps))]
+
+    def require_same(self, heaps: Sequence[tuple[str, str]]) -> None:
+        """Raise TableError("table-rewritten") for the first of those that `rewritten` names."""
+        for heap in self.rewritten(heaps):
+            raise rewritten_error(heap)
+
+    @contextmanager
+    def one_table(self) -> Iterator[None]:
+        """Read one table inside: what concerns only that is raised as a TableError, and the transaction can be used on."""
+        with of_one_table(), translating(self.session.place), self.session.transaction():
+            yield
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The rule for what verifications found: a table that differs, until a later verification has seen it equal. Pure."""
+"""The rules for what verifications found: a table that differs, until a later one has seen it equal, or cannot be read. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ from penstock.flow.health.findings import Case, Finding
 from penstock.ledger.verifications import VerifiedTable
 
 SLUG = "verify-differs"
+UNREADABLE = "verify-unreadable"
 
 
 def verified(case: Case) -> Iterator[Finding]:
-    """Report every table in which source and lake differ."""
-    return differing(case.seen.known.verified)
+    """Report every table in which source and lake differ, and every one that could not be read."""
+    yield from differing(case.seen.known.verified)
+    yield from unreadable(case.seen.known.verified)
+
+
+def unreadable(tables: Iterable[VerifiedTable]) -> Iterator[Finding]:
+    """Report those of these tables of which the newest comparison could not read a side."""
+    for table in tables:
+        if table.outcome == "unreadable":
+            subject = f"{table.schema}.{table.name}"
+            said = f"{subject} could not be compared at {table.compared_lsn}: {table.reason}"
+            step = "nothing is known of its rows until a later verification has read it"
+            yield Finding(
+                UNREADABLE, subject, "critical", said, step, {"lsn": str(table.compared_lsn)}, table.compared_at
+            )
 
 
 def differing(tables: Iterable[VerifiedTable]) -> Iterator[Finding]:
