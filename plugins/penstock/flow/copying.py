@@ -7,7 +7,7 @@ finished table is proved by a small result file next to its data, whatever becom
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from penstock.errors import Directive, PenstockError, SourceError
 from penstock.flow.context import Context
@@ -71,13 +71,12 @@ def passes(error: PenstockError) -> bool:
     return error.directive is Directive.RETRY
 
 
-def together(failures: Mapping[str, PenstockError]) -> PenstockError:
-    """Return one error for the tables, by name, that could not be copied: the only one's own, or one that names all."""
-    (first, *others) = failures.values()
-    if not others:
-        return first
-    told = "; ".join(f"{name}: {error}" for name, error in failures.items())
-    return SourceError(first.slug, f"expected every table to be copied, but {len(failures)} were not: {told}")
+def together(failures: Sequence[PenstockError]) -> PenstockError:
+    """Return one error for the tables that could not be copied: the only one's own, or the first one's with all messages."""
+    if len(failures) == 1:
+        return failures[0]
+    told = "; ".join(map(str, failures))
+    return SourceError(failures[0].slug, f"expected every table to be copied, but {len(failures)} were not: {told}")
 
 
 def copied_files(ctx: Context, copy_id: str, oid: int) -> list[FileEntry] | None:

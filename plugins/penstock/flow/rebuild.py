@@ -8,7 +8,7 @@ tables go on, and so do these. Every step looks at what is there: run the same v
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import Directive, LakeError, LedgerError, PenstockError
@@ -47,11 +47,10 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
         new = [record for record in records if record.oid not in rebuilds]
         started = ctx.ledger.start_rebuilds(ctx.name, _new_resyncs(ctx, new)) if new else []
         ids = _ids(ctx, list(rebuilds.values()), started)
-        failed = rebuild_copy.copy(ctx, ids, submit)
+        failed = _noted(ctx, rebuild_copy.copy(ctx, ids, submit))
         rebuild_build.build(ctx, [each for each in ids if each not in failed], submit)
         if failed:
-            names = {each.id: each.qualified for each in ctx.ledger.rebuilds(ctx.name, states=None)}
-            raise together({names[id_]: error for id_, error in failed.items()})
+            raise together(list(failed.values()))
     return ids
 
 
@@ -162,6 +161,16 @@ def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
         if record.oid not in now:
             ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
     return requests.fit_to_copy(ctx, [record for record in records if record.oid in now], now)
+
+
+def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:
+    """Note with each table, once, why it could not be copied."""
+    known = {each.id: each for each in ctx.ledger.rebuilds(ctx.name, states=None)}
+    for id_, error in failed.items():
+        table, message = known[id_], f"{known[id_].qualified} was not copied: {error}"
+        ctx.ledger.event_on_change(ctx.name, slug=error.slug, level="warning", table_oid=table.oid, message=message)
+        ctx.progress(message)
+    return failed
 
 
 def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:

@@ -6,7 +6,8 @@ pointer and the ledger's row together, so a run that is killed anywhere loses at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from penstock.errors import LakeError
 from penstock.flow import rebuild_orders
@@ -23,16 +24,37 @@ from penstock.lsn import Lsn
 def build(ctx: Context, ids: Sequence[str], submit: Submit) -> None:
     """Bring these rebuilds as far as the pipeline is now, or to their goals.
 
-    Raises LakeError("rebuild-given-up") when a table cannot be built; the others of the run go on at the next call.
+    Raises LakeError("rebuild-given-up") for tables that cannot be built, when the others are.
     """
-    _settle_dead_runs(ctx, ids)
+    lost: list[str] = []
+    with _collecting(lost):
+        _settle_dead_runs(ctx, ids)
     while rebuilds := _building(ctx, ids):
-        run = _plan(ctx, rebuilds)
-        if any(table.files or table.copy_files is not None for table in _orders(ctx, run).tables):
-            submit(job(ctx, run))
-        else:
-            _write_unmoved(ctx, run)
-        _settle(ctx, run)
+        with _collecting(lost):
+            _advance(ctx, rebuilds, submit)
+    if lost:
+        raise LakeError("rebuild-given-up", "; ".join(lost))
+
+
+@contextmanager
+def _collecting(lost: list[str]) -> Iterator[None]:
+    """Keep the message of a rebuild that was given up inside: it is over, and no other waits for it."""
+    try:
+        yield
+    except LakeError as error:
+        if error.slug != "rebuild-given-up":
+            raise
+        lost.append(error.message)
+
+
+def _advance(ctx: Context, rebuilds: Sequence[RebuildRecord], submit: Submit) -> None:
+    """Build the next chunk of each."""
+    run = _plan(ctx, rebuilds)
+    if any(table.files or table.copy_files is not None for table in _orders(ctx, run).tables):
+        submit(job(ctx, run))
+    else:
+        _write_unmoved(ctx, run)
+    _settle(ctx, run)
 
 
 def _settle_dead_runs(ctx: Context, ids: Sequence[str]) -> None:
