@@ -46,6 +46,7 @@ class Torture:
     def __post_init__(self) -> None:
         self.writers = Writers(self.world.source, self.report.note)
         self.dice = random.Random(self.report.seed)
+        self.shaken = False
         self.driven = Driven(self.world, self.report, lambda: self.writers.release(self.dice))
 
     def run(self, *, seconds: float, rounds: int | None = None) -> None:
@@ -59,8 +60,7 @@ class Torture:
 
     def round(self) -> None:
         """Do one round."""
-        self.report.round += 1
-        dice = random.Random(f"{self.report.seed}/{self.report.round}")
+        dice = self._begin()
         started, before = time.monotonic(), self.report.statements
         for _ in range(dice.randrange(self.mix.steps // 2, self.mix.steps)):
             self._step(dice)
@@ -73,8 +73,7 @@ class Torture:
 
     def land(self, judged: Callable[[Model], Iterable[tuple[str, tuple[str, ...]]]]) -> None:
         """Do one round that ends in the landing zone, and let somebody judge what was landed."""
-        self.report.round += 1
-        dice = random.Random(f"{self.report.seed}/{self.report.round}")
+        dice = self._begin()
         self.report.equal_at.clear()
         first = self.report.numbers
         for _ in range(dice.randrange(self.mix.steps // 2, self.mix.steps)):
@@ -93,6 +92,13 @@ class Torture:
         self.report.say(
             f"round {self.report.round}: {self.report.numbers - first} steps, {self.report.compared} compared"
         )
+
+    def _begin(self) -> random.Random:
+        """Begin a round; in few of them the publication is altered, which may pause every table at once."""
+        self.report.round += 1
+        dice = random.Random(f"{self.report.seed}/{self.report.round}")
+        self.shaken = self.mix.publication and self.mix.full and dice.random() < 0.25
+        return dice
 
     # --- what happens in a round --------------------------------------------------------------------
 
@@ -124,7 +130,7 @@ class Torture:
             self._admin(change.statements, who=f"admin {change.rule}", atomic=change.atomic, between=dice)
 
     def _alter_publication(self, dice: random.Random) -> None:
-        if not (self.mix.publication and self.mix.full):
+        if not self.shaken:
             return
         statements = publication.change(dice, self._model(), self.world.ctx.pipeline.publication)
         if statements:
