@@ -47,7 +47,7 @@ class Torture:
         self.writers = Writers(self.world.source, self.report.note)
         self.dice = random.Random(self.report.seed)
         self.shaken = False
-        self.driven = Driven(self.world, self.report, lambda: self.writers.release(self.dice))
+        self.driven = Driven(self.world, self.report, lambda: self.writers.release(self.dice, prepared=True))
 
     def run(self, *, seconds: float, rounds: int | None = None) -> None:
         """Do rounds until the time is over, or so many."""

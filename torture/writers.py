@@ -156,8 +156,10 @@ class Writers:
         if not keep:
             self._finish_prepared(dice)
 
-    def release(self, dice: random.Random) -> None:
-        """End the transactions that readers, and so the pipeline, would wait for."""
+    def release(self, dice: random.Random, *, prepared: bool = False) -> None:
+        """End the transactions that readers, and so the pipeline, would wait for; with `prepared` all of those, too."""
+        if prepared:
+            self._finish_prepared(dice)
         for writer in self.writers:
             if writer.within and self._exclusive(writer):
                 self.run(writer, dice.choice(("commit", "rollback")))
