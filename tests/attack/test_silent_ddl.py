@@ -241,6 +241,32 @@ NAMES = {
         "alter type {t}_e rename value 'z' to 'a'",
         reason="a label of enum",
     ),
+    "a label is added, taken and renamed": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
+        "alter type {t}_e add value 'c'",
+        "insert into {t} values (1, 'c')",
+        "alter type {t}_e rename value 'c' to 'd'",
+        reason="a label that its enum no longer has",
+    ),
+    "a label is added, taken within an array and renamed": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e[])",
+        "alter type {t}_e add value 'c,\\ d'",
+        "insert into {t} values (1, array['a', 'c,\\ d', null]::{t}_e[])",
+        "alter type {t}_e rename value 'c,\\ d' to 'd'",
+        reason="a label that its enum no longer has",
+    ),
+    "a column of a new enum is added and a label renamed": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key)",
+        "alter table {t} add e {t}_e",
+        "insert into {t} values (1, 'a')",
+        "alter type {t}_e rename value 'a' to 'd'",
+        reason="a label that its enum no longer has",
+    ),
+    "labels that need quotes are added": case(
+        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
+        "alter type {t}_e add value 'c,\\ \"d'",
+        "insert into {t} values (1, 'c,\\ \"d', array['a', 'c,\\ \"d', null]::{t}_e[])",
+    ),
     "a composite type changes and changes back": case(
         "create type {t}_c as (a int, b int); create table {t} (id int primary key, c {t}_c)",
         "alter type {t}_c add attribute x int cascade",

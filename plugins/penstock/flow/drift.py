@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
+from penstock.flow import labels
 from penstock.flow.context import Context
 from penstock.flow.stream import Landed
 from penstock.flow.verdict import (
@@ -90,9 +91,11 @@ def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
         _settle(ctx, doubt, landed, upto)
     for record in ctx.ledger.tables(ctx.name):
         if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
-            reason = _misfit(record, look, landed)
+            reason = _misfit(record, look, landed) or _renamed_label(ctx, record, look.found[record.oid], landed)
             if reason is not None and not _copied_since(ctx, record, upto):
                 _refuse(ctx, record, reason)
+            else:
+                _end_checks(ctx, record, upto)
 
 
 def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Doubt]:
@@ -106,8 +109,16 @@ def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | 
     if decided.reason is not None:
         _refuse(ctx, known, decided.reason)
     elif now is not None:
-        _take(ctx, known, decided, now.digest())
+        _take(ctx, known, decided, _digest(conn, known, now))
     return []
+
+
+def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
+    """Return the digest of now, with the enums that landed labels have to be held against, and until when."""
+    waiting = dict(known.catalog_digest.get("grown", {}))
+    if more := labels.grown(known.catalog_digest, now):
+        waiting |= dict.fromkeys(map(str, more), str(facts.position(conn).flushed))
+    return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
 def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int]) -> Verdict:
@@ -159,7 +170,7 @@ def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: obje
 
 def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Doubt | None:
     """Return the doubt that is all there is against a table, or None when there is more."""
-    if values_changed(known.columns, known.catalog_digest, now):
+    if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
     files = [leaf for leaf in suspects(known.columns, known.catalog_digest, now).files if leaf.oid not in cleared]
     doubt = Doubt(known, now, cleared, {leaf.oid: leaf.changed_by for leaf in files}, Lsn(0))
@@ -205,6 +216,21 @@ def _misfit(record: TableRecord, look: Look, landed: Landed) -> str | None:
         if part.root == record.oid and part.oid not in known:
             return vanished_partition(part.name)
     return None
+
+
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, landed: Landed) -> str | None:
+    checks = labels.open_checks(record.catalog_digest)
+    files = [entry for entry in landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    return labels.strange(ctx.landing, files, now, set(checks)) if files else None
+
+
+def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
+    """Forget the enums that no later window can bring under another label."""
+    checks = labels.open_checks(record.catalog_digest)
+    waiting = {str(oid): str(through) for oid, through in checks.items() if through > upto}
+    if len(waiting) < len(checks):
+        rest = {key: value for key, value in record.catalog_digest.items() if key != "grown"}
+        _take(ctx, record, Verdict(), {**rest, "grown": waiting} if waiting else rest)
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
