@@ -5,6 +5,8 @@ with
         update penstock.rebuild as r
         set
             state = 'done', through_lsn = %(lsn)s, snapshot_id = p.snapshot_id,
+            update_missing = r.update_missing + p.update_missing, delete_missing = r.delete_missing + p.delete_missing,
+            insert_existing = r.insert_existing + p.insert_existing, misfits = r.misfits + p.misfits,
             former = jsonb_build_object('columns', t.columns, 'identity', t.identity),
             finished_at = clock_timestamp(), changed_at = clock_timestamp()
         from jsonb_to_recordset(%(tables)s) as p (
@@ -15,7 +17,7 @@ with
         where
             r.pipeline = %(name)s and r.id = p.rebuild and r.oid = p.oid and r.state = 'ready'
             and r.through_lsn <= %(lsn)s
-        returning r.*, p.shows, p.columns as lake_columns, p.update_missing, p.delete_missing, p.insert_existing, p.misfits
+        returning r.*, p.shows, p.columns as lake_columns
     ),
     loaded as (
         update penstock.copy as c

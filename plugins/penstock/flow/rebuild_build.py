@@ -14,7 +14,7 @@ from penstock.flow import rebuild_orders
 from penstock.flow.context import Context
 from penstock.flow.merge import job, plan_path, read_result, result_path
 from penstock.flow.spark_job import Submit
-from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
+from penstock.lake.plan import MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import RebuildStep
 from penstock.ledger.records import CopyRecord, RebuildRecord, RebuildState, WindowRecord
@@ -176,7 +176,8 @@ def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult)
     goal = {each.id: each.goal_lsn for each in ctx.ledger.rebuilds(ctx.name)}[order.rebuild or ""]
     at_end = through >= (orders.upto_lsn if goal is None else goal)
     state: RebuildState = "building" if not at_end else "ready" if goal is None else "done"
-    return RebuildStep(order.rebuild or "", through, table.snapshot_id or 0, rows, state)
+    met = {name: table.counts.get(name, 0) for name in MET}
+    return RebuildStep(order.rebuild or "", through, table.snapshot_id or 0, rows, state, **met)
 
 
 def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:

@@ -40,13 +40,17 @@ class NewRebuild:
 
 @dataclass(frozen=True)
 class RebuildStep:
-    """Say how far a run has brought a rebuild, with how many rows more, and what it is from now on."""
+    """Say how far a run has brought a rebuild, with how many rows more, what it met besides, and what it is from now on."""
 
     id: str
     through_lsn: Lsn
     snapshot_id: int
     rows: int
     state: RebuildState
+    update_missing: int = 0
+    delete_missing: int = 0
+    insert_existing: int = 0
+    misfits: int = 0
 
 
 class Rebuilds(Sessions):

@@ -107,6 +107,25 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     assert ledger.rebuilds(ready) == []
 
 
+def test_what_a_rebuild_met_on_its_way_becomes_the_tables_count(ledger: Ledger, ready: str) -> None:
+    publish(ledger, ready, START, [PublishedTable(1, 21, misfits=9, update_missing=9), PublishedTable(2)])
+    begin(ledger, ready)
+    for state in ("building", "ready"):
+        ledger.run_rebuilds(ready, ids=["r1"], run="run")
+        step = RebuildStep("r1", END, 31, 5, state, update_missing=1, misfits=2)
+        catalog = {"catalog": ledger.connection, "catalog_name": "lake"}
+        ledger.advance_rebuilds(ready, run="run", pointers=[], steps=[step], **catalog)
+
+    switched = PublishedTable(1, 41, rebuild="r1", delete_missing=1)
+    publish(ledger, ready, END, [switched, PublishedTable(2, 42)])
+
+    first = next(table for table in ledger.verified_tables(ready) if table.oid == 1)
+    assert (first.conflicts, first.misfits) == ({"update_missing": 2, "delete_missing": 1}, 4)
+    assert (first.conflict_lsn, first.suspected) == (END, True)
+    (cut,) = ledger.cuts(ready, limit=1)
+    assert [table["counts"] for table in cut.tables if "counts" in table] == [{"delete_missing": 1}]
+
+
 def test_a_rebuild_that_was_given_up_meanwhile_is_in_no_cut(ledger: Ledger, ready: str) -> None:
     rebuild = begin(ledger, ready)
     ledger.run_rebuilds(ready, ids=["r1"], run="run")
