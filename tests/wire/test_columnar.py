@@ -18,6 +18,7 @@ from penstock.wire import messages as m
 from penstock.wire import passes
 from penstock.wire.arrays import Gathered
 from penstock.wire.columnar import ColumnarDecoder, Counts, warm_up
+from penstock.wire.controls import Partition
 from penstock.wire.pgoutput import RULES
 from tests.wire.cases import CASES, FLAWS, NAMED, OUT_OF_PLACE, Case
 from tests.wire.encoder import encode
@@ -25,6 +26,7 @@ from tests.wire.rows import HORIZON, batches, feed, rows_of, scalar_rows, unix_u
 
 T = m.Relation(1, "s", "t", "d", (m.RelationColumn("id", 23, -1, True), m.RelationColumn("note", 25, -1, False)))
 U = replace(T, oid=2, name="u")
+P = replace(T, oid=3, name="t_1")
 BEGIN = m.Begin(Lsn(0x100), 700_000_000_000_000, 900)
 COMMIT = m.Commit(Lsn(0x100), Lsn(0x130), 700_000_000_000_000)
 
@@ -113,6 +115,28 @@ def test_a_transaction_over_many_batches_keeps_lsn_time_xid_and_origin() -> None
     facts = [(r.commit_lsn, r.committed_at, r.xid, r.origin, r.ordinal) for r in rows_of(blocks)]
     common = (0x100, unix_us(BEGIN.commit_time), (5 << 32) + 900, "north")
     assert facts == [(*common, 0), (*common, 1)]
+
+
+@pytest.mark.parametrize("cuts", [(), range(12)], ids=["one batch", "a batch each"])
+def test_a_partition_is_told_by_the_change_of_its_root_that_follows_its_announcement(cuts: Sequence[int]) -> None:
+    truncated = [T, U, m.Truncate((T, U), False, False)]
+    stream = encoded(
+        [BEGIN, *truncated, T, P, insert(T, "1", "a"), insert(T, "2", "b"), U, insert(U, "3", "c"), COMMIT]
+    )
+
+    _, totals = feed(batches(stream, cuts))
+
+    assert totals.partitions == (Partition(3, 1, "s.t_1"),)
+
+
+def test_the_columns_that_are_null_in_an_old_row_are_named() -> None:
+    key, other = m.OldKey((m.Text("1"), m.Missing.NULL)), m.OldKey((m.Missing.NULL, m.Text("x")))
+
+    (ours,), _ = feed(batches(encoded([BEGIN, T, insert(T, "1", "a"), m.Delete(T, key), COMMIT])))
+    (strange,), _ = feed(batches(encoded([BEGIN, T, m.Delete(T, key), m.Delete(T, other), COMMIT])))
+    (none,), _ = feed(batches(encoded([BEGIN, T, m.Insert(T, (m.Text("1"), m.Missing.NULL)), COMMIT])))
+
+    assert (ours.old_nulls, strange.old_nulls, none.old_nulls) == ({"note"}, {"id", "note"}, set())
 
 
 def test_a_skipped_transaction_stays_skipped_over_many_batches_and_the_next_one_is_not() -> None:
