@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import LakeError
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
+from penstock.lake.locations import new_location
 from penstock.lake.plan import ColumnPlan
 from penstock.lake.pointers import Pointer, place_of
 from penstock.lake.quoting import path
@@ -65,8 +66,13 @@ class LakeTable:
     def create(
         self, columns: Sequence[LakeColumn], properties: Mapping[str, str], partitioned_by: str | None = None
     ) -> None:
-        """Make the table in a namespace that is there."""
-        self.session.sql(ddl.create_table(self.catalog, self.target, columns, properties, partitioned_by))
+        """Make the table in a namespace that is there, and in a folder of its own."""
+        warehouse = self.session.conf.get(f"spark.sql.catalog.{self.catalog}.warehouse", "")
+        location = new_location(warehouse, self.target, uuid.uuid4().hex)
+        made = ddl.create_table(
+            self.catalog, self.target, columns, properties, partitioned_by=partitioned_by, location=location
+        )
+        self.session.sql(made)
 
     def drop(self) -> None:
         """Drop the table; its files stay."""

@@ -68,7 +68,8 @@ def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTab
     io = next((table.load().io() for table in known if table.exists()), None)
     if io is None:
         return None
-    return drop_old(_table(session, plan, (*old.namespace.split("."), old.table)), old, plan.folders, io)
+    others = plan.other_folders((old.namespace, old.table))
+    return drop_old(_table(session, plan, (*old.namespace.split("."), old.table)), old, others, io)
 
 
 def _seconds(seconds: float | None) -> str:

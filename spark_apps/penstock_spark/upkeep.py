@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import LakeError
-from penstock.lake.maintenance import Figures, MaintenancePlan, TableReport, TableUpkeep, is_dead, owns_folder
+from penstock.lake.locations import owns_folder
+from penstock.lake.maintenance import Figures, MaintenancePlan, TableReport, TableUpkeep, is_dead
+from penstock.lake.pointers import place_of
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java
 
 _MANIFEST_BYTES = 8 << 20
 _FEW_MANIFESTS = 10
-_SHARED = "orphans were not looked for: another table keeps its files in the same folder"
+_SHARED = "orphans were not looked for: another table keeps its files in its folder, or around it"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Upkeep:
         branches = self._drop_dead_branches()
         expired = self._expire()
         self._gather_manifests()
-        alone = owns_folder(self.table.folder(), self.plan.folders)
+        alone = owns_folder(self.table.folder(), self.plan.other_folders(place_of(self.order.target)))
         return replace(
             report,
             after=self.figures(scan=rewritten > 0, known=before),

@@ -11,10 +11,10 @@ from penstock.lake.maintenance import (
     MaintenancePlan,
     MaintenanceResult,
     OldTable,
+    TableFolder,
     TableReport,
     TableUpkeep,
     is_dead,
-    owns_folder,
 )
 from penstock.lake.pointers import aside, is_left_behind, place_of, rebuilt, replaced
 
@@ -30,7 +30,7 @@ PLAN = MaintenancePlan(
         TableUpkeep(("shop", "x"), None, (), watched=False),
     ),
     old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
-    folders=("file:///lake/t/metadata",),
+    folders=(TableFolder("shop.public", "t", "file:///lake/t"),),
     deleted_share=0.1,
     small_files=5,
     file_bytes=None,
@@ -72,24 +72,6 @@ def test_a_result_survives_its_json() -> None:
 )
 def test_a_branch_is_dead_when_its_attempt_is_older(branch: str, dead: bool) -> None:
     assert is_dead(branch, "20261121t091500123_3f9a1c2d") is dead
-
-
-@pytest.mark.parametrize(
-    ("others", "alone"),
-    [
-        ((), True),
-        (("file:///lake/shop/t2/metadata",), True),
-        (("file:///lake/shop/t/inner/metadata",), False),  # a namespace that is named as the table
-        (("file:///lake/shop/t/metadata",), False),
-        (("file:///lake/shop/t/data/metadata",), False),
-        (("file:///lake/shop/t/metadata/deep/metadata",), False),
-    ],
-)
-def test_a_folder_is_a_tables_own_when_no_other_table_has_files_there(others: tuple[str, ...], alone: bool) -> None:
-    own = "file:///lake/shop/t/metadata"
-
-    assert owns_folder("file:///lake/shop/t/", (own, *others)) is alone
-    assert owns_folder("file:///lake/shop/t", others, own=0) is alone
 
 
 @pytest.mark.parametrize(

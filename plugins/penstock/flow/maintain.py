@@ -20,7 +20,8 @@ from penstock.flow.rebuild_requests import named
 from penstock.flow.retention import Released
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.lake.ddl import CUTS_TABLE
-from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableUpkeep
+from penstock.lake.locations import folder_of
+from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
 from penstock.lake.pointers import Place, is_left_behind, place_of
 from penstock.landing import layout
 from penstock.ledger import catalog, new_attempt
@@ -142,7 +143,7 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
         tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
         old_tables=tuple(_old_tables(ctx, there, now)) if chosen.whole else (),
-        folders=tuple(location.rpartition("/")[0] for _, _, location in there),
+        folders=tuple(TableFolder(namespace, name, folder_of(location)) for namespace, name, location in there),
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
         file_bytes=settings.file_bytes,
@@ -179,7 +180,7 @@ def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: dateti
     era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
     discarded = _discarded(ctx)
     left = {
-        (namespace, name): OldTable(namespace, name, location.rpartition("/metadata/")[0])
+        (namespace, name): OldTable(namespace, name, folder_of(location))
         for namespace, name, location in there
         if (namespace, name) in discarded or is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
     }

@@ -38,14 +38,17 @@ def create_table(
     target: Sequence[str],
     columns: Sequence[LakeColumn],
     properties: Mapping[str, str],
+    *,
     partitioned_by: str | None = None,
+    location: str | None = None,
 ) -> str:
-    """Return the statement that makes a table with these columns, unless it is there."""
+    """Return the statement that makes a table with these columns, unless it is there; without a `location` the catalog's own."""
     rows = listing(f"{identifier(column.name)} {column.type}" for column in columns)
     pairs = listing(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
     made = f"create table if not exists {path(catalog, *target)} (\n  {rows}\n)\nusing iceberg\n"
     parts = f"partitioned by ({partitioned_by})\n" if partitioned_by else ""
-    return f"{made}{parts}tblproperties (\n  {pairs}\n)"
+    place = f"location {literal(location)}\n" if location else ""
+    return f"{made}{parts}{place}tblproperties (\n  {pairs}\n)"
 
 
 def add_columns(catalog: str, target: Sequence[str], columns: Sequence[LakeColumn]) -> str:

@@ -11,6 +11,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from penstock.lake.pointers import Place
+
 
 @dataclass(frozen=True, slots=True)
 class TableUpkeep:
@@ -40,13 +42,22 @@ class OldTable:
 
 
 @dataclass(frozen=True, slots=True)
+class TableFolder:
+    """Say in which folder a table of the catalog keeps its files."""
+
+    namespace: str
+    table: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenancePlan:
     """Order one run.
 
     Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
     later, files from `orphans_before` on and branches of attempts from this one on are never touched: they may belong
     to work that began later, or to readers. `folders` is where every
-    table of the catalog has its metadata. Compaction takes files of which more than `deleted_share` is deleted, and
+    table of the catalog has its files, other pipelines' included. Compaction takes files of which more than `deleted_share` is deleted, and
     groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
     """
 
@@ -58,7 +69,7 @@ class MaintenancePlan:
     orphans_before: int
     tables: tuple[TableUpkeep, ...]
     old_tables: tuple[OldTable, ...]
-    folders: tuple[str, ...]
+    folders: tuple[TableFolder, ...]
     deleted_share: float
     small_files: int
     file_bytes: int | None
@@ -83,7 +94,12 @@ class MaintenancePlan:
             for entry in data.pop("tables")
         )
         old = tuple(OldTable(**entry) for entry in data.pop("old_tables"))
-        return cls(tables=tables, old_tables=old, folders=tuple(data.pop("folders")), **data)
+        folders = tuple(TableFolder(**entry) for entry in data.pop("folders"))
+        return cls(tables=tables, old_tables=old, folders=folders, **data)
+
+    def other_folders(self, place: Place) -> list[str]:
+        """Return the folders of all tables of the catalog but this one."""
+        return [each.folder for each in self.folders if (each.namespace, each.table) != place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +171,3 @@ def report_from_json(data: dict[str, Any]) -> TableReport:
     """Read one table's report from plain data."""
     before, after = (Figures(**data[when]) if data[when] else None for when in ("before", "after"))
     return TableReport(**{**data, "target": tuple(data["target"]), "before": before, "after": after})
-
-
-def owns_folder(location: str, folders: tuple[str, ...], *, own: int = 1) -> bool:
-    """Tell whether no other table of the catalog keeps its files in this one's folder, or below it.
-
-    `folders` has every table's folder of metadata, this one's `own` times. Where two share a place, the files of one
-    look like orphans of the other.
-    """
-    inside = [folder for folder in folders if folder.startswith(f"{location.rstrip('/')}/")]
-    return len(inside) <= own
