@@ -107,7 +107,7 @@ def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | 
         _take(ctx, known, doubt.verdict(doubt.leaves), doubt.digest())
         return [doubt]
     if decided.reason is not None:
-        _refuse(ctx, known, decided.reason)
+        _refuse(ctx, known, decided.reason, decided.slug)
     elif now is not None:
         _take(ctx, known, decided, _digest(conn, known, now))
     return []
@@ -125,10 +125,10 @@ def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int]) -> V
     return verdict(known.columns, known.identity, known.catalog_digest, now, cleared)
 
 
-def _refuse(ctx: Context, known: Known, reason: str) -> None:
+def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
     """Pause a table; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
-        ctx.ledger.pause_table(ctx.name, known.oid, slug="schema-change", reason=reason)
+        ctx.ledger.pause_table(ctx.name, known.oid, slug=slug, reason=reason)
         ctx.progress(f"paused {known.qualified}: {reason}")
     else:
         ctx.ledger.give_up_rebuild(ctx.name, known, slug="rebuild-given-up", reason=reason)
@@ -187,7 +187,7 @@ def _settle(ctx: Context, doubt: Doubt, landed: Landed, upto: Lsn) -> None:
     if decided.reason is None:
         _take(ctx, doubt.known, decided, doubt.now.digest())
     elif upto >= doubt.through:
-        _refuse(ctx, doubt.known, decided.reason)
+        _refuse(ctx, doubt.known, decided.reason, decided.slug)
 
 
 def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:

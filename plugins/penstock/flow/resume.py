@@ -40,7 +40,7 @@ def resume(ctx: Context) -> None:
 def resume_table(ctx: Context, table: str) -> None:
     """Take a paused table, given as `schema.table`, back into merges.
 
-    Raises LakeError("schema-change" | "foreign-commit") with the reason when it is still there, and
+    Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when it is still there, and
     LedgerError("ledger-conflict") when the table is not paused.
     """
     known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
@@ -81,7 +81,7 @@ def _reason(ctx: Context, record: TableRecord) -> str | None:
         return _foreign(ctx, record)
     if record.paused_slug == "publication-changed":
         return _withheld(ctx)
-    if record.paused_slug == "schema-change":
+    if record.paused_slug in ("schema-change", "target-clash"):
         return _changed(ctx, record) or _reshaped(ctx, record)
     if record.paused_slug == "transaction-skipped":
         return "only a new copy has the rows of that transaction"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.lake.columns import reserved
 from penstock.lake.plan import ColumnPlan
 from penstock.ledger.records import TableFacts, TableRecord
 from penstock.source.catalog import SourceColumn, SourceTable
@@ -24,10 +25,11 @@ _FILE = 2  # place of the file's number in a leaf's entry of a digest
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Say what follows for one table: new columns, or the reason to pause it."""
+    """Say what follows for one table: new columns, or the reason to pause it, and of which kind that is."""
 
     added: tuple[ColumnPlan, ...] = ()
     reason: str | None = None
+    slug: str = "schema-change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ def verdict(
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
+    if clash := reserved(column.name for column in now.columns):
+        why = (
+            f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
+        )
+        return Verdict(reason=why, slug="target-clash")
     known = frozenset(cleared)
     reasons = [
         *_name_reasons(digest, now),

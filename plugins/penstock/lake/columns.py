@@ -6,7 +6,7 @@ other difference is a change that the stream does not carry, and pauses the tabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
@@ -39,6 +39,20 @@ class LakeColumn:
         return self.type in _ORDERED
 
 
+# Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
+_COMPUTED = frozenset(
+    {"_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"}
+)
+
+
+def reserved(names: Iterable[str]) -> str | None:
+    """Return the first name that a mirror cannot have as a column of the source's, or None.
+
+    Source: Iceberg specification, "Reserved Field IDs".
+    """
+    return next((name for name in names if name in _COMPUTED or name.lower() == MISFITS_COLUMN), None)
+
+
 MISFITS = LakeColumn(MISFITS_COLUMN, MISFITS_TYPE)
 
 
@@ -48,11 +62,11 @@ def lake_column(column: ColumnPlan) -> LakeColumn:
 
 
 def mirror_columns(columns: Sequence[ColumnPlan]) -> tuple[LakeColumn, ...]:
-    """Return the columns of the mirror of these source columns; refuses a source column named `_misfits`."""
-    if any(column.name == MISFITS_COLUMN for column in columns):
+    """Return the columns of the mirror of these source columns; raises LakeError("schema-change") on a reserved name."""
+    if clash := reserved(column.name for column in columns):
         raise LakeError(
             "schema-change",
-            f"expected no source column named {MISFITS_COLUMN}, which the mirror keeps for itself; "
+            f"expected no source column named {clash}, which the lake's tables keep for themselves; "
             "rename it at the source or leave the table out",
         )
     return (*map(lake_column, columns), MISFITS)

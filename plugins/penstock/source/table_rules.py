@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from penstock.lake.columns import reserved
 from penstock.source.findings import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.identity import problem
 from penstock.source.patterns import chosen_by
 from penstock.source.publication import PublicationFacts
 from penstock.source.tables import SourceTable
 
-_MISFITS = "_misfits"  # the column beside every mirror's own
 _CUTS = "_penstock_cuts"  # the table beside every pipeline's own
 
 
@@ -93,19 +93,23 @@ def unfit(table: SourceTable, publication: PublicationFacts | None) -> tuple[str
     if not silent and (reason := problem(table)):
         return "no-usable-identity", reason, "add a key, or set replica identity full"
     if clash := _clash(table):
-        return "target-clash", f"its column {clash} would clash with that of every mirror", "rename the column"
+        return (
+            "target-clash",
+            f"the lake's tables keep the name of its column {clash} for themselves",
+            "rename the column",
+        )
     return None
 
 
 def _clash(table: SourceTable) -> str | None:
-    return next((column.name for column in table.columns if column.name.lower() == _MISFITS), None)
+    return reserved(column.name for column in table.columns)
 
 
 def _columns(table: SourceTable) -> Iterator[Finding]:
     if clash := _clash(table):
         yield error(
             table.qualified,
-            f"expected no column {clash}: every mirror has one of that name for values that do not fit",
+            f"expected no column {clash}: the lake's tables keep that name for a column of their own",
             "rename the column, or leave it out by a column list of the publication",
             "target-clash",
         )

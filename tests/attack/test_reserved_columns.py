@@ -1,0 +1,81 @@
+"""A column that bears a name of Iceberg's, or of ours, keeps its table out of the lake or pauses it, and stops no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import LakeError
+from penstock.flow import check, joined
+from penstock.flow.rebuild_requests import to_copy
+from penstock.flow.resume import resume_table
+from penstock.lake.columns import reserved
+from tests.scenarios.members import begin, members, states, told
+from tests.world import World
+
+NAMES = (
+    *("_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"),
+    *("_misfits", "_Misfits"),
+)
+
+
+def test_names_that_readers_do_not_mind_are_columns_as_any_other() -> None:
+    free = (
+        "file",
+        "pos",
+        "row",
+        "file_path",
+        "_metadata",
+        "_change_type",
+        "_change_ordinal",
+        "_commit_snapshot_id",
+        "_FILE",
+    )
+
+    assert reserved(free) is None
+    assert [reserved(["id", name]) for name in NAMES] == list(NAMES)
+
+
+def test_a_check_refuses_a_table_with_such_a_column_by_its_name(bare16: World) -> None:
+    for name in NAMES:
+        bare16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
+
+    found = [each for each in check.check(bare16.ctx) if each.slug == "target-clash"]
+
+    assert {each.subject for each in found} == {f"public.t{name}" for name in NAMES}
+
+
+def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16: World) -> None:
+    begin(bare16)
+    bare16.sql('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
+    bare16.capture()
+
+    assert members(bare16) == {"t", "good"}
+    (message,) = told(bare16, "target-clash")
+    assert "public.bad" in message
+    assert "_row_id" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "back"),
+    [
+        ('alter table u add column "_file" text', 'alter table u rename "_file" to file'),
+        ('alter table u rename v to "_pos"', 'alter table u rename "_pos" to v'),
+        ('alter table u add column "_misfits" text', 'alter table u drop column "_misfits"'),
+    ],
+)
+def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renamed(
+    bare16: World, change: str, back: str
+) -> None:
+    begin(bare16, "create table t (id int primary key); create table u (id int primary key, v text)")
+    bare16.sql(f"{change}; insert into u (id) values (7); insert into t values (7)")
+    bare16.capture()
+
+    assert states(bare16) == {"t": "copied", "u": "paused"}
+    assert "lake's tables keep for themselves" in told(bare16, "target-clash")[-1]
+    assert joined.ring(bare16.ctx) == [], "a copy would not help"
+    assert to_copy(bare16.ctx, None) == []
+    with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
+        resume_table(bare16.ctx, "public.u")
+
+    bare16.sql(back)
+    assert [table.name for table in to_copy(bare16.ctx, ["public.u"])] == ["u"], "a person's resync"
