@@ -55,6 +55,7 @@ def set_up(project: Project, progress: Progress) -> None:
         )
     for folder in (project.warehouse, project.landing, project.local / "spark-scratch"):
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)  # all of them hold rows
     scratch = project.local / "spark-scratch"
     spark.write_conf(project.spark_conf, spark.settings(project.jars, project.warehouse, scratch))
     with progress.step("The library, packed for Spark and compiled") as step:

@@ -20,9 +20,10 @@ def read_text(spark: SparkSession, uri: str) -> str:
 
 
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
-    """Write a file whole, replacing what was there."""
+    """Write a file whole, replacing what was there; where files have owners, for our account alone."""
     system, path = _locate(spark, uri)
-    stream = system.create(path, True)
+    only_ours = java("org.apache.hadoop.fs.permission.FsPermission")("600")
+    stream = java("org.apache.hadoop.fs.FileSystem").create(system, path, only_ours)
     stream.write(bytearray(text.encode("utf-8")))
     stream.close()
 

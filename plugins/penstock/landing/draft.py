@@ -1,6 +1,6 @@
 """A file in the making: it becomes visible under its name in one step, when it is whole and durable.
 
-In a folder the draft lies beside its target, is fsynced and renamed. For a store it is a local file without a
+In a folder the draft lies beside its target, is fsynced and renamed; what we make there is for our account alone. For a store it is a local file without a
 name that is uploaded at the end: a killed process leaves nothing behind, and no half object is ever listed.
 """
 
@@ -103,21 +103,26 @@ class UploadDraft(Draft):
 def _one_more(path: Path) -> pa.NativeFile:
     """Open a file for writing; a window of a thousand relations may need this process's whole allowance."""
     try:
-        return pa.OSFile(str(path), "wb")
+        return _new_file(path)
     except OSError as error:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if error.errno != errno.EMFILE or soft == hard:
             raise
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return pa.OSFile(str(path), "wb")
+        return _new_file(path)
+
+
+def _new_file(path: Path) -> pa.NativeFile:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    return pa.OSFile(str(path), "wb")
 
 
 def _make_durably(folder: Path) -> None:
-    """Make a folder and its missing parents, so that they outlive a power cut."""
+    """Make a folder and its missing parents, for our account alone, so that they outlive a power cut."""
     if folder.is_dir():
         return
     _make_durably(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     _sync(folder.parent)
 
 

@@ -44,6 +44,8 @@ _S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
 def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[fs.FileSystem, str, str]:
     """Return the file system, the root's path in it, and the root's URI for Spark; raises ConfigError."""
     parts = urlsplit(uri)
+    if not uri.strip():  # an empty variable, which would mean whatever folder the process runs in
+        raise ConfigError("config-invalid", "landing.uri: expected a folder or s3://bucket/prefix, got nothing")
     if parts.scheme in ("s3", "s3a"):
         root = f"{parts.netloc}{parts.path}".rstrip("/")
         if not parts.netloc:
