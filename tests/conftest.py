@@ -232,10 +232,10 @@ def spark(lake: LakeCatalog, java_home: Path, spark_conf_dir: Path) -> Iterator[
     from pyspark.sql import SparkSession  # noqa: PLC0415  # tests without Spark don't pay for it
 
     session = SparkSession.builder.appName("tests").getOrCreate()
-    credentials = lake.environment()
-    session.conf.set(f"spark.sql.catalog.{lake.name}.uri", credentials["PENSTOCK_CATALOG_URI"])
-    session.conf.set(f"spark.sql.catalog.{lake.name}.jdbc.user", credentials["PENSTOCK_CATALOG_USER"])
-    session.conf.set(f"spark.sql.catalog.{lake.name}.jdbc.password", credentials["PENSTOCK_CATALOG_PASSWORD"])
+    from penstock_spark.session import SECRETS, open_catalog  # noqa: PLC0415
+
+    login, prefix = lake.environment(), f"spark.sql.catalog.{lake.name}"
+    open_catalog(session, lake.name, {f"{prefix}.{name}": login[variable] for name, variable in SECRETS.items()})
     yield session
     session.stop()
 

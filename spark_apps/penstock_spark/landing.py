@@ -37,6 +37,7 @@ AT_ONCE = 8
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
 _IMAGE = ("new",)
+_ITSELF = "${penstock.itself}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +168,32 @@ def _read_alike(
     present = [column for column in columns if column.name in there]
     schema = _schema(present, fields, dict(files[0].typed))
     paths = [file.uri for file in files]
-    frame = session.read.schema(schema).parquet(*paths) if as_images else _as_images(session, paths, schema["new"])
+    frame = read_parquet(session, schema, paths) if as_images else _as_images(session, paths, schema["new"])
     if len(present) < len(columns):
         frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in fields))
     return frame
+
+
+def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
+    """Read files by a schema of any names.
+
+    Spark hands the schema to its readers as a setting of Hadoop's, which puts the values of other settings, of variables and
+    of Java's properties in place of each `${name}`. A setting that stands for itself ends that: Hadoop then returns the text
+    as it was. So such a name is made the first column.
+    """
+    if "${" not in schema.json():
+        return session.read.schema(schema).parquet(*uris)
+    first = StructType([StructField(_ITSELF, StringType()), *schema.fields])
+    read = session.read.option(_ITSELF[2:-1], _ITSELF).schema(first).parquet(*uris)
+    name = identifier(_ITSELF)
+    return read.where(f"{name} is null").drop(F.col(name))  # no file has it; the condition keeps it in the schema
 
 
 def _as_images(session: SparkSession, paths: Sequence[str], new: StructField) -> DataFrame:
     """Read files whose columns are the fields of `new`."""
     row = new.dataType
     there = row if row.names else StructType([StructField(NO_COLUMNS_FIELD, StringType())])
-    rows = session.read.schema(there).parquet(*paths)
+    rows = read_parquet(session, there, paths)
     return rows.select(F.struct(*(F.col(identifier(name)) for name in row.names)).alias(new.name))
 
 

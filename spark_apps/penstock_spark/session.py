@@ -20,7 +20,10 @@ from pyspark.sql import SparkSession
 
 from penstock.landing.store import LANDING
 
+# Else Spark puts environment variables and settings, passwords among them, in place of `${env:...}` in a name.
+AS_WRITTEN = {"spark.sql.variable.substitute": "false"}
 SETTINGS = {
+    **AS_WRITTEN,
     "spark.sql.caseSensitive": "true",  # two columns of a source may differ by case only
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
@@ -59,11 +62,11 @@ LARGE = {
 
 
 def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSession:
-    """Start the application's session, with a scheduler that lets small tables pass large ones.
+    """Start the application's session, with a scheduler that lets small tables pass large ones, and names left as they are.
 
     The landing zone's store is made known to Hadoop's file systems, whose settings go to executors with every read.
     """
-    spark = SparkSession.builder.appName(name).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    spark = SparkSession.builder.appName(name).config(map={"spark.scheduler.mode": "FAIR", **AS_WRITTEN}).getOrCreate()
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     for setting, value in json.loads(environment.get(LANDING, "{}")).items():
         hadoop.set(setting, value)
@@ -72,7 +75,7 @@ def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSessio
 
 @contextmanager
 def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Lend a session of one's own in the same application, with the catalog's secrets in its settings only.
+    """Lend a session of one's own in the same application, with a catalog of its own that has its secrets already.
 
     The catalog keeps no table in memory: each step must see what the one before it committed. Its connections to the
     catalog's database go back at the end: left to Java's garbage collector, they would add up to all that there are.
@@ -81,13 +84,35 @@ def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) ->
     prefix = f"spark.sql.catalog.{catalog}"
     names = SECRETS if session.conf.get(f"{prefix}.s3.access-key-id", None) else {**STORE_LOGIN, **SECRETS}
     secrets = {f"{prefix}.{key}": environment[name] for key, name in names.items() if name in environment}
-    configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false", **secrets})
+    configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false"})
+    open_catalog(session, catalog, secrets)
     try:
         yield session
     finally:
         manager = session._jsparkSession.sessionState().catalogManager()
         if manager.listCatalogs(java("scala.Option").empty()).contains(catalog):  # those that were used
             manager.catalog(catalog).icebergCatalog().close()
+
+
+def open_catalog(session: SparkSession, catalog: str, secrets: Mapping[str, str]) -> None:
+    """Make the session's catalog, and leave none of these settings in the session.
+
+    Spark copies a session's settings into the properties of every job, and from there into event logs and its pages. A
+    catalog reads its own once, and its tables bring the store's login to the executors themselves.
+    """
+    sessions = java("org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    activate(session)  # a catalog takes the settings of the active one
+    configure(session, secrets)
+    try:
+        session._jsparkSession.sessionState().catalogManager().catalog(catalog)
+    finally:
+        for name in secrets:
+            session.conf.unset(name)
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def activate(session: SparkSession) -> None:

@@ -25,7 +25,7 @@ from penstock.lake.pointers import Pointer
 from penstock.lake.quoting import path
 from penstock.landing.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.landing import check_contract
+from penstock_spark.landing import check_contract, read_parquet
 from penstock_spark.session import configure, fit_to
 
 TASK_BYTES = 64 << 20  # of landing Parquet, per task and file that it writes
@@ -164,7 +164,7 @@ def _read(session: SparkSession, plan: ChangelogPlan, files: _Alike) -> DataFram
     types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "committed_at": TimestampType()}
     types |= {"unchanged": ArrayType(StringType())} | dict.fromkeys(changelog.IMAGES, image)
     schema = StructType([StructField(name, types.get(name, StringType())) for name in (*_PLAIN, *changelog.IMAGES)])
-    return session.read.schema(schema).parquet(*files.uris).where(plan.condition)
+    return read_parquet(session, schema, files.uris).where(plan.condition)
 
 
 def _typed(changes: DataFrame, files: _Alike, fields: Sequence[LakeColumn]) -> DataFrame:

@@ -13,17 +13,30 @@ pytestmark = pytest.mark.spark
 LOGIN = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
 
 
-def test_the_stores_login_goes_to_the_tables_of_the_session_alone(spark, lake):
+def store_login(worker, table):
+    """Return the login that the catalog of a session gives to its tables, and all settings of the session."""
+    worker.sql("create namespace if not exists lake.logins")
+    worker.sql(f"create table lake.logins.{table} (id int) using iceberg")
+    loaded = session.java("org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
+        worker._jsparkSession, f"lake.logins.{table}"
+    )
+    given = loaded.io().properties()
+    return [given.get(f"s3.{name}") for name in ("access-key-id", "secret-access-key", "session-token")]
+
+
+def test_the_stores_login_goes_to_the_tables_of_the_session_and_no_secret_stays_in_its_settings(spark, lake):
     with session.worker(spark, "lake", lake.environment() | LOGIN) as worker:
-        assert worker.conf.get("spark.sql.catalog.lake.s3.access-key-id") == "key"
-        assert worker.conf.get("spark.sql.catalog.lake.s3.secret-access-key") == "hidden"
-        assert worker.conf.get("spark.sql.catalog.lake.s3.session-token", "none") == "none"
-    assert spark.conf.get("spark.sql.catalog.lake.s3.secret-access-key", "none") == "none"
+        assert store_login(worker, "given") == ["key", "hidden", None]
+        settings = worker.conf.getAll
+        assert "spark.sql.catalog.lake.warehouse" in settings
+        assert not {f"spark.sql.catalog.lake.{name}" for name in (*session.SECRETS, *session.STORE_LOGIN)} & set(
+            settings
+        )
 
 
 def test_without_a_login_in_the_environment_the_catalog_finds_its_own(spark, lake):
     with session.worker(spark, "lake", lake.environment()) as worker:
-        assert worker.conf.get("spark.sql.catalog.lake.s3.access-key-id", "none") == "none"
+        assert store_login(worker, "found") == [None, None, None]
 
 
 def test_a_session_gives_its_connections_to_the_catalog_back(spark, lake):

@@ -1,0 +1,206 @@
+"""Names that are paths, patterns, variables or other names' neighbours: the lake has them as they are, each table apart."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import duckdb
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from penstock.flow import rebuild
+from penstock.flow.compare import compare
+from penstock.flow.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.lake.quoting import path
+from penstock_spark.session import java
+from tests.conftest import LakeCatalog
+from tests.world import World
+
+pytestmark = pytest.mark.spark
+
+VARIABLES = (
+    "${env:PENSTOCK_CATALOG_PASSWORD}",
+    "${env:SPARK_CONF_DIR}",
+    "${spark.app.id}",
+    "${spark.sql.catalog.lake.jdbc.password}",
+)
+COLUMNS = (  # Spark's variables, and Hadoop's
+    "${env:PENSTOCK_CATALOG_PASSWORD}",
+    "${env.SPARK_CONF_DIR}",
+    "${spark.sql.catalog.lake.jdbc.password}",
+    "${java.class.path}",
+)
+NEIGHBOURS = ("nest", "nest/data", "nest/metadata", "../nest", "..")
+PATTERNS = ("new\nline\ttab", "what?#[*50%2F", "Üml🙂ut \\`'\"")
+
+
+def create(world: World, schema: str, table: str, column: str = "v") -> None:
+    """Make a table of three rows at the source, one of which is its own name."""
+    name, named = sql.Identifier(schema, table), sql.Identifier(column)
+    with world.source.connect() as conn:
+        conn.execute(sql.SQL("create table {} (id int primary key, {} text)").format(name, named))
+        conn.execute(sql.SQL("insert into {} values (1, {}), (2, 'b'), (3, 'c')").format(name, sql.Literal(table)))
+        conn.commit()
+
+
+def change(world: World, schema: str, table: str, column: str = "v") -> None:
+    """Update, delete and insert."""
+    name, named = sql.Identifier(schema, table), sql.Identifier(column)
+    with world.source.connect() as conn:
+        conn.execute(sql.SQL("update {} set {} = 'changed' where id = 2").format(name, named))
+        conn.execute(sql.SQL("delete from {} where id = 3").format(name))
+        conn.execute(sql.SQL("insert into {} values (4, 'new')").format(name))
+        conn.commit()
+
+
+def equal(world: World) -> None:
+    """Assert that every table is ready, and by PyIceberg equal to the source."""
+    found = compare(world.ctx)
+    assert found.equal, [line for table in found.tables for line in table.lines()]
+    assert {table.state for table in world.ctx.ledger.tables(world.name)} == {"ready"}
+
+
+def read_by_all(world: World, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
+    """Return a table's rows as texts, which Spark, PyIceberg and, file by file, DuckDB agree on."""
+    assert world.spark is not None
+    found = reader.table(target)
+    assert found is not None
+    by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits")
+    rows = sorted(str(tuple(row.values())) for row in by_iceberg.to_pylist())
+    world.spark.sql(f"refresh table {path('lake', *target)}")
+    by_spark = world.spark.table(path("lake", *target)).drop("_misfits").collect()
+    assert sorted(str(tuple(row)) for row in by_spark) == rows
+    files = [urlsplit(task.file.file_path).path for task in found.table.scan().plan_files()]
+    assert files
+    assert [file for file in files if not re.fullmatch(r"[-\w./]+", file, re.ASCII)] == []
+    with duckdb.connect() as db:
+        (count,) = db.execute("select count(*) from read_parquet(?)", [files]).fetchone() or (0,)
+    assert count >= len(rows)
+    return rows
+
+
+def all_bytes(*folders: Path) -> bytes:
+    """Return all files below some folders, names included."""
+    found = [path for folder in folders for path in folder.rglob("*")]
+    return b"\n".join(
+        [*(str(path).encode() for path in found), *(path.read_bytes() for path in found if path.is_file())]
+    )
+
+
+def values(files: Path) -> str:
+    """Return what every Parquet file below a folder holds, as text."""
+    with duckdb.connect() as db:
+        return "\n".join(
+            str(db.execute("select * from read_parquet(?)", [str(file)]).fetchall())
+            for file in files.rglob("*.parquet")
+        )
+
+
+def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_anywhere(
+    world16: World, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = world16
+    assert world.spark is not None
+    schema = "${env:HOME}"
+    world.settings["tables"] = {"include": ["public.*", f'"{schema}".*']}
+    world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*", f'"{schema}".*']}}
+    label = "${HOME}"
+    world.sql(f'create schema "{schema}"; create type "{schema}"."{label}" as enum (\'{label}\', \'b\')')
+    for place, name in enumerate(VARIABLES):
+        create(world, schema if place % 2 else "public", name, column=COLUMNS[place])
+    world.sql(f'create table labels (id int, "{label}" "{schema}"."{label}" not null, primary key (id, "{label}"))')
+    world.sql(f"insert into labels values (1, '{label}')")
+    world.sql(
+        f"create table bag (\"{label}\" text); alter table bag replica identity full; insert into bag values ('{label}')"
+    )
+    ((start,),) = world.sql("select clock_timestamp()")
+
+    world.bootstrap()
+    for place, name in enumerate(VARIABLES):
+        change(world, schema if place % 2 else "public", name, column=COLUMNS[place])
+    world.sql(f"insert into labels values (2, '{label}'); delete from labels where id = 1")
+    world.sql(f"alter table labels add column \"{VARIABLES[0]}\" text default '{VARIABLES[1]}'")
+    world.sql(f"insert into labels values (3, 'b'); update bag set \"{label}\" = 'b'")
+    ((end,),) = world.sql("select clock_timestamp()")
+    world.capture()
+    world.merge()
+    world.capture()
+    world.changelog(start, end)
+
+    equal(world)
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        for table in world.ctx.ledger.tables(world.name):
+            if table.name in VARIABLES:
+                found = reader.table(table.target)
+                assert found is not None
+                assert found.columns == ("id", COLUMNS[VARIABLES.index(table.name)], "_misfits")
+                assert table.target[1:] == (
+                    schema if schema == table.schema else "public",
+                    table.name.replace(".", "_"),
+                )
+    said = capfd.readouterr()
+    told = [
+        world.ledger.execute(f"select t::text from penstock.{table} t")
+        for table in ("event", "table", "cut", "relation")
+    ]
+    folders = lake.warehouse / world.name, world.landing
+    places = [
+        all_bytes(*folders),
+        *(values(folder).encode() for folder in folders),
+        said.out.encode(),
+        said.err.encode(),
+    ]
+    places.append(str([told, world.lines]).encode())
+    for value in values_named(lake):
+        assert not [place[:80] for place in places if value.encode() in place]
+
+
+def values_named(lake: LakeCatalog) -> list[str]:
+    """Return what Spark or Hadoop would put in place of some of the names; the application's id is Iceberg's to note."""
+    system: Any = java("java.lang.System")
+    environment, class_path = str(system.getenv("SPARK_CONF_DIR")), str(system.getProperty("java.class.path"))
+    assert environment == os.environ["SPARK_CONF_DIR"]
+    return [environment, class_path, lake.database.server.password]
+
+
+@pytest.mark.parametrize(
+    ("names", "again"),
+    [(NEIGHBOURS, ("nest", "nest/data")), pytest.param(PATTERNS, PATTERNS, marks=pytest.mark.slow)],
+    ids=["neighbours", "patterns"],
+)
+def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again_and_its_old_files_are_purged(
+    world16: World, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
+) -> None:
+    world = world16
+    world.settings["maintain"] = {"patience": "1s"}
+    for name in names:
+        create(world, "public", name)
+    world.bootstrap()
+    for name in names:
+        change(world, "public", name)
+    world.capture()
+    world.merge()
+    equal(world)
+
+    ids = rebuild.resync(world.ctx, [f"public.{name}" for name in again], world.submit)
+    assert rebuild.switch(world.ctx, ids, world.submit)
+    world.maintain()
+    world.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
+    for folder, _, files in os.walk(lake.warehouse / world.name):  # every file is old enough to be an orphan
+        for file in files:
+            os.utime(Path(folder) / file, (0, 0))
+    report = world.maintain()
+
+    assert report is not None
+    assert len(report.lake.dropped) == len(again)
+    assert all(table.left is None and table.orphans == 0 for table in report.lake.tables)
+    equal(world)
+    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+        for table in world.ctx.ledger.tables(world.name):
+            assert len(read_by_all(world, reader, table.target)) == 3
+    assert not any(Path(old.location.removeprefix("file://")).exists() for old in report.lake.dropped)
