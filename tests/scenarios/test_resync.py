@@ -146,7 +146,7 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
     assert rebuild.switch(world16.ctx, ids, world16.submit)
     equal(world16)
     assert {row[0] for row in world16.lake_rows("item", "colour")} == {"red", "blue"}
-    assert any("rewritten while it was copied" in line for line in world16.lines)
+    assert any("[table-rewritten]" in line for line in world16.lines)
     follows(world16)
 
 
