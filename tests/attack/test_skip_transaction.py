@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LakeError, SourceError
-from penstock.flow import resume, skip
+from penstock.flow import rebuild, replay_requests, resume, skip
+from penstock.flow.replay_requests import Replay
 from penstock.flow.skip import Offender
 from penstock.lsn import Lsn
 from tests.faults.oracle import at_source, landed
 from tests.scenarios.members import begin, states
-from tests.scenarios.recovery import flush
+from tests.scenarios.recovery import equal, flush
 from tests.world import World
 
 TABLES = """
@@ -124,3 +125,49 @@ def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
     assert skip.look(bare16.ctx) is None
     assert skip.skip(bare16.ctx) is None
     assert bare16.ctx.ledger.skipped(bare16.name) == []
+
+
+@pytest.mark.slow
+def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16: World) -> None:
+    """540 MiB, whose text in hex is above 1GB: no setting helps here, and the binary form says which table it was."""
+    world = bare16
+    begin(world, TABLES)
+    write(world, 540)
+    with pytest.raises(SourceError, match=r"decoding-limit.*invalid memory alloc request size"):
+        world.capture()
+
+    found = skip.skip(world.ctx)
+    assert found is not None
+    assert [table.name for table in found.tables] == ["also", "big"]
+    world.capture()
+
+    assert states(world) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
+    assert landed(world, "other", "id") == at_source(world, "other", "id")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_longer_replayed(world16: World) -> None:
+    world = world16
+    world.sql(TABLES)
+    world.bootstrap()
+    world.settings["capture"] = {"work_mem": "64KiB"}
+    world.sql(f"alter role postgres in database {world.source.name} set temp_file_limit = '5MB'")
+    write(world, 3)
+    skip.skip(world.ctx)
+    world.capture()
+    world.sql(f"alter role postgres in database {world.source.name} reset temp_file_limit")
+    world.merge()
+    assert states(world) == {"also": "paused", "big": "paused", "other": "ready", "t": "ready"}
+
+    tables = ["public.also", "public.big"]
+    rebuild.switch(world.ctx, rebuild.resync(world.ctx, tables, world.submit), world.submit)
+
+    assert set(states(world).values()) == {"ready"}
+    equal(world)
+    replay_requests.sources(world.ctx, Replay(("public.big",)))
+    with pytest.raises(LakeError, match="range-unavailable"):
+        replay_requests.sources(
+            world.ctx, Replay(("public.big",), from_=str(world.ctx.ledger.skipped(world.name)[0].lsn))
+        )
