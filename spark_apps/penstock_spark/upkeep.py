@@ -42,7 +42,11 @@ class Upkeep:
         report = replace(report, before=before, after=before)
         if not self.plan.dry_run:
             report = self._work(report, before)
-        return replace(report, snapshot_id=self.table.main(), seconds=round(time.monotonic() - started, 3))
+        report = replace(report, seconds=round(time.monotonic() - started, 3))
+        passed = self.table.since(self.order.expected_snapshot)
+        if self.order.watched and passed[-1:] != [self.order.expected_snapshot]:  # main is not ours to take over
+            return replace(report, left="another session wrote to it meanwhile: the next merge pauses it")
+        return replace(report, snapshot_id=passed[0] if passed else None)
 
     def _work(self, report: TableReport, before: Figures) -> TableReport:
         rewritten = self._compact() if before.files else 0

@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow import merge, rebuild
 from penstock.lake.plan import MergePlan
+from penstock_spark import upkeep
 from tests.scenarios.recovery import equal, flush
 from tests.world import World
 
@@ -109,6 +110,27 @@ def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(
     world16.merge()
     assert states(world16) == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
     assert sorted(world16.lake_rows("busy", "id")) == [(1,), (2,), (3,), (4,)]
+
+
+@pytest.mark.slow
+def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
+    world16: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(world16, ("idle", "busy"))
+    expire = upkeep.Upkeep._expire
+
+    def wrapped(self: upkeep.Upkeep) -> int:
+        if self.order.target[-1] == "idle":
+            run(world16, f"insert into lake.{world16.name}.public.idle values (50, 'foreign', null)")
+        return expire(self)
+
+    monkeypatch.setattr(upkeep.Upkeep, "_expire", wrapped)
+    world16.maintain()
+    change(world16, "insert into busy values (4, 'd')")
+
+    world16.merge()
+
+    assert states(world16) == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
 
 
 @pytest.mark.slow
