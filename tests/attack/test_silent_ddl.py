@@ -134,6 +134,20 @@ PARTITIONS = {
     "a new partition is unlogged": case(
         ROOT, "create unlogged table {t}_3 partition of {t} for values from (200) to (300)", reason="is unlogged"
     ),
+    "a new partition is unlogged for a while": case(
+        ROOT,
+        "create unlogged table {t}_3 partition of {t} for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "alter table {t}_3 set logged",
+        reason=NEW_FILE,
+    ),
+    "a new partition takes rows and is truncated": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "truncate {t}_3",
+        reason=NEW_FILE,
+    ),
     "a new partition has another identity": case(
         KEYLESS,
         "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",

@@ -109,9 +109,11 @@ PARTITIONED = replace(TABLE, kind="p")
 
 
 def test_a_partition_created_in_place_is_no_change() -> None:
-    born = replace(HEAP, oid=101, name="t_2", relfilenode=300)
+    born = replace(HEAP, oid=101, name="t_2", relfilenode=101)  # a table's first file bears its oid
+    emptied = replace(born, relfilenode=300)
 
     assert judge(replace(PARTITIONED, leaves=(HEAP, born)), PARTITIONED) == Verdict()
+    assert "new file" in (judge(replace(PARTITIONED, leaves=(HEAP, emptied)), PARTITIONED).reason or "")
 
 
 def test_a_partition_attached_with_rows_and_one_that_left_with_rows_pause() -> None:

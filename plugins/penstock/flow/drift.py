@@ -60,7 +60,11 @@ class Doubt:
     def digest(self) -> dict[str, Any]:
         """Return the digest of now, but of the doubtful leaves that of before, and until when they wait."""
         digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
-        leaves = {**digest["leaves"], **{str(oid): before[str(oid)] for oid in self.leaves}}
+        doubtful = {str(oid) for oid in self.leaves}
+        known = {oid: before[oid] for oid in doubtful & before.keys()}  # a leaf that is new stays new
+        leaves = {
+            oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in doubtful - known.keys()
+        }
         return {**digest, "leaves": leaves, "undecided": {str(oid): str(self.through) for oid in self.leaves}}
 
 

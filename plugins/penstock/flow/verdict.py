@@ -174,13 +174,18 @@ def _hidden_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], no
 
 
 def _new_files(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> tuple[Leaf, ...]:
-    """Return the leaves that were there at the last look, with another file."""
-    before = digest.get("leaves", {})
+    """Return the leaves with another file than at the last look, or, where they are new, than they were made with."""
     return tuple(
-        leaf
-        for leaf in now.leaves
-        if leaf.oid not in cleared and str(leaf.oid) in before and before[str(leaf.oid)][_FILE] != leaf.relfilenode
+        leaf for leaf in now.leaves if leaf.oid not in cleared and _file_before(digest, leaf) != leaf.relfilenode
     )
+
+
+def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
+    """Return the file that a leaf had: a table is made with a file of its own oid, and gets another when it is rewritten."""
+    before = digest.get("leaves", {}).get(str(leaf.oid))
+    if before is not None:
+        return before[_FILE]
+    return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
 
 
 def _altered_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
