@@ -100,23 +100,17 @@ class Report:
     def find(self, kind: str, table: str, lines: tuple[str, ...]) -> None:
         """Take down a finding with what was done to the table since it was last equal, and what the pipeline did."""
         since = self.equal_at.get(table, 0)
-        words = {table.rpartition(".")[2], *self._family(table)}
+        words = {table.rpartition(".")[2], "commit", "rollback"}  # a partition and a type have names of their own
         steps = tuple(
             step
             for step in self.steps
-            if step.number > since
-            and (not step.who.startswith(("writer", "admin")) or any(word in step.what for word in words))
+            if step.number > since and (not step.who.startswith("writer") or any(word in step.what for word in words))
         )
         found = Finding(kind, table, self.round, lines, steps[-300:])
         self.findings.append(found)
         for line in found.text():
             self.write(line)
         self.say(f"FOUND {kind} in round {self.round}: {table}: {'; '.join(lines)[:400]}")
-
-    def _family(self, table: str) -> set[str]:
-        """Name what statements say that concern a table without naming it: types and the publication."""
-        del table
-        return {"mood", "amount", "publication", "commit", "rollback"}
 
     def count(self, kind: str) -> int:
         """Count the findings of a kind."""
