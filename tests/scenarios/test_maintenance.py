@@ -114,7 +114,7 @@ def snapshots(world: World, table: str) -> set[int]:
 
 
 def folder(world: World, table: str) -> Path:
-    return Path(iceberg(world, table).location().removeprefix("file://"))
+    return Path(iceberg(world, table).location().removeprefix("file:"))
 
 
 def shown(world: World, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
