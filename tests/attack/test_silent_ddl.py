@@ -148,6 +148,14 @@ PARTITIONS = {
         "truncate {t}_3",
         reason=NEW_FILE,
     ),
+    "an empty partition is attached, takes rows and is truncated": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all)",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "truncate {t}_3",
+        reason="was attached and rewritten or truncated",
+    ),
     "a new partition has another identity": case(
         KEYLESS,
         "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",

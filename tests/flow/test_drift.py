@@ -117,7 +117,9 @@ def test_a_partition_created_in_place_is_no_change() -> None:
 
 
 def test_a_partition_attached_with_rows_and_one_that_left_with_rows_pause() -> None:
-    attached = replace(HEAP, oid=101, name="t_2", chain=("101 100 705",), attached=(Attach("101 100 705", 705, 0),))
+    attached = replace(
+        HEAP, oid=101, name="t_2", relfilenode=101, chain=("101 100 705",), attached=(Attach("101 100 705", 705, 0),)
+    )
 
     assert "attached" in (judge(replace(PARTITIONED, leaves=(HEAP, attached)), PARTITIONED).reason or "")
     assert "detached" in (judge(replace(PARTITIONED, leaves=()), PARTITIONED).reason or "")
@@ -193,7 +195,7 @@ def test_a_type_that_is_only_renamed_is_the_same() -> None:
 
 def test_the_rows_of_a_partition_with_a_new_file_or_of_one_that_was_attached_decide() -> None:
     attach = Attach("101 100 705", 705, 3)
-    attached = replace(HEAP, oid=101, name="t_2", chain=(attach.version,), attached=(attach,))
+    attached = replace(HEAP, oid=101, name="t_2", relfilenode=101, chain=(attach.version,), attached=(attach,))
     more, truncated = replace(PARTITIONED, leaves=(HEAP, attached)), replace(PARTITIONED, leaves=(NEWER,))
     columns = tuple(map(column_plan, PARTITIONED.columns))
 

@@ -275,6 +275,8 @@ def _membership_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: fr
     for leaf, _ in _attached(digest, now):
         if leaf.oid not in cleared:
             yield f"partition {leaf.name} was attached with rows that it had"
+        elif leaf.kind == "r" and leaf.relfilenode != leaf.oid:  # what is empty now may have taken rows since
+            yield f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone"
     for leaf in now.leaves:
         known = _leaf_version(digest, leaf)
         if known is not None and known["chain"] != list(leaf.chain):
