@@ -22,8 +22,8 @@ def read_text(spark: SparkSession, uri: str) -> str:
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
     """Write a file whole, replacing what was there; where files have owners, for our account alone."""
     system, path = _locate(spark, uri)
-    only_ours = java("org.apache.hadoop.fs.permission.FsPermission")("600")
-    stream = java("org.apache.hadoop.fs.FileSystem").create(system, path, only_ours)
+    stream = system.create(path, True)
+    system.setPermission(path, java("org.apache.hadoop.fs.permission.FsPermission")("600"))
     stream.write(bytearray(text.encode("utf-8")))
     stream.close()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.flow.spark_job import SparkJob
+from penstock.shell import spark_submit
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
 from tests.world import World
@@ -121,3 +124,39 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
     data = rows(world.landing, lake.warehouse / world.name)
     assert VALUE in data
     assert holding({"data": data}, *secrets) == []
+
+
+@pytest.mark.slow
+def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
+    world16: World,
+    lake: LakeCatalog,
+    shell_with_spark: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, log, conf = world16, tmp_path / "events", tmp_path / "spark-conf"
+    log.mkdir()
+    shutil.copytree(shell_with_spark["SPARK_CONF_DIR"], conf)
+    with (conf / "spark-defaults.conf").open("a") as file:
+        file.write(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{log}\nspark.eventLog.compress false\n")
+        file.write("spark.sql.variable.substitute true\n")  # our applications switch it off all the same
+    for name, value in {**shell_with_spark, "SPARK_CONF_DIR": str(conf), **STORE}.items():
+        monkeypatch.setenv(name, value)
+    library = Path(shell_with_spark["PENSTOCK_ZIP"])
+
+    def submit(self: World, job: SparkJob) -> None:
+        spark_submit("local[2]", self.lines.append)(replace(job, py_files=library))
+
+    monkeypatch.setattr(World, "submit", submit)
+    world.settings["spark"] = {"driver_memory": "1g"}
+    variable = "${env:PENSTOCK_CATALOG_PASSWORD}"
+    world.sql(f'create table "{variable}" (id int primary key, "{variable}" text); insert into "{variable}" values (1)')
+    whole_job(world)
+
+    assert len(list(log.iterdir())) == 5  # two merges
+    assert len(world.lake_rows(variable, f"`{variable}`")) == 1
+    texts = told(log, world.landing, lake.warehouse / world.name) | {"lines": "\n".join(world.lines)}
+    secrets = (lake.database.server.password, lake.environment()["PENSTOCK_CATALOG_URI"], *STORE.values())
+    assert holding(texts, *secrets) == []
+    assert holding(texts, VALUE, str(KEY)) == []
+    assert holding({"data": rows(world.landing, lake.warehouse / world.name)}, *secrets) == []
