@@ -19,6 +19,7 @@ from torture import faults, grammar, judge, model, publication
 from torture.driven import Driven
 from torture.model import Model
 from torture.report import Report
+from torture.rules import partitions
 from torture.writers import SETTINGS, Writers, failure
 
 
@@ -187,6 +188,8 @@ class Torture:
         self.driven.note_paused()
         if (due := self.driven.due()) and self.driven.resync(due):
             due = self.driven.due()
+        if due:
+            self._admin(partitions.repaired(self._model()), who="admin repaired")
         if due and keep:  # a table that joined waits for transactions that were open then
             self.writers.quiesce(dice)
             self._flush()

@@ -145,3 +145,13 @@ def new_root(dice: random.Random, model: Model) -> list[str] | None:
     low = dice.randrange(0, IDS, 100)
     leaf = f"create {dice.choice(('', 'unlogged '))}table {model.fresh('part')} partition of {name} for values from ({low}) to ({low + 100})"
     return made + ([leaf] if dice.random() < 0.5 else [])
+
+
+def repaired(model: Model) -> list[str]:
+    """Return what an operator does where a copy is refused: partitions get the identity of their root, and are logged."""
+    steps = [f"alter table {table.sql} set logged" for table in model.tables if table.persistence == "u"]
+    for leaf in model.tables:
+        root = model.root(leaf)
+        if leaf is not root and leaf.kind == "r" and leaf.identity != root.identity and root.identity in "fd":
+            steps.append(f"alter table {leaf.sql} replica identity {'full' if root.identity == 'f' else 'default'}")
+    return steps
