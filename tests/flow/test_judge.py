@@ -83,11 +83,11 @@ def test_another_server_is_noticed_before_its_slot_is_looked_at() -> None:
 
 
 def test_a_slot_that_stands_after_the_peek_where_it_stood_before_has_given_the_whole_window() -> None:
-    judge_again(KNOWN, FOUND, FOUND)
+    assert judge_again(KNOWN, FOUND, FOUND) is None
 
 
 def test_a_peek_may_move_the_restart_point_by_itself() -> None:
-    judge_again(KNOWN, FOUND, replace(FOUND, restart=Lsn(4000), flushed=Lsn(20000)))
+    assert judge_again(KNOWN, FOUND, replace(FOUND, restart=Lsn(4000), flushed=Lsn(20000))) is None
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_window_that_reads_otherwise_now_is_of_another_history() -> None:
     "fate", [Fate(False, "committed"), Fate(False, None), Fate(False, "in progress")], ids=lambda fate: str(fate.status)
 )
 def test_a_transaction_that_was_landed_may_be_committed_old_or_waiting_for_a_standby(fate: Fate) -> None:
-    same_past(700, fate, KNOWN.position)
+    assert same_past(700, fate, KNOWN.position) is None
 
 
 @pytest.mark.parametrize("fate", [Fate(True, None), Fate(False, "aborted")], ids=["future", "aborted"])
