@@ -240,6 +240,7 @@ def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is
     assert paused(bare16) == {"m": "schema-change"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(world16: World) -> None:
     world16.sql(TABLES)

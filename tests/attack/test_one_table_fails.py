@@ -106,6 +106,7 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
     equal(world16)
 
 
+@pytest.mark.slow
 def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
     world16: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,6 +214,7 @@ def shell(folder: Path) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_the_command_line_reads_only_the_file_that_it_was_asked_for(shell: Run) -> None:
     for wanted in ("good", "four_fields", "nothing"):
         said = " ".join(shell("status", wanted).stderr.split())

@@ -112,7 +112,7 @@ def halted(world: World) -> str | None:
         pytest.param(consume, {"slot-ahead"}, id="consumed"),
         pytest.param(advance, {"slot-ahead"}, id="advanced", marks=pytest.mark.slow),
         pytest.param(drop, {"slot-missing"}, id="dropped", marks=pytest.mark.slow),
-        pytest.param(drop_and_make, {"slot-ahead"}, id="dropped and made again"),
+        pytest.param(drop_and_make, {"slot-ahead"}, id="dropped and made again", marks=pytest.mark.slow),
         pytest.param(
             publish_again, {"publication-missing"}, id="publication dropped and made again", marks=pytest.mark.slow
         ),
