@@ -262,7 +262,7 @@ def set_aside(shop: Shop) -> list[Path]:
         "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", world.name
     )
     assert old
-    return [Path(each.location.removeprefix("file://")) for each in old]
+    return [Path(each.location.removeprefix("file:")) for each in old]
 
 
 # --- what must be there after a kill ----------------------------------------------------------------
@@ -302,7 +302,7 @@ def table_folder(shop: Shop, table: str) -> Path:
     with lake_reader("lake", sql_catalog(shop.world.ctx.catalog)) as reader:
         found = reader.table((shop.world.name, "public", table))
         assert found is not None
-        return Path(found.table.location().removeprefix("file://"))
+        return Path(found.table.location().removeprefix("file:"))
 
 
 # --- what the next run must end ---------------------------------------------------------------------
