@@ -42,6 +42,8 @@ ROOMY = {
 HASTY = {"fsync": "off", "full_page_writes": "off"}  # commits still reach the WAL at once: captures read it
 
 NewServer = Callable[..., Server]
+WHOLE_JOBS = ("scenarios", "attack", "demo")
+"""Folders whose tests hardly depend on the server's version: what it decodes and shows is tested on both elsewhere."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +60,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
     }
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave a whole job's run on PostgreSQL 15 to `make test-all`, unless the test asks for `every_version`."""
+    for item in items:
+        on_15 = isinstance(item, pytest.Function) and "postgres15" in item.name
+        if on_15 and item.path.parent.name in WHOLE_JOBS and item.get_closest_marker("every_version") is None:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_report_header() -> list[str]:
@@ -139,11 +150,6 @@ def postgres(request: pytest.FixtureRequest) -> Server:
     assert isinstance(server, Server)
     return server
 
-
-other_version_when_slow = pytest.mark.parametrize(
-    "postgres", [pytest.param("postgres15", marks=pytest.mark.slow), "postgres16"], indirect=True, scope="session"
-)
-"""Marks a test that takes long and hardly depends on the server's version: one of them is enough every time."""
 
 _database_numbers = itertools.count(1)
 

@@ -9,7 +9,6 @@ from penstock.flow import joined, rebuild, resume
 from penstock.flow.health.check import look
 from penstock.flow.joined import require_joined
 from penstock.flow.rebuild_requests import to_copy
-from tests.conftest import other_version_when_slow
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 from tests.world import World
@@ -89,7 +88,6 @@ def test_options_changed_and_changed_back_between_two_captures_pause_every_table
     assert len(told(bare, "publication-changed")) == 1, "one event, not one per capture or table"
 
 
-@other_version_when_slow
 def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and_copies_nothing_meanwhile(
     bare: World,
 ) -> None:
@@ -119,7 +117,6 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     assert states(bare)["t"] == "copied", "by a person who knows that nothing was written"
 
 
-@other_version_when_slow
 def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(bare: World) -> None:
     bare.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
     name = own(bare)

@@ -27,22 +27,22 @@ from tests.faults.steps import LEDGER, WRITE_TEXT, called, slow
 from tests.world import World, wait_for
 
 STEPS = [
-    (f"{LEDGER}.intend_slot", "before", 1),
-    ("penstock.source.slot:_create", "before", 1),
     ("penstock.source.slot:_create", "after", 1),
-    ("penstock.source.slot:_text_of", "after", 1),
-    (f"{LEDGER}.save_tables", "after", 1),
     (f"{LEDGER}.record_slot", "after", 1),
     (f"{LEDGER}.start_copy", "after", 1),
-    (WRITE_TEXT, "after", 1),  # the plan
-    ("penstock.landing.writer:CopyWriter.write", "after", 1),
     ("penstock_spark.copy:land", "after", 3),
     (WRITE_TEXT, "after", 2),  # the result of the first table
-    (WRITE_TEXT, "after", 4),
     (f"{LEDGER}.finish_copy", "after", 1),
-    (f"{LEDGER}.finish_bootstrap", "after", 1),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
+    (f"{LEDGER}.intend_slot", "before", 1),
+    ("penstock.source.slot:_create", "before", 1),
+    ("penstock.source.slot:_text_of", "after", 1),
+    (f"{LEDGER}.save_tables", "after", 1),
+    (WRITE_TEXT, "after", 1),  # the plan
+    ("penstock.landing.writer:CopyWriter.write", "after", 1),
+    (WRITE_TEXT, "after", 4),
+    (f"{LEDGER}.finish_bootstrap", "after", 1),
     (f"{LEDGER}.intend_slot", "after", 1),
     (f"{LEDGER}.save_tables", "before", 1),
     (f"{LEDGER}.record_slot", "before", 1),
@@ -210,7 +210,7 @@ def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step:
     assert goes_on_exactly(doomed) == []
 
 
-@pytest.mark.parametrize("step", CRASHES, ids=called)
+@pytest.mark.parametrize("step", [CRASHES[0], *slow(CRASHES[1:])], ids=called)
 def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: World, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)

@@ -32,10 +32,10 @@ insert into visit values ('page', {0}), ('page', {0});
 """
 STEPS = [
     ("penstock.source.slot:drop", "after", 1),
-    ("penstock.source.slot:_create", "after", 1),
     (WRITE_TEXT, "after", 2),  # the result of the first table
 ]
 OTHERS = [
+    ("penstock.source.slot:_create", "after", 1),
     (f"{LEDGER}.halt", "after", 1),
     ("penstock.source.slot:drop", "before", 1),
     (f"{LEDGER}.begin_era", "after", 1),

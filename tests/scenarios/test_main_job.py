@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.world import World
 
 
+@pytest.mark.every_version
 def test_a_database_is_copied_and_then_follows_its_source(world: World) -> None:
     world.sql("create table t (id int primary key, name text)")
     world.sql("insert into t select n, 'row ' || n from generate_series(1, 100) n")

@@ -10,7 +10,6 @@ import pytest
 
 from penstock.flow import rebuild
 from penstock.flow.compare import compare
-from tests.conftest import other_version_when_slow
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import flush
 from tests.world import World
@@ -69,7 +68,6 @@ def equal(world: World) -> None:
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
-@other_version_when_slow
 def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: World) -> None:
     world.settings["tables"] = {"include": ["public.t*"]}
     world.sql(TABLE.format("t") + TABLE.format("u"))

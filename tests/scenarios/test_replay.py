@@ -62,6 +62,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: World) -> None:
     assert [each.kind for each in world16.ctx.ledger.rebuilds(world16.name, states=["done"])] == ["replay"] * 3
 
 
+@pytest.mark.slow
 def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()

@@ -17,14 +17,13 @@ from penstock.flow.rebuild import Replay
 from penstock.flow.spark_job import SparkJob
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
-from tests.conftest import HASTY, LakeCatalog, NewServer, other_version_when_slow
+from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
 
-@other_version_when_slow
 def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readable(world: World) -> None:
     world.sql(SHOP)
     world.bootstrap()

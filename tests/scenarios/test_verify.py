@@ -14,7 +14,6 @@ from penstock.flow import rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding
-from tests.conftest import other_version_when_slow
 from tests.world import World
 
 pytestmark = pytest.mark.spark
@@ -103,7 +102,6 @@ def left_at_source(world: World) -> list[tuple[Any, ...]]:
     )
 
 
-@other_version_when_slow
 def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(world: World) -> None:
     world.sql(SHOP)
     world.bootstrap()

@@ -71,7 +71,11 @@ def check_bag(bench: Workbench, seed: int, *, histories: int, batches: int, per_
         assert result.counts["delete_missing"] == 0
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["with the key as old image", "with the row as old image"])
+@pytest.mark.parametrize(
+    "full",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["with the key as old image", "with the row as old image"],
+)
 def test_random_histories_of_keyed_tables_end_as_the_judge_says(workbench: Workbench, full: bool) -> None:
     check_keyed(workbench, 20260, histories=300, batches=3, per_batch=600, full=full)
 
