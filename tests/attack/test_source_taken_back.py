@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
+from penstock.flow import bootstrap, recover
+from penstock.flow.outcome import remembered
+from penstock.flow.resume import resume
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
+from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.scenarios.members import begin
 from tests.world import World
@@ -71,6 +75,27 @@ def confirmed(world: World) -> str:
     return str(at)
 
 
+def advance(world: World, place: str) -> None:
+    """Move the slot by hand, as one may try who wants the pipeline to go on."""
+    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
+
+
+def halt(world: World, expected: str) -> None:
+    """Capture as a task does, and see the pipeline halted."""
+    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
+        world.capture()
+    assert world.ctx.ledger.pipeline(world.name).state == "halted"
+
+
+def stays_halted(world: World, expected: str) -> None:
+    """Try what a person may try: look at a recovery, resume, and capture even where the ledger lets it."""
+    assert "resume is enough" not in "\n".join(recover.look(world.ctx).lines)
+    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
+        resume(world.ctx)
+    world.ctx.ledger.resume(world.name)
+    halt(world, expected)
+
+
 @contextmanager
 def crashed_after(world: World) -> Iterator[None]:
     """Crash the source after the block, and set the slot back to where it was before: not each crash loses its last moves."""
@@ -108,6 +133,72 @@ def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_w
         world.capture()
     assert position(world) == place
     assert confirmed(world) == before, "the slot was moved over another history"
+
+
+def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_to(world: World) -> None:
+    kept = image(world.source.server)
+    for number in (2, 3):
+        world.sql(f"insert into t values ({number})")
+        world.capture()
+    place = position(world)
+
+    take_back(world.source.server, kept)
+    halt(world, "written WAL only up to")
+    write_beyond(world, place)
+    assert "recovery is the only way on" in "\n".join(recover.look(world.ctx).lines)
+    stays_halted(world, "other changes there")
+    advance(world, place)
+    stays_halted(world, "another history was found at the source before")
+
+    recover.new_era(world.ctx)
+    bootstrap.prepare(world.ctx)
+    bootstrap.copy(world.ctx, copy_without_spark)
+    world.sql("insert into t values (4)")
+    world.capture()
+    assert world.ctx.ledger.pipeline(world.name).doubted_from is None
+
+
+@pytest.mark.slow
+def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the_one_that_was_read(
+    world: World,
+) -> None:
+    kept = image(world.source.server)
+    for number in range(2, 40):
+        world.sql(f"insert into t values ({number})")
+    world.capture()
+    place = position(world)
+
+    take_back(world.source.server, kept)
+    world.sql("select pg_switch_wal()")
+    advance(world, place)
+    halt(world, "not been given out yet")
+    for number in range(100, 150):
+        world.sql(f"insert into t values ({number})")
+
+    stays_halted(world, "another history was found at the source before")
+
+
+@pytest.mark.slow
+def test_a_source_that_is_put_back_as_it_was_is_proved_and_goes_on(world: World) -> None:
+    server = world.source.server
+    kept = image(server)
+    for number in (2, 3):
+        world.sql(f"insert into t values ({number})")
+        world.capture()
+    right = server.home / "right"
+    server.stop("immediate")  # its slot on disk is where the image has it
+    subprocess.run(["cp", "-a", server.data, right], check=True)
+    server.start()
+    take_back(server, kept)
+    halt(world, "written WAL only up to")
+
+    take_back(server, right)
+    assert "resume reads the WAL from" in "\n".join(recover.look(world.ctx).lines)
+    resume(world.ctx)
+
+    world.sql("insert into t values (4)")
+    world.capture()
+    assert landed(world, "t", "id") == at_source(world, "t", "id")
 
 
 def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transactions_that_were_landed(
@@ -155,9 +246,9 @@ def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_hal
     with pytest.raises(SourceError, match=r"source-changed.*the end of a window.*the ledger has from"):
         world.capture()
 
-    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
-    world.sql("insert into t values (4)")
-    world.capture()
+    advance(world, place)
+    with pytest.raises(SourceError, match=r"source-changed.*another history was found"):
+        world.capture()
 
 
 @pytest.mark.slow

@@ -6,7 +6,17 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow.judge import Found, Known, judge, judge_again, same_past, same_window, to_prove
+from penstock.flow.judge import (
+    Found,
+    HistoryError,
+    Known,
+    judge,
+    judge_again,
+    provable,
+    same_past,
+    same_window,
+    to_prove,
+)
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.facts import Fate
@@ -180,3 +190,27 @@ def test_a_transaction_that_was_landed_may_be_committed_old_or_waiting_for_a_sta
 def test_a_transaction_that_was_landed_and_never_committed_is_of_another_history(fate: Fate) -> None:
     with pytest.raises(PenstockError, match=r"source-changed.*700"):
         same_past(700, fate, KNOWN.position)
+
+
+@pytest.mark.parametrize(("confirmed", "is_provable"), [(3000, True), (4000, True), (4001, False), (5000, False)])
+def test_a_doubt_can_be_ended_only_from_where_it_began(confirmed: int, is_provable: bool) -> None:
+    known = replace(KNOWN, doubted=Lsn(4000))
+    if is_provable:
+        provable(known, replace(FOUND, confirmed=Lsn(confirmed)))
+    else:
+        with pytest.raises(HistoryError, match="another history was found"):
+            provable(known, replace(FOUND, confirmed=Lsn(confirmed)))
+
+
+def test_wal_that_was_lost_leaves_nothing_to_read_again() -> None:
+    with pytest.raises(HistoryError, match="source-changed"):
+        provable(replace(KNOWN, doubted=Lsn(5000)), FOUND)
+
+
+def test_a_standby_that_replays_again_is_no_other_history() -> None:
+    behind = replace(FOUND, flushed=Lsn(4999), confirmed=Lsn(4000))
+    with pytest.raises(HistoryError):
+        judge(KNOWN, behind)
+    with pytest.raises(PenstockError, match="source-changed") as caught:
+        judge(KNOWN, replace(behind, standby=True))
+    assert not isinstance(caught.value, HistoryError)

@@ -104,7 +104,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         lock.hold(conn, ctx.name),
     ):
         record = running(ctx)
-        before = heal(ctx, conn, record)
+        before = proof.heal(ctx, conn, record)
         if patterns:
             follow_patterns(ctx, conn, facts.read(conn))
         end = facts.position(conn)
@@ -145,16 +145,6 @@ def running(ctx: Context) -> Known:
             f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
         )
     return Known.of(record)
-
-
-def heal(ctx: Context, conn: session.SourceSession, known: Known) -> Found:
-    """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that."""
-    before = standing.found(conn, known)
-    behind = judge.judge(known, before) is not None
-    proof.require_past(ctx, conn, known)
-    if behind:
-        proof.advance_proved(ctx, conn, known, before)
-    return before
 
 
 def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> None:

@@ -27,6 +27,8 @@ class Known:
     publication_oid: int
     consistent_point: Lsn
     position: Lsn
+    doubted: Lsn | None = None
+    """Where the source was found with another history, until it is proved to have the one that was read."""
 
     @classmethod
     def of(cls, record: PipelineRecord) -> Known:
@@ -58,6 +60,20 @@ class Known:
             publication_oid,
             consistent_point,
             position,
+            record.doubted_from,
+        )
+
+
+class HistoryError(SourceError):
+    """The source does not have the history that was read, or cannot be proved to have it."""
+
+    @classmethod
+    def of(cls, expected: str, came: str) -> HistoryError:
+        """Say what was expected and what came; nothing but a new copy answers it."""
+        return cls(
+            "source-changed",
+            f"expected {expected}, got: {came}; the server was taken back to an earlier state and has another history since: "
+            "copy the tables again",
         )
 
 
@@ -79,6 +95,7 @@ class Found:
     restart: Lsn | None
     confirmed: Lsn | None
     flushed: Lsn
+    standby: bool = False
 
 
 def judge(known: Known, found: Found) -> Lsn | None:
@@ -89,6 +106,21 @@ def judge(known: Known, found: Found) -> Lsn | None:
     return _position(known, found)
 
 
+def provable(known: Known, found: Found) -> None:
+    """Raise HistoryError where a doubt about the source's history cannot be ended: no window is left to read again.
+
+    A slot that was moved over the doubtful WAL proves nothing, nor does WAL that has grown past the ledger since.
+    """
+    if known.doubted is None or found.confirmed is None:
+        return
+    if known.doubted < found.confirmed or found.confirmed == known.position:
+        raise HistoryError.of(
+            f"slot {known.slot} to be behind {known.position}, and at {known.doubted} at most, so that the WAL since there can be "
+            "read again: another history was found at the source before",
+            f"{found.confirmed}",
+        )
+
+
 def to_prove(known: Known, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
     """Return the staged windows between a slot that is behind and the ledger; raise SourceError unless they lead from one to the other."""
     staged = [window for window in windows if window.state != "planned" and window.upto_lsn <= known.position]
@@ -96,7 +128,7 @@ def to_prove(known: Known, start: Lsn, windows: Sequence[WindowRecord]) -> list[
     whole = [window.from_lsn for window in staged] == ends[:-1] and ends[-1] == known.position
     if not whole or any(window.digest is None for window in staged):
         held = f"from {staged[0].from_lsn}" if staged else "none"
-        raise _went_back(
+        raise HistoryError.of(
             f"slot {known.slot} to be at the end of a window from which all others to {known.position} can be read again",
             f"{start}; of the windows since, the ledger has {held}"
             + (", some of them without a digest" if whole else ""),
@@ -107,7 +139,7 @@ def to_prove(known: Known, start: Lsn, windows: Sequence[WindowRecord]) -> list[
 def same_window(window: WindowRecord, digest: str) -> None:
     """Raise SourceError("source-changed") unless a window that was read again is the one that was staged."""
     if digest != window.digest:
-        raise _went_back(
+        raise HistoryError.of(
             f"the WAL from {window.from_lsn} to {window.upto_lsn} to be the one that was staged at {window.staged_at:%F %T} UTC",
             "other changes there",
         )
@@ -117,15 +149,7 @@ def same_past(xid: int, fate: Fate, position: Lsn) -> None:
     """Raise SourceError("source-changed") unless the newest transaction that was landed is one of the source's past."""
     if fate.future or fate.status == "aborted":
         came = "it has not been given out yet" if fate.future else "it was rolled back"
-        raise _went_back(f"transaction {xid}, which is staged before {position}, to be committed", came)
-
-
-def _went_back(expected: str, came: str) -> SourceError:
-    return SourceError(
-        "source-changed",
-        f"expected {expected}, got: {came}; the server was taken back to an earlier state and has another history since: "
-        "copy the tables again",
-    )
+        raise HistoryError.of(f"transaction {xid}, which is staged before {position}, to be committed", came)
 
 
 def judge_again(known: Known, before: Found, now: Found) -> None:
@@ -201,7 +225,9 @@ def _position(known: Known, found: Found) -> Lsn | None:
     if confirmed is None:  # _usable_slot has refused it
         raise AssertionError("a usable slot has a confirmed position")
     if found.flushed < known.position:
-        raise SourceError(
+        # a standby may replay from an earlier place when it starts again, and then it has the same history
+        refused = SourceError if found.standby else HistoryError
+        raise refused(
             "source-changed",
             f"the source has written WAL only up to {found.flushed}, but {known.position} is already staged; "
             "the server lost commits or was restored: copy the tables anew",

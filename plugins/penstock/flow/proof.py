@@ -11,7 +11,7 @@ from dataclasses import replace
 from penstock.errors import SourceError
 from penstock.flow import judge, standing
 from penstock.flow.context import Context
-from penstock.flow.judge import Found, Known
+from penstock.flow.judge import Found, HistoryError, Known
 from penstock.flow.stream import messages
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
@@ -23,6 +23,37 @@ from penstock.wire.digest import StreamDigest
 _SKIPPED = "skipped-"
 
 
+def heal(ctx: Context, conn: SourceSession, known: Known) -> Found:
+    """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
+
+    What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
+    time nor a slot that somebody has advanced lets the pipeline go on. Raises SourceError.
+    """
+    before = standing.found(conn, known)
+    try:
+        behind = judge.judge(known, before) is not None
+        judge.provable(known, before)
+        require_past(ctx, conn, known)
+        if behind:
+            _advance_proved(ctx, conn, known, before)
+    except HistoryError:
+        _doubt(ctx, conn, known)
+        raise
+    return before
+
+
+def look(ctx: Context, conn: SourceSession, known: Known) -> SourceError | None:
+    """Return what speaks against going on, as far as that can be seen without moving the slot."""
+    try:
+        found = standing.found(conn, known)
+        judge.judge(known, found)
+        judge.provable(known, found)
+        require_past(ctx, conn, known)
+    except SourceError as problem:
+        return problem
+    return None
+
+
 def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
     xid = ctx.ledger.newest_xid(ctx.name)
@@ -30,7 +61,7 @@ def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
         judge.same_past(xid, facts.fate(conn, xid), known.position)
 
 
-def advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Found) -> None:
+def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Found) -> None:
     """Advance a slot that is behind the ledger, window by window, each read again and found to be the one that was staged.
 
     Raises SourceError("source-changed") where one is another, or cannot be read again; the slot then stays before it.
@@ -41,6 +72,8 @@ def advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Foun
     for window in judge.to_prove(known, start, ctx.ledger.windows(ctx.name, after=start)):
         ctx.progress(f"slot {known.slot} is behind the ledger: reading {window.from_lsn}-{window.upto_lsn} again")
         _prove(ctx, conn, replace(known, position=window.from_lsn), window)
+        if known.doubted is not None:  # before the slot is beyond it, where nothing could be proved any more
+            ctx.ledger.note_doubt(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
@@ -59,6 +92,14 @@ def decodable(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> l
         if error.slug != "decoding-limit":
             raise
     return None
+
+
+def _doubt(ctx: Context, conn: SourceSession, known: Known) -> None:
+    """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
+    state = slot.read(conn, known.slot)
+    place = known.position if state is None or state.confirmed is None else state.confirmed
+    doubted = ctx.ledger.pipeline(ctx.name).doubted_from
+    ctx.ledger.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
 
 
 def _prove(ctx: Context, conn: SourceSession, known: Known, window: WindowRecord) -> None:

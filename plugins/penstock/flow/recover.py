@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import capture, check, judge, merge, standing, whose
+from penstock.flow import capture, check, merge, proof, whose
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
@@ -46,7 +46,7 @@ def look(ctx: Context) -> Outlook:
         Known.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
         server, end = facts.read(conn), facts.position(conn)
-        problem = _problem(conn, record)
+        problem = _problem(ctx, conn, record)
         found = slot.read(conn, record.slot)
         tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
@@ -61,7 +61,7 @@ def look(ctx: Context) -> Outlook:
         reason,
         (
             f"broken by [{slug}] {reason}",
-            *(() if problem else ("the slot itself can be read on: where the cause is mended, resume is enough",)),
+            *(() if problem else (_resumable(record, found),)),
             _lost(status, server, end),
             _landed(status),
             _remains(ctx, record, found, server),
@@ -101,15 +101,22 @@ def new_era(ctx: Context) -> None:
     ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")
 
 
-def _problem(conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
-    if record.position is None:
-        return None
-    known = Known.of(record)
-    try:
-        judge.judge(known, standing.found(conn, known))
-    except SourceError as problem:
-        return problem
-    return None
+def _problem(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
+    return None if record.position is None else proof.look(ctx, conn, Known.of(record))
+
+
+def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
+    """Say what a resume would need; it proves the source by itself."""
+    behind = None if found is None else found.confirmed
+    if record.position is None or behind is None or behind >= record.position:
+        return "the slot itself can be read on: where the cause is mended, resume is enough"
+    again = f"the WAL from {behind} to {record.position} again, and goes on only where it is what was staged"
+    if record.doubted_from is None:
+        return f"where the cause is mended, resume is enough: the slot is behind the ledger, so it reads {again}"
+    return (
+        f"the source had another history when it was last read: resume reads {again}; as long as this server answers, it will "
+        "not be, and recovery is the only way on"
+    )
 
 
 def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:

@@ -1,7 +1,7 @@
 """Resume: end a halt or a pause after its repair, once a look says that the cause is gone.
 
-A halt is looked at as capture would look, a pause as the catalog and the landed files allow. What only a merge can
-find out is left to the next one, which pauses the table again.
+A halt is looked at as capture looks, with the same proof that the source is the one that was read; a pause as the catalog
+and the landed files allow. What only a merge can find out is left to the next one, which pauses the table again.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ConfigError, LakeError
-from penstock.flow import drift, judge, paging, publishing, standing
+from penstock.flow import drift, paging, proof, publishing
 from penstock.flow.context import Context
 from penstock.flow.judge import Known
 from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, publication, session
+from penstock.source import catalog, lock, publication, session
 
 _LANDING = ("landing-file-missing", "landing-version")
 
@@ -63,9 +63,12 @@ def resume_table(ctx: Context, table: str) -> None:
 def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
     if record.position is None:  # halted before it had a slot: bootstrap or recovery looks again
         return
-    known = Known.of(record)
-    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
-        judge.judge(known, standing.found(conn, known))
+    timeout = ctx.pipeline.capture.statement_timeout
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:resume", statement_timeout=timeout) as conn,
+        lock.hold(conn, ctx.name),
+    ):
+        proof.heal(ctx, conn, Known.of(record))
     if record.halted_slug in _LANDING:
         queue = ctx.ledger.windows_to_merge(ctx.name)
         copied = (copy.files for copy in queue.copies.values())

@@ -126,7 +126,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, Known, Found]]:
         session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
         with lock.hold(conn, ctx.name):
             known = capture.running(ctx)
-            yield conn, known, capture.heal(ctx, conn, known)
+            yield conn, known, proof.heal(ctx, conn, known)
 
 
 def _decodes(ctx: Context, conn: SourceSession, known: Known, upto: Lsn) -> bool:

@@ -25,4 +25,5 @@ def found(conn: SourceSession, known: Known) -> Found:
         restart=state.restart if state else None,
         confirmed=state.confirmed if state else None,
         flushed=facts.position(conn).flushed,
+        standby=server.in_recovery,
     )

@@ -91,6 +91,7 @@ class PipelineRecord(PipelineFacts):
 
     `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
     Penstock made the present one, None where that was not written down. `publishing` is None before the first slot.
+    `doubted_from` is where the source was found with another history than the one that was read, None if it was not.
     """
 
     publication_oid: int | None
@@ -100,6 +101,7 @@ class PipelineRecord(PipelineFacts):
     era: int
     slot_made: bool | None
     publishing: Publishing | None = None
+    doubted_from: Lsn | None = None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:

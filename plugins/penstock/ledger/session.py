@@ -24,7 +24,7 @@ from penstock.lsn import Lsn
 
 Record = TypeVar("Record", bound=Row)
 
-REVISION = "0005"
+REVISION = "0006"
 """The revision of the schema that this code reads and writes: the last one in `migrations/versions`."""
 
 _NETWORK = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}

@@ -1,0 +1,1 @@
+update penstock.pipeline set doubted_from = %(lsn)s where name = %(name)s
