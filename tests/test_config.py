@@ -203,3 +203,11 @@ def test_braces_in_source_names_are_only_text(write: Write) -> None:
 )
 def test_a_template_that_names_no_table_or_is_malformed_is_refused(write: Write, template: str) -> None:
     assert "lake.target must be names joined by dots" in refusal(write(LEAST + f"lake: {{target: '{template}'}}\n"))
+
+
+def test_the_kinds_of_change_are_each_named_once_and_at_least_one(write: Write) -> None:
+    given = "source: {publish: [truncate, insert, insert]}\n"
+    assert load(write(LEAST)).source.publish == ["insert", "update", "delete", "truncate"]
+    assert load(write(LEAST + given)).source.publish == ["insert", "truncate"]
+    assert "source.publish" in refusal(write(LEAST + "source: {publish: []}\n"))
+    assert "source.publish" in refusal(write(LEAST + "source: {publish: [inserts]}\n"))

@@ -20,9 +20,15 @@ from penstock.policy import Health
 from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share
 from penstock.texts import ConnectionId, Cron, Memory, Place, Properties, SparkConf
 
+CHANGES = ("insert", "update", "delete", "truncate")
+"""The kinds of change that a publication can publish, in PostgreSQL's order."""
 LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
 ServerSeconds = Annotated[Seconds, Field(le=24 * 86400)]
 """PostgreSQL counts its timeouts in milliseconds, of which it takes 24 days."""
+Change = Literal["insert", "update", "delete", "truncate"]
+Changes = Annotated[
+    list[Change], Field(min_length=1), AfterValidator(lambda kinds: sorted(set(kinds), key=CHANGES.index))
+]
 NthShare = Annotated[str, Field(pattern=r"^1/[1-9][0-9]{0,3}$", description="1/N, such as 1/30")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 
@@ -35,6 +41,8 @@ class Source(Section):
     slot: Name | None = None
     adopt: bool = False
     """Take over an existing publication or slot of these names instead of refusing."""
+    publish: Changes = ["insert", "update", "delete", "truncate"]
+    """The kinds of change that the publication is meant to publish; fewer is an alarm."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out every change that came from another server (PostgreSQL 16+)."""
     skip_origins: list[str] = []

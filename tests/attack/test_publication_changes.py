@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import LakeError, SourceError
 from penstock.flow import joined, rebuild, resume
+from penstock.flow.check import check
 from penstock.flow.health.check import look
 from penstock.flow.joined import require_joined
 from penstock.flow.rebuild_requests import to_copy
@@ -262,6 +263,57 @@ def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_last
     assert set(reasons) == {"t", "u"}
     assert "what was not sent before" in reasons["t"]
     assert alarms(bare16) == {}
+
+
+# --- and what is meant to be narrow -----------------------------------------------------------------------------------------
+
+
+def meant(world: World, *kinds: str) -> None:
+    world.settings["source"] = {**world.settings["source"], "publish": list(kinds)}
+
+
+def checked(world: World) -> list[str]:
+    """Return what the preflight says of the publication."""
+    return [f"{each.level}: {each.message}" for each in check(world.ctx) if each.subject.startswith("publication ")]
+
+
+def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(bare16: World) -> None:
+    name = adopted(bare16, "for table only t, only u with (publish = 'insert, truncate')")
+    assert alarms(bare16) == {"publication-narrow": "warn"}
+    assert any("does not publish update, delete" in line for line in checked(bare16))
+
+    meant(bare16, "insert", "truncate")
+    bare16.capture()
+    assert alarms(bare16) == {}
+    assert "ok: publishes insert, truncate only, as source.publish says" in "\n".join(checked(bare16))
+
+    reasons = captured(bare16, f"alter publication {name} set (publish = 'insert')")
+    assert set(reasons) == {"t", "u"}
+    assert alarms(bare16) == {"publication-narrow": "critical"}
+    assert joined.ring(bare16.ctx) == []
+
+    meant(bare16, "insert")
+    assert captured(bare16, "insert into t values (2000)") == reasons
+    assert alarms(bare16) == {}
+    assert joined.ring(bare16.ctx) == ["public.t", "public.u"], "which lack what was sent before and is not any more"
+
+    captured(bare16, f"alter publication {name} set (publish = 'insert, update')")
+    assert any("it publishes update besides" in line for line in checked(bare16))
+    assert alarms(bare16) == {}
+
+
+def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: World) -> None:
+    meant(bare16, "insert")
+    begin(bare16, "create table log (id int); insert into log values (1)")
+    assert captured(bare16, "insert into log values (2)") == {}
+
+    name = bare16.ctx.pipeline.publication
+    kinds = "pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot"
+    assert bare16.sql(f"select {kinds} from pg_publication where pubname = '{name}'") == [
+        (True, False, False, False, True)
+    ]
+    assert alarms(bare16) == {}
+    bare16.sql("update log set id = -id")  # a table without a key takes updates
 
 
 # --- and the lake is right again -----------------------------------------------------------------------------------------

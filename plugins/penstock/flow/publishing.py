@@ -6,8 +6,9 @@ was not sent meanwhile is in no window, and only a copy brings it: all tables ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from penstock.config import CHANGES
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing, TableRecord
 from penstock.source import facts, publication
@@ -15,7 +16,7 @@ from penstock.source.findings import names
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
 
-KINDS = ("insert", "update", "delete", "truncate", "via_root")
+KINDS = (*CHANGES, "via_root")
 _SAID = {"via_root": "changes of partitions under their root's name"}
 
 
@@ -23,7 +24,7 @@ def begin(ctx: Context, conn: SourceSession) -> None:
     """Note how the publication publishes, before the slot is made: that is what the tables' lake is promised."""
     found = publication.read(conn, ctx.pipeline.publication)
     if found is not None:
-        ctx.ledger.note_publishing(ctx.name, of(found, None))
+        ctx.ledger.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
 
 
 def follow_options(ctx: Context, conn: SourceSession) -> None:
@@ -32,13 +33,13 @@ def follow_options(ctx: Context, conn: SourceSession) -> None:
     if found is None:  # that it is missing is another's verdict
         return
     before = ctx.ledger.pipeline(ctx.name).publishing
-    now = of(found, before)
-    if before is None:
-        ctx.ledger.note_publishing(ctx.name, now)
-    elif before.stamp != now.stamp:
+    now = of(found, before, ctx.pipeline.source.publish)
+    if before is not None and before.stamp != now.stamp:
         known = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped" and table.left_lsn is None]
         reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
         hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), known, reason, publishing=now)
+    elif before != now:  # the first look, or `source.publish` says something else
+        ctx.ledger.note_publishing(ctx.name, now)
 
 
 def hide(
@@ -60,9 +61,9 @@ def hide(
     ctx.progress(message)
 
 
-def of(found: PublicationFacts, before: Publishing | None) -> Publishing:
-    """Return what the ledger keeps of a publication: what it has ever sent is promised."""
-    promised = {*found.sent, *(before.promised if before else ())}
+def of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:
+    """Return what the ledger keeps of a publication: what it has ever sent is promised, as far as it is meant to be."""
+    promised = {*found.sent, *(before.promised if before else ())} & {*meant, "via_root"}
     return Publishing(
         stamp=found.stamp,
         owner=found.owner,
@@ -82,7 +83,9 @@ def changed(before: Publishing, now: Publishing) -> str:
     other = "; its owner is another" if before.owner != now.owner else ""
     return (
         f"it shows the options that it had{other}; meanwhile it may have left out any kind of change "
-        f"({said(KINDS)}), which is then in no window"
+        f"({said(KINDS)}), which is then in no window. PostgreSQL keeps the version of its last alteration only: a new owner or "
+        "a new name alone looks the same as options that were changed and changed back; who knows that it was only that may "
+        "resume the tables before they are copied"
     )
 
 

@@ -97,7 +97,8 @@ def _withheld(ctx: Context) -> str | None:
         found = publication.read(conn, ctx.pipeline.publication)
     if found is None:
         return f"publication {ctx.pipeline.publication} does not exist"
-    withheld = publishing.of(found, ctx.ledger.pipeline(ctx.name).publishing).withheld
+    known = ctx.ledger.pipeline(ctx.name).publishing
+    withheld = publishing.of(found, known, ctx.pipeline.source.publish).withheld
     return f"publication {ctx.pipeline.publication} does not send {publishing.said(withheld)}" if withheld else None
 
 

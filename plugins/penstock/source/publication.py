@@ -6,12 +6,12 @@ tomorrow included. A publication of ours carries a comment that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 
-from penstock.config import Pipeline, Tables
+from penstock.config import CHANGES, Pipeline, Tables
 from penstock.errors import ConfigError, SourceError
 from penstock.source import catalog, identity
 from penstock.source.catalog import Published, Relation, publication_oid
@@ -116,9 +116,9 @@ def drop_statement(publication: str) -> str:
     return _drop(publication).as_string(None)
 
 
-def create_statement(publication: str, tables: Iterable[SourceTable]) -> str:
+def create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str] = CHANGES) -> str:
     """Return the statement that makes the publication, for whoever owns the tables."""
-    return _create_statement(publication, tables).as_string(None)
+    return _create_statement(publication, tables, publish).as_string(None)
 
 
 def add_statement(publication: str, tables: Iterable[SourceTable]) -> str:
@@ -160,20 +160,22 @@ def no_match(choice: Choice) -> str:
 def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     selection = select_tables(conn, pipeline.tables)
     require_matches(selection.choice)
-    identity.require_usable(selection.tables)
+    if {"update", "delete"} & set(pipeline.source.publish):
+        identity.require_usable(selection.tables)
     mark = sql.SQL("comment on publication {} is {}").format(
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
     )
     with translating(conn.place), conn.transaction():
-        conn.execute(_create_statement(pipeline.publication, selection.tables))
+        conn.execute(_create_statement(pipeline.publication, selection.tables, pipeline.source.publish))
         conn.execute(mark)
     (oid,) = conn.row("publication_oid", publication=pipeline.publication)
     return int(oid)
 
 
-def _create_statement(publication: str, tables: Iterable[SourceTable]) -> sql.Composed:
-    return sql.SQL("create publication {} for table {} with (publish_via_partition_root = true)").format(
-        sql.Identifier(publication), _list(tables)
+def _create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str]) -> sql.Composed:
+    narrowed = sql.SQL("" if set(publish) == set(CHANGES) else "publish = {}, ").format(", ".join(publish))
+    return sql.SQL("create publication {} for table {} with ({}publish_via_partition_root = true)").format(
+        sql.Identifier(publication), _list(tables), narrowed
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from penstock.config import CHANGES
 from penstock.source.findings import Asked, Finding, error, names, ok, quoted, warn
-from penstock.source.publication import add_statement, create_statement, no_match
+from penstock.source.publication import PublicationFacts, add_statement, create_statement, no_match
 from penstock.source.table_rules import unfit
 from penstock.source.tables import SourceTable
 
@@ -55,7 +56,7 @@ def publication(asked: Asked) -> Iterator[Finding]:
         yield error(
             subject,
             "expected it to exist, because on a standby none can be made",
-            f"run on the primary: {create_statement(pipeline.publication, asked.wanted)}; and set source.adopt: true",
+            f"run on the primary: {create_statement(pipeline.publication, asked.wanted, pipeline.source.publish)}; and set source.adopt: true",
             "publication-missing",
         )
     elif asked.own is not None:
@@ -107,13 +108,7 @@ def options(asked: Asked) -> Iterator[Finding]:
     facts, subject = asked.publication, _subject(asked)
     if facts is None:
         return
-    actions = {"insert": facts.insert, "update": facts.update, "delete": facts.delete, "truncate": facts.truncate}
-    if silent := [action for action, is_published in actions.items() if not is_published]:
-        yield warn(
-            subject,
-            f"expected every kind of change, but it does not publish {names(silent)}: the lake will not show them",
-            "nothing to do if that is meant: rows stay as they were inserted or last copied; docs/runbooks/publication-narrow.md",
-        )
+    yield from _kinds(asked, facts)
     if facts.all_tables:
         yield warn(
             subject,
@@ -129,6 +124,28 @@ def options(asked: Asked) -> Iterator[Finding]:
             f"expected publish_via_partition_root = true for the partitioned tables {roots}",
             f"let the owner run: {step}",
         )
+
+
+def _kinds(asked: Asked, facts: PublicationFacts) -> Iterator[Finding]:
+    """Hold the kinds of change that are published against those that are meant."""
+    subject, meant = _subject(asked), asked.pipeline.source.publish
+    silent = [kind for kind in meant if kind not in facts.sent]
+    more = [kind for kind in CHANGES if kind in facts.sent and kind not in meant]
+    if silent:
+        yield warn(
+            subject,
+            f"expected every kind of change that source.publish names, but it does not publish {names(silent)}: "
+            "the lake will not show them",
+            "let the owner widen it; or, if it is meant to be so, name in source.publish what it publishes; docs/runbooks/publication-narrow.md",
+        )
+    if more:
+        yield warn(
+            subject,
+            f"expected only what source.publish names, but it publishes {names(more)} besides, which is merged as well",
+            "add them to source.publish, or let the owner narrow the publication",
+        )
+    if not silent and not more and len(meant) < len(CHANGES):
+        yield ok(subject, f"publishes {names(meant)} only, as source.publish says: the lake shows nothing else")
 
 
 def origins(asked: Asked) -> Iterator[Finding]:
@@ -184,7 +201,7 @@ def may_publish(asked: Asked) -> Iterator[Finding]:
         yield error(
             _subject(asked),
             f"expected role {quoted(asked.role.name)} to be allowed to make it, but it lacks {' and '.join(missing)}",
-            f"let the owner run: {create_statement(asked.pipeline.publication, asked.wanted)}; "
+            f"let the owner run: {create_statement(asked.pipeline.publication, asked.wanted, asked.pipeline.source.publish)}; "
             "and set source.adopt: true",
             "source-auth",
         )

@@ -40,7 +40,8 @@ def may_read(asked: Asked) -> Iterator[Finding]:
 def identities(asked: Asked) -> Iterator[Finding]:
     """Check that every table can take updates and deletes once it is published."""
     facts = asked.publication
-    if facts is not None and not (facts.update or facts.delete):
+    sent = asked.pipeline.source.publish if facts is None else facts.sent
+    if not {"update", "delete"} & set(sent):
         return
     published = {table.oid for table in asked.tables}
     for table in asked.wanted:

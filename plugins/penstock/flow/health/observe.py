@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from penstock.alarms import Level
+from penstock.config import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between
 from penstock.flow.context import Context
@@ -54,7 +55,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Hold all that one health check judges; `pause` is the time between two captures, in seconds."""
+    """Hold all that one health check judges; `pause` is the time between two captures, in seconds.
+
+    `publish` names the kinds of change that the publication is meant to publish.
+    """
 
     pipeline: str
     slot: str
@@ -63,6 +67,7 @@ class Observation:
     seen: Seen
     known: Remembered
     capture: CaptureState
+    publish: Sequence[str] = CHANGES
 
     @property
     def at(self) -> datetime:
@@ -97,6 +102,7 @@ def observe(ctx: Context, capture: CaptureState) -> Observation:
         seen=seen,
         known=remember(ctx, seen),
         capture=capture,
+        publish=ctx.pipeline.source.publish,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penstock.alarms import Level
 from penstock.flow.health.findings import Case, Finding
-from penstock.flow.publishing import KINDS
 from penstock.flow.publishing import said as kinds
 from penstock.quantities import size, span
 
@@ -138,7 +137,7 @@ def idle_timeout(case: Case) -> Iterator[Finding]:
 
 
 def publication(case: Case) -> Iterator[Finding]:
-    """Report a publication that leaves out kinds of change: critical where it has sent them before.
+    """Report a publication that leaves out kinds of change which it is meant to send: critical where it has sent them before.
 
     That partitions come under their own names is no loss where they are the tables that are mirrored.
     """
@@ -146,14 +145,14 @@ def publication(case: Case) -> Iterator[Finding]:
     if record is None or record.publishing is None or record.state not in _LIVING:
         return
     withheld = record.withheld
-    missing = tuple(kind for kind in KINDS if kind not in record.publishing.sent and kind != "via_root")
+    missing = tuple(kind for kind in case.seen.publish if kind not in record.publishing.sent)
     if withheld:
         said = f"publication {record.publication} does not send {kinds(withheld)} any more"
         step = "its tables stay paused until it does, and are copied again then"
         yield Finding("publication-narrow", record.publication, "critical", said, step, {"withheld": list(withheld)})
     elif missing:
         said = f"publication {record.publication} has never sent {kinds(missing)}: the lake does not show them"
-        step = "nothing, if that is meant: the tables hold what the publication promises"
+        step = "if that is meant, say so in source.publish; else let the publication's owner widen it"
         yield Finding("publication-narrow", record.publication, "warn", said, step, {"missing": list(missing)})
 
 
