@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import ConfigError
 from penstock.flow.spark_job import SparkJob
 
 
@@ -35,3 +36,42 @@ def test_a_task_that_submits_twice_submits_what_it_was_told_each_time(
         "copy_tables /copy_tables.py --plan first",
         "merge_changes /merge_changes.py --plan second --result third",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "came"),
+    [
+        (None, "expected an Airflow connection named penstock_spark"),
+        ('{"conn_type": "postgres", "host": "db.example.com"}', "the type spark, got 'postgres'"),
+        ('{"conn_type": "spark"}', "a Spark master as its host"),
+    ],
+)
+def test_a_spark_connection_that_names_no_master_is_refused_and_not_taken_for_yarn(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, came: str
+) -> None:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
+
+    from penstock.orchestration.spark import CopyOperator  # noqa: PLC0415
+
+    monkeypatch.delenv("AIRFLOW_CONN_PENSTOCK_SPARK", raising=False)
+    if given is not None:
+        monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", given)
+    commands: list[str] = []
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application, **_: commands.append(application))
+    operator = CopyOperator(task_id="none", pipeline="shop", conn_id="penstock_spark")
+
+    with pytest.raises(ConfigError, match=rf"connection-missing.*{came}"):
+        operator.submit(job("copy_tables"), {})
+    assert commands == []
+
+
+@pytest.mark.parametrize(
+    "uri", ["spark://spark.example.com:7077", "k8s://https%3A%2F%2Fk8s.example.com:6443", "yarn://"]
+)
+def test_a_spark_connection_that_is_given_as_a_uri_is_taken(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    from penstock.orchestration.connections import require_spark  # noqa: PLC0415
+
+    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", uri)
+    require_spark("penstock_spark")

@@ -7,6 +7,7 @@ Its own extras stay here; libpq gets what libpq knows.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,8 @@ from typing import Any
 
 from penstock.connections import Connection
 from penstock.errors import ConfigError, SourceError
+
+_SPARK = ("spark", "yarn", "k8s", "local")  # of a URI the type is the master's scheme
 
 
 def connection(conn_id: str) -> Connection:
@@ -28,19 +31,26 @@ def connection(conn_id: str) -> Connection:
     return replace(_ours(conn_id, found, extra), renew=partial(_password, conn_id))
 
 
+def require_spark(conn_id: str) -> None:
+    """Raise ConfigError("connection-missing") unless Airflow has a connection of this name that leads to a Spark master.
+
+    The provider takes one that it does not find for a YARN cluster.
+    """
+    from airflow.sdk import BaseHook  # noqa: PLC0415
+
+    found = _found(conn_id, lambda: BaseHook.get_connection(conn_id))
+    if found.conn_type not in _SPARK:
+        raise _wrong(conn_id, f"the type spark, got {found.conn_type!r}")
+    if not found.host and found.conn_type != "yarn":
+        raise _wrong(conn_id, "a Spark master as its host, such as local[*] or spark://host:7077, got none")
+
+
 def _look(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
     """Return the hook, its connection and the extra; the hook takes an extra that does not parse for an empty one."""
     from airflow.providers.postgres.hooks.postgres import PostgresHook  # noqa: PLC0415  # every DAG file would pay for it
 
     hook = PostgresHook(postgres_conn_id=conn_id)
-    try:
-        found = deepcopy(hook.connection)
-    except Exception as error:  # Airflow raises different classes per secrets backend
-        raise ConfigError(
-            "connection-missing",
-            f"expected an Airflow connection named {conn_id}: {type(error).__name__}; define it in Airflow's UI, "
-            f"in a secrets backend or as AIRFLOW_CONN_{conn_id.upper()}",
-        ) from None
+    found = deepcopy(_found(conn_id, lambda: hook.connection))
     try:
         extra = json.loads(found.extra or "{}")
     except ValueError:
@@ -48,6 +58,17 @@ def _look(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
     if not isinstance(extra, dict):
         raise _wrong(conn_id, "a JSON object in the extra, got something else")
     return hook, found, extra
+
+
+def _found(conn_id: str, find: Callable[[], Any]) -> Any:
+    try:
+        return find()
+    except Exception as error:  # Airflow raises different classes per secrets backend
+        raise ConfigError(
+            "connection-missing",
+            f"expected an Airflow connection named {conn_id}: {type(error).__name__}; define it in Airflow's UI, "
+            f"in a secrets backend or as AIRFLOW_CONN_{conn_id.upper()}",
+        ) from None
 
 
 def _ours(conn_id: str, found: Any, extra: dict[str, Any]) -> Connection:

@@ -19,6 +19,7 @@ from penstock.errors import LakeError
 from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
 from penstock.flow.replay_requests import Replay
 from penstock.flow.spark_job import SparkJob
+from penstock.orchestration.connections import require_spark
 from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome, woken
 from penstock.orchestration.pipelines import find_context
 
@@ -35,7 +36,8 @@ class PenstockSparkOperator(SparkSubmitOperator):
         self.pipeline = pipeline
 
     def submit(self, job: SparkJob, context: Any) -> None:
-        """Run a job to its end; raises LakeError("spark-failed")."""
+        """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
+        require_spark(self._conn_id)
         self.application = str(job.application)
         self.application_args = list(job.arguments)
         self.py_files = str(job.py_files)
