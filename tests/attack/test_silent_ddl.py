@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.errors import PenstockError, SourceError
+from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.rebuild_copy import published
 from penstock.flow.rebuild_requests import fit_to_copy, present_facts, to_copy
+from penstock.flow.resume import resume_table
 from tests.scenarios.members import begin, states
 from tests.world import World
 
@@ -155,6 +156,36 @@ PARTITIONS = {
         "insert into {t} values (201, 1)",
         "truncate {t}_3",
         reason="was attached and rewritten or truncated",
+    ),
+    "a partition that was truncated is attached, takes rows and is truncated": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
+        "truncate {t}_3",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "truncate {t}_3",
+        reason="was attached and rewritten or truncated",
+    ),
+    "the same in one transaction, in which the last truncate gives no new file": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
+        "truncate {t}_3; alter table {t} attach partition {t}_3 for values from (200) to (300);"
+        "insert into {t} values (201, 1); truncate {t}_3",
+        reason="was attached and rewritten or truncated",
+    ),
+    "a new partition takes rows, is truncated and packed": case(
+        ROOT,
+        "create table {t}_3 partition of {t} for values from (200) to (300)",
+        "insert into {t} values (201, 1)",
+        "truncate {t}_3",
+        "vacuum full {t}_3",
+        reason=NEW_FILE,
+    ),
+    "a new partition is unlogged for a while, with rows": case(
+        ROOT,
+        "create unlogged table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1)",
+        "alter table {t}_3 set logged",
+        reason=NEW_FILE,
     ),
     "a new partition has another identity": case(
         KEYLESS,
@@ -383,6 +414,29 @@ INNOCENT = {
         "create table {t}_3 (like {t} including all); alter table {t} attach partition {t}_3 for values from (200) to (300);"
         "insert into {t} values (201, 1)",
     ),
+    "a partition that was truncated is attached ahead": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
+        "truncate {t}_3",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+    ),
+    "a partition that was packed is emptied and attached ahead": case(
+        ROOT,
+        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
+        "delete from {t}_3",
+        "vacuum full {t}_3",
+        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+    ),
+    "a tree that was truncated is attached ahead": case(
+        ROOT,
+        "create table {t}_s (like {t} including all) partition by range (id);"
+        "create table {t}_3 partition of {t}_s for values from (200) to (300); insert into {t}_s values (201, 1)",
+        "truncate {t}_s",
+        "alter table {t} attach partition {t}_s for values from (200) to (400)",
+    ),
+    "a new partition is packed before it has rows": case(
+        ROOT, "create table {t}_3 partition of {t} for values from (200) to (300)", "vacuum full {t}_3"
+    ),
     "a partition is packed": case(ROOT, "vacuum full {t}_1"),
     "all partitions are packed after a change of a column": case(
         ROOT, "alter table {t} alter v set default 3", "vacuum full {t}"
@@ -469,3 +523,22 @@ def test_a_key_on_a_generated_column_is_no_identity(bare: World) -> None:
 
     with pytest.raises(SourceError, match=r"no-usable-identity.*generated"):
         begin(bare, "select 1")
+
+
+@pytest.mark.parametrize("slug", ["merge-failed", "lake-unreadable"])
+def test_what_changed_while_nobody_looked_at_a_paused_table_is_found_when_it_is_resumed(
+    bare16: World, slug: str
+) -> None:
+    begin(bare16, ROOT.format(t="root"))
+    bare16.capture()
+    (record,) = bare16.ctx.ledger.tables(bare16.name)
+    bare16.ctx.ledger.pause_table(bare16.name, record.oid, slug=slug, reason="for this test")
+    bare16.sql("truncate root_1")
+    bare16.sql("insert into root values (1, 1)")
+    bare16.capture()
+    bare16.sql("select pg_current_xact_id()")
+    bare16.capture()
+
+    with pytest.raises(LakeError, match=r"new file without the rows of before.*resync"):
+        resume_table(bare16.ctx, "public.root")
+    assert set(states(bare16).values()) == {"paused"}

@@ -42,30 +42,49 @@ WATCHED = ("new", "copying", "copied", "ready")
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Hold a table with new files that a TRUNCATE of it would explain, if the stream brings one up to `through`.
+    """Hold a table with new files that the stream may explain up to `through`: by a TRUNCATE of it, or by its silence.
 
-    `leaves` names those leaves with the transaction that gave each its file.
+    `leaves` names those leaves with the transaction that gave each its file; `empty` the partitions that are new and hold
+    nothing, with the place up to which the stream must bring nothing of them either.
     """
 
     known: Known
     now: SourceTable
     cleared: frozenset[int]
     leaves: Mapping[int, int]
+    empty: Mapping[int, Lsn]
     through: Lsn
 
-    def verdict(self, explained: Iterable[int]) -> Verdict:
-        """Return the verdict if the stream has explained these leaves."""
-        return _verdict(self.known, self.now, self.cleared | set(explained))
+    def verdict(self, explained: Iterable[int], unused: Iterable[int]) -> Verdict:
+        """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
+        return _verdict(self.known, self.now, self.cleared | set(explained), unused)
 
-    def digest(self) -> dict[str, Any]:
-        """Return the digest of now, but of the doubtful leaves that of before, and until when they wait."""
+    def best(self) -> Verdict:
+        """Return the verdict if the stream explains everything."""
+        return self.verdict(self.leaves, self.empty)
+
+    def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
+        """Return the digest of now, but of the doubtful leaves that of before, and until when they wait.
+
+        `heard` are those of which the stream has brought something meanwhile.
+        """
         digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
-        doubtful = {str(oid) for oid in self.leaves}
+        open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
+        doubtful = {str(oid) for oid in open_}
         known = {oid: before[oid] for oid in doubtful & before.keys()}  # a leaf that is new stays new
         leaves = {
             oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in doubtful - known.keys()
         }
-        return {**digest, "leaves": leaves, "undecided": {str(oid): str(self.through) for oid in self.leaves}}
+        versions = {**digest["versions"], "leaves": {oid: digest["versions"]["leaves"][oid] for oid in leaves}}
+        waiting = {str(oid): str(through) for oid, through in open_.items()}
+        told = {*self.known.catalog_digest.get("heard", ()), *heard}
+        return {
+            **digest,
+            "leaves": leaves,
+            "versions": versions,
+            "undecided": waiting,
+            **({"heard": sorted(told)} if told else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +127,7 @@ def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | 
     decided = _verdict(known, now, cleared)
     doubt = None if now is None or decided.reason is None else _doubt(conn, known, now, cleared)
     if doubt is not None:
-        _take(ctx, known, doubt.verdict(doubt.leaves), doubt.digest())
+        _take(ctx, known, doubt.best(), doubt.digest())
         return [doubt]
     if decided.reason is not None:
         _refuse(ctx, known, decided.reason, decided.slug)
@@ -125,8 +144,8 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
     return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
-def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int]) -> Verdict:
-    return verdict(known.columns, known.identity, known.catalog_digest, now, cleared)
+def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int], unused: Iterable[int] = ()) -> Verdict:
+    return verdict(known.columns, known.identity, known.catalog_digest, now, cleared, unused=unused)
 
 
 def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
@@ -176,22 +195,38 @@ def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozens
     """Return the doubt that is all there is against a table, or None when there is more."""
     if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
-    files = [leaf for leaf in suspects(known.columns, known.catalog_digest, now).files if leaf.oid not in cleared]
-    doubt = Doubt(known, now, cleared, {leaf.oid: leaf.changed_by for leaf in files}, Lsn(0))
-    if not files or doubt.verdict(doubt.leaves).reason is not None:
-        return None
-    waiting = known.catalog_digest.get("undecided", {})
-    since = [Lsn.parse(waiting[str(leaf.oid)]) for leaf in files if str(leaf.oid) in waiting]
-    return replace(doubt, through=min(since) if since else facts.position(conn).flushed)
+    suspected = suspects(known.columns, known.catalog_digest, now)
+    files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
+    heard = known.catalog_digest.get("heard", ())
+    blank = [
+        leaf for leaf in suspected.rewritten if leaf.oid not in heard and _seen(leaf_rows.only_sent, conn, leaf, ())
+    ]
+    waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
+    here = facts.position(conn).flushed  # after the rows were looked at: what they were before is in the WAL up to here
+    doubt = Doubt(
+        known,
+        now,
+        cleared,
+        leaves={leaf.oid: leaf.changed_by for leaf in files},
+        empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
+        through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
+    )
+    return doubt if (files or blank) and doubt.best().reason is None else None
 
 
 def _settle(ctx: Context, doubt: Doubt, landed: Landed, upto: Lsn) -> None:
     truncated = _truncations(ctx, landed, doubt.known.oid)
-    decided = doubt.verdict(oid for oid, xid in doubt.leaves.items() if xid in truncated)
+    heard = {part.oid for part in landed.totals.partitions} & doubt.empty.keys()
+    decided = doubt.verdict(
+        (oid for oid, xid in doubt.leaves.items() if xid in truncated),
+        (oid for oid, through in doubt.empty.items() if oid not in heard and upto >= through),
+    )
     if decided.reason is None:
         _take(ctx, doubt.known, decided, doubt.now.digest())
     elif upto >= doubt.through:
         _refuse(ctx, doubt.known, decided.reason, decided.slug)
+    elif heard:
+        _take(ctx, doubt.known, doubt.best(), doubt.digest(heard))
 
 
 def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:

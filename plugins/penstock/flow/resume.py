@@ -80,15 +80,24 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
 def _reason(ctx: Context, record: TableRecord) -> str | None:
     if record.paused_from_state in ("new", "copying") and record.joined_lsn is None and _runs(ctx):
         return "it has no whole copy, and bootstrap is over: resync it instead"
-    if record.paused_slug == "foreign-commit":
-        return _foreign(ctx, record)
-    if record.paused_slug == "publication-changed":
-        return _withheld(ctx)
-    if record.paused_slug in ("schema-change", "target-clash"):
-        return _changed(ctx, record) or _reshaped(ctx, record)
     if record.paused_slug == "transaction-skipped":
         return "only a new copy has the rows of that transaction"
-    return None
+    if record.paused_slug in ("schema-change", "target-clash"):
+        return _changed(ctx, record) or _reshaped(ctx, record)
+    if record.paused_slug == "foreign-commit" and (reason := _foreign(ctx, record)):
+        return reason
+    if record.paused_slug == "publication-changed" and (reason := _withheld(ctx)):
+        return reason
+    return _missed(ctx, record)
+
+
+def _missed(ctx: Context, record: TableRecord) -> str | None:
+    """Say what happened at the source while no window looked at the table; the next look could take it for harmless.
+
+    It asks whether rows are older than the last look of the pipeline, and that one passed a paused table by.
+    """
+    reason = None if record.left_lsn is not None else _changed(ctx, record)
+    return f"meanwhile {reason}: resync it instead" if reason else None
 
 
 def _withheld(ctx: Context) -> str | None:

@@ -34,10 +34,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look."""
+    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look.
+
+    `rewritten` are partitions that are new and have another file than the one that they were made with.
+    """
 
     files: tuple[Leaf, ...] = ()
     arrived: tuple[tuple[Leaf, tuple[Attach, ...]], ...] = ()
+    rewritten: tuple[Leaf, ...] = ()
 
 
 def column_plan(column: SourceColumn) -> ColumnPlan:
@@ -51,10 +55,13 @@ def verdict(
     digest: Mapping[str, Any],
     now: SourceTable | None,
     cleared: Iterable[int] = (),
+    *,
+    unused: Iterable[int] = (),
 ) -> Verdict:
     """Compare one table with what the ledger knows of it.
 
-    `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing.
+    `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
+    those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -63,7 +70,8 @@ def verdict(
             f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
         )
         return Verdict(reason=why, slug="target-clash")
-    known = frozenset(cleared)
+    blank = frozenset(unused)
+    known = frozenset(cleared) | blank
     reasons = [
         *_name_reasons(digest, now),
         *_column_reasons(columns, now),
@@ -73,7 +81,7 @@ def verdict(
         *_identity_reasons(columns, identity, now),
         *_filter_reasons(digest, now),
         *_type_reasons(digest, now),
-        *_leaf_reasons(digest, now, known),
+        *_leaf_reasons(digest, now, known, blank),
     ]
     if reasons:
         return Verdict(reason="; ".join(dict.fromkeys(reasons)))
@@ -86,7 +94,13 @@ def suspects(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: Sour
     files = _new_files(digest, now, frozenset())
     if not (_may_change_silently(now) or values_changed(columns, digest, now)):
         files = ()
-    return Suspects(files, arrived)
+    return Suspects(files, arrived, _rewritten(digest, now) if now.kind == "p" else ())
+
+
+def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
+    before = digest.get("leaves", {})
+    new = (leaf for leaf in now.leaves if leaf.kind == "r" and str(leaf.oid) not in before)
+    return tuple(leaf for leaf in new if leaf.relfilenode != leaf.oid)
 
 
 def values_changed(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> bool:
@@ -252,9 +266,11 @@ def _attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Lea
             yield leaf, since
 
 
-def _leaf_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[str]:
+def _leaf_reasons(
+    digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int], unused: frozenset[int]
+) -> Iterator[str]:
     if now.kind == "p":
-        yield from _membership_reasons(digest, now, cleared)
+        yield from _membership_reasons(digest, now, cleared, unused)
         yield from _logging_reasons(digest, now)
         yield from _partition_identity_reasons(digest, now)
         yield from _flip_reasons(digest, now)
@@ -267,7 +283,9 @@ def _leaf_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: frozense
             )
 
 
-def _membership_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[str]:
+def _membership_reasons(
+    digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int], unused: frozenset[int]
+) -> Iterator[str]:
     before = digest.get("leaves", {})
     there = {str(leaf.oid) for leaf in now.leaves}
     for oid in before.keys() - there:
@@ -275,7 +293,8 @@ def _membership_reasons(digest: Mapping[str, Any], now: SourceTable, cleared: fr
     for leaf, _ in _attached(digest, now):
         if leaf.oid not in cleared:
             yield f"partition {leaf.name} was attached with rows that it had"
-        elif leaf.kind == "r" and leaf.relfilenode != leaf.oid:  # what is empty now may have taken rows since
+        elif leaf.kind == "r" and leaf.relfilenode != leaf.oid and leaf.oid not in unused:
+            # what is empty now may have taken rows since
             yield f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone"
     for leaf in now.leaves:
         known = _leaf_version(digest, leaf)

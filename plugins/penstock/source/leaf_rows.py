@@ -36,7 +36,8 @@ def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
 def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bool:
     """Tell whether a leaf is empty, or holds only rows that were written after it was attached; raises SourceError.
 
-    Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not.
+    Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not. Of a leaf that
+    was not attached it tells whether it is empty.
     """
     sent = [
         sql.SQL("(t.xmin = {xid}::xid and t.cmin::text::bigint > {cid} and t.xmax = '0'::xid)").format(
@@ -45,7 +46,7 @@ def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bo
         for each in attached
         if each.cid is not None
     ]
-    proved = sql.SQL(" and ").join(sent) if len(sent) == len(attached) else sql.SQL("false")
+    proved = sql.SQL(" and ").join(sent) if sent and len(sent) == len(attached) else sql.SQL("false")
     return not _ask(
         conn, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
     )
