@@ -154,6 +154,16 @@ def test_a_missing_variable_is_named(write: Write) -> None:
     assert said.startswith("4: landing.uri: the environment variable NOPE is not set; set it for Airflow")
 
 
+def test_a_refused_value_that_came_from_a_variable_is_told_by_the_variables_name(write: Write) -> None:
+    text = LEAST + "capture: {schedule: 'at ${WHEN}'}\nhealth: {disk: '${DISK}'}\nmerge: {schedule: 'often'}\n"
+    with pytest.raises(ConfigError) as caught:
+        load(write(text), WHEN="o'clock \\ secret", DISK="no size, a secret")
+
+    assert "secret" not in caught.value.message
+    assert "got 'at ${WHEN}'" in caught.value.message.replace('"', "'")
+    assert "got 'often'" in caught.value.message
+
+
 def test_the_process_environment_is_not_read_behind_the_callers_back(write: Write) -> None:
     name = next(iter(os.environ))
     with pytest.raises(ConfigError, match=name):

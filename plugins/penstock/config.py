@@ -282,15 +282,16 @@ def load_pipeline(path: Path, environment: Mapping[str, str]) -> Pipeline:
         return Pipeline.model_validate(document.expanded(environment))
     except ValidationError as error:
         entries = error.errors(include_url=False, include_input=False)
-        raise invalid("; ".join(_problem(document, entry) for entry in entries)) from None
+        raise invalid("; ".join(_problem(document, entry, environment) for entry in entries)) from None
 
 
-def _problem(document: Document, entry: Any) -> str:
+def _problem(document: Document, entry: Any, environment: Mapping[str, str]) -> str:
     location = entry["loc"]
     dotted = ".".join(map(str, location)) or "the file"
     where = f"{document.path}:{document.line(location)}"
     if entry["type"] != "extra_forbidden":
-        return f"{where}: {dotted}: {entry['msg'].removeprefix('Value error, ')}"
+        problem = document.told(entry["msg"].removeprefix("Value error, "), location, environment)
+        return f"{where}: {dotted}: {problem}"
     known = list(_keys(Pipeline, [str(part) for part in location[:-1]]))
     nearest = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(known)}"

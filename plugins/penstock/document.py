@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,24 @@ class Document:
                 break
         return int(line)
 
+    def told(self, problem: str, location: Location, environment: Mapping[str, str]) -> str:
+        """Return a problem with a value, naming again each variable that the value was made of: it may be a secret."""
+        for name in {match[2] for text in _texts(self._at(location)) for match in _PLACEHOLDER.finditer(text)}:
+            if value := environment.get(name):
+                for shown in (value, repr(value)[1:-1]):
+                    problem = problem.replace(shown, f"${{{name}}}")
+        return problem
+
+    def _at(self, location: Location) -> Any:
+        """Return what the file itself has at a location, or the innermost part of it that is there."""
+        value: Any = self.values
+        for part in location:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):  # a key that the file leaves out, or a part that is no key
+                break
+        return value
+
     def expanded(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """Return the values with every `${NAME}` replaced; `$${NAME}` stands for the text `${NAME}`.
 
@@ -103,6 +121,15 @@ class Document:
         if _UNSAFE.search(expanded):
             raise refuse("expected text, got a character that no program can store (U+0000 or half of a surrogate)")
         return expanded
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of a value."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+    elif isinstance(value, str):
+        yield value
 
 
 def invalid(problem: str) -> ConfigError:
