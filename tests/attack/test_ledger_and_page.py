@@ -1,0 +1,237 @@
+"""The ledger and the page name what happened, never with a secret or a row's value, and a hostile name is text to both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from psycopg import sql
+from pyspark.sql import SparkSession
+
+from penstock.connections import Connection
+from penstock.errors import LedgerError, SourceError
+from penstock.flow import bootstrap, capture
+from penstock.flow.context import Context
+from penstock.flow.health import check as health
+from penstock.flow.health.alerts import Delivery
+from penstock.flow.health.observe import CaptureState
+from penstock.flow.verify import verify
+from penstock.page.app import build
+from penstock.page.documents import DOCS, RUNBOOKS, Documents
+from penstock.page.reading import Deployment
+from stack.postgres import Database, Server
+from tests.conftest import LakeCatalog
+from tests.faults.killed import copy_without_spark
+from tests.scenarios.recovery import flush
+from tests.world import ROOT, World
+from tests.worlds import world_on
+
+VALUE, KEY = "a-marked-row-value", 918273645
+SECRETS = {
+    "PENSTOCK_CATALOG_PASSWORD": "marked-catalog-password",
+    "PENSTOCK_SOURCE_PASSWORD": "marked-source-password",
+    "PENSTOCK_LEDGER_PASSWORD": "marked-ledger-password",
+    "AWS_ACCESS_KEY_ID": "marked-store-key",
+    "AWS_SECRET_ACCESS_KEY": "marked-store-secret",
+}
+PASSWORDS = {conn_id: SECRETS[f"{conn_id.upper()}_PASSWORD"] for conn_id in ("penstock_source", "penstock_catalog")} | {
+    "penstock_ledger": SECRETS["PENSTOCK_LEDGER_PASSWORD"]
+}
+HOSTILE = (
+    "${env:PENSTOCK_CATALOG_PASSWORD}",
+    "${AWS_SECRET_ACCESS_KEY}",
+    "\"'><img src=x onerror=alert(1)><script>alert(1)</script>",
+    "{{ 7 * 7 }}{% include 'x' %} %(password)s {0.__class__}",
+)
+
+
+class Guarded(World):
+    """A pipeline whose three databases have a login and a password each."""
+
+    @property
+    def ctx(self) -> Context:
+        ctx = super().ctx
+
+        def resolve(conn_id: str) -> Connection:
+            return replace(ctx.connections(conn_id), user=role(self, conn_id), password=PASSWORDS[conn_id])
+
+        return replace(ctx, connections=resolve)
+
+
+def role(world: World, conn_id: str) -> str:
+    return f"{conn_id}_{world.name}"
+
+
+@pytest.fixture
+def guarded(
+    request: pytest.FixtureRequest,
+    database16: Database,
+    postgres16: Server,
+    lake: LakeCatalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Guarded]:
+    """A pipeline with every secret set; Spark is there where the test asks for it."""
+    spark: SparkSession | None = request.getfixturevalue("spark") if request.param else None
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    for made in world_on(database16, postgres16, lake, spark, tmp_path):
+        world = Guarded(**vars(made))
+        for conn_id, password in PASSWORDS.items():
+            world.sql(f"create role {role(world, conn_id)} superuser login password '{password}'")
+        yield world
+        for conn_id in PASSWORDS:
+            for place in (world.source, world.ledger, lake.database):
+                place.execute(f"reassign owned by {role(world, conn_id)} to postgres")
+            world.sql(f"drop role {role(world, conn_id)}")
+
+
+def begin(world: World) -> None:
+    """Make a table for each hostile name, with a hostile column, and two for what goes wrong later."""
+    for name in HOSTILE:
+        table, column = sql.Identifier(name), sql.Identifier(name)
+        with world.source.connect() as conn:
+            conn.execute(sql.SQL("create table {} (id int primary key, {} text, d date)").format(table, column))
+            statement = "insert into {} values ({}, {}, 'infinity'), (2, 'b', null)"
+            conn.execute(sql.SQL(statement).format(table, sql.Literal(KEY), sql.Literal(VALUE)))
+    world.sql(
+        f"create table differs (id int primary key, v text); insert into differs values ({KEY}, '{VALUE}'), (2, 'b');"
+        f"create table stops (id int primary key, v text); insert into stops values ({KEY}, '{VALUE}')"
+    )
+    bootstrap.prepare(world.ctx)
+    bootstrap.copy(world.ctx, copy_without_spark)
+
+
+def live(world: World) -> None:
+    """Change every table, and let one stop; with Spark, in a lake that has lost rows, and compare and maintain it."""
+    for name in HOSTILE:
+        with world.source.connect() as conn:
+            table = sql.Identifier(name)
+            conn.execute(sql.SQL("update {} set id = {} where id = 2").format(table, sql.Literal(KEY + 1)))
+            conn.execute(sql.SQL("delete from {} where id = {}").format(table, sql.Literal(KEY)))
+    if world.spark is not None:
+        world.merge()
+        world.spark.sql(f"delete from lake.{world.name}.public.differs")
+        world.believe("differs")
+    world.sql(
+        f"update differs set v = v || '+' where id = {KEY}; alter table stops alter v type varchar(50) using upper(v)"
+    )
+    world.sql(f"insert into stops values ({KEY + 1}, '{VALUE}')")
+    flush(world)
+    world.capture()
+    if world.spark is not None:
+        world.merge()
+        verify(world.ctx, merge=lambda: str(world.merge(force=True)))
+        world.maintain()
+    health.check(world.ctx, CaptureState(paused=False), lambda alert: Delivery(taken=1))
+
+
+def fail(world: World) -> None:
+    """Fail to log in, with a secret that is almost right."""
+    ctx = world.ctx
+    for conn_id, kind in (("penstock_source", SourceError), ("penstock_ledger", LedgerError)):
+
+        def mistaken(asked: str, wrong: str = conn_id) -> Connection:
+            found = ctx.connections(asked)
+            return replace(found, password=found.password + "?") if asked == wrong else found
+
+        with pytest.raises(kind) as refused:
+            capture.capture(replace(ctx, connections=mistaken))
+        assert_silent({"error": f"{refused.value!r} {refused.value}"})
+
+
+def dumped(ledger: Database) -> dict[str, str]:
+    """Return every table of the ledger's database as text, by name; bytes are shown as what they spell, too."""
+    tables = ledger.execute(
+        "select table_schema, table_name from information_schema.tables"
+        " where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'"
+    )
+    texts = {}
+    for schema, table in tables:
+        rows = ledger.execute(f'select t::text from "{schema}"."{table}" t')
+        text = "\n".join(row for (row,) in rows)
+        spelt = (bytes.fromhex(found).decode(errors="replace") for found in re.findall(r"\\x((?:[0-9a-f]{2})+)", text))
+        texts[f"{schema}.{table}"] = "\n".join((text, *spelt))
+    return texts
+
+
+def pages(world: World, folder: Path) -> dict[str, str]:
+    """Return whatever the page serves, below the address that Airflow gives it: every route, every link of every page."""
+    documents = Documents(ROOT)
+    cdc = build(Deployment(folder, {"PENSTOCK_HOME": str(ROOT), **SECRETS}, world.ctx.connections), documents, [])
+    outer = FastAPI()
+    outer.mount("/cdc", cdc)
+    browser = TestClient(outer)
+    api = "/cdc/api/pipelines"
+    left = ["/cdc/", api, f"{api}/{world.name}", f"{api}/{world.name}/series", f"{api}/nobody", "/cdc/pipelines/nobody"]
+    left += [f"/cdc/{kind}/{name}" for kind in (RUNBOOKS, DOCS) for name in documents.names(kind)]
+    found: dict[str, str] = {}
+    while left:
+        place = left.pop()
+        if place in found:
+            continue
+        answer = browser.get(place)
+        found[place] = answer.text
+        if answer.headers["content-type"].startswith("text/html"):
+            links = re.findall(r'(?:href|src)="(/cdc/[^"#]*)', answer.text)
+            left += [link.replace("&amp;", "&") for link in links]
+    asked = [place.removeprefix("/cdc").partition("?")[0] for place in found]
+    for route in cdc.routes:
+        assert any(route.path_regex.match(place) for place in asked), route.path  # type: ignore[attr-defined]
+    return found
+
+
+def assert_silent(texts: dict[str, str]) -> None:
+    """Assert that none of these texts holds a secret, a row's value or a key."""
+    marks = (*SECRETS.values(), VALUE, VALUE.upper(), str(KEY), str(KEY + 1))
+    assert [
+        f"{name}: ...{text[max(0, text.index(mark) - 200) : text.index(mark) + 60]}..."
+        for name, text in texts.items()
+        for mark in marks
+        if mark in text
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        pytest.param(False, id="until the landing zone"),
+        pytest.param(True, id="whole job", marks=[pytest.mark.slow, pytest.mark.spark]),
+    ],
+    indirect=True,
+)
+def test_the_whole_ledger_and_every_page_hold_no_secret_and_no_row_and_show_hostile_names_as_text(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    world, folder = guarded, tmp_path / "pipelines"
+    world.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
+    folder.mkdir()
+    known = {"name": world.name, "landing": {"uri": str(world.landing)}, **world.settings}
+    (folder / "good.yaml").write_text(json.dumps(known))
+    wrong = {"name": "wrong", "tables": {"include": ["public.*"]}, "capture": {"schedule": "${AWS_SECRET_ACCESS_KEY}"}}
+    (folder / "wrong.yaml").write_text(json.dumps(wrong))
+
+    begin(world)
+    live(world)
+    fail(world)
+
+    ledger, shown = dumped(world.ledger), pages(world, folder)
+    tables = {table.name: table.state for table in world.ctx.ledger.tables(world.name)}
+    assert tables["stops"] == "paused"
+    if world.spark is not None:
+        assert {state for name, state in tables.items() if name != "stops"} == {"ready"}
+        assert "update_missing" in ledger["penstock.cut"]
+        alarms = {(alarm.slug, alarm.subject) for alarm in world.ctx.ledger.alarms(world.name)}
+        assert ("verify-differs", "public.differs") in alarms
+    assert_silent({**ledger, **shown, "lines": "\n".join(world.lines)})
+    page, said = shown[f"/cdc/pipelines/{world.name}"], json.loads(shown[f"/cdc/api/pipelines/{world.name}"])
+    assert set(HOSTILE) <= {table["name"].removeprefix("public.") for table in said["tables"]}
+    assert [mark for mark in ("<img", "<script>alert") if mark in page] == []
+    assert "{{ 7 * 7 }}" in page
+    assert "wrong.yaml" in shown["/cdc/"]
