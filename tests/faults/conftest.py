@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +23,10 @@ from stack.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.world import ROOT, World, freeze
 
+NURSERY = ROOT / "tests" / "faults" / "nursery.py"
+IMPORTS = {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", "."))}
 _numbers = itertools.count(1)
+_kept: list[subprocess.Popen[bytes]] = []
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +48,31 @@ def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Pat
         yield world
 
 
+@cache
+def nursery() -> Path:
+    """Start the process whose children are killed, once, and return its address; it ends when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-nursery-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.nursery", str(folder / "line")],
+        env=os.environ | IMPORTS,
+        cwd=ROOT,
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+    )
+    _kept.append(process)  # with its input open
+    while not (folder / "line").exists():
+        assert process.poll() is None, "the nursery ended"
+        time.sleep(0.05)
+    return folder / "line"
+
+
 def start(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start `tests.faults.killed` on a world."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.killed", *arguments],
-        env={
-            **os.environ,
-            "WORLD": json.dumps(freeze(world)),
-            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", ".")),
-            **environment,
-        },
+        [sys.executable, "-IS", str(NURSERY), str(nursery()), *arguments],
+        env={**os.environ, "WORLD": json.dumps(freeze(world)), **IMPORTS, **environment},
         cwd=ROOT,
-        start_new_session=True,  # whose whole group it takes with it when it dies
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
