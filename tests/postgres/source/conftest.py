@@ -142,7 +142,7 @@ def copied(source: Connection, ranges: Iterable[CopyRange], exported: Exported, 
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for what another process is about to do; fail when it does not."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "this should have come true long ago"
         time.sleep(0.02)
