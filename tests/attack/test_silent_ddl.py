@@ -483,6 +483,25 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
     assert wrong == []
 
 
+@pytest.mark.parametrize(("rows", "state"), [("insert into root values (201, 1)", "paused"), ("select 1", "copied")])
+def test_what_a_new_partition_has_taken_is_remembered_over_several_windows(
+    bare16: World, rows: str, state: str
+) -> None:
+    begin(bare16, ROOT.format(t="root"))
+    bare16.capture()
+    bare16.settings["capture"] = {"max_wal_bytes": "256KiB"}
+    bare16.sql("create table root_3 partition of root for values from (200) to (300)")
+    bare16.sql(rows)
+    bare16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
+    bare16.sql("truncate root_3")
+
+    first = bare16.capture()
+    bare16.capture()
+
+    assert len(first.windows) > 2, "the rows came in an earlier window than the end of what had to be awaited"
+    assert states(bare16) == {"root": state}
+
+
 UNFIT = {
     "a partition has another identity": case(
         KEYLESS, "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)"
