@@ -24,7 +24,7 @@ from penstock.lake.plan import ColumnPlan
 from penstock.lake.pointers import Pointer, place_of
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
-from penstock_spark.session import java
+from penstock_spark.session import file_io, java
 
 _COMPACTION = "replace"
 _METADATA_PARSER = "org.apache.iceberg.TableMetadataParser"
@@ -62,6 +62,14 @@ class LakeTable:
     def exists(self) -> bool:
         """Tell whether the catalog has the table."""
         return bool(self.session.catalog.tableExists(self.sql_name))
+
+    def require_whole(self, shown: str) -> None:
+        """Read the metadata file that the catalog shows, once; raises what Iceberg raises for one that is gone or damaged.
+
+        A catalog's own look at the table reads a damaged one twenty times, for more than a minute. What passes is tried again
+        by the store's client, and once more when the run's other tables are done.
+        """
+        java(_METADATA_PARSER).read(file_io(self.session, self.catalog), shown)
 
     def create(
         self, columns: Sequence[LakeColumn], properties: Mapping[str, str], partitioned_by: str | None = None

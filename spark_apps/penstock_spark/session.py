@@ -115,6 +115,14 @@ def open_catalog(session: SparkSession, catalog: str, secrets: Mapping[str, str]
             sessions.clearActiveSession()
 
 
+def file_io(session: SparkSession, catalog: str) -> Any:
+    """Return what the session's catalog reads files with, with its settings and login; Iceberg's has no public way to it."""
+    found = session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()
+    field = found.getClass().getDeclaredField("io")
+    field.setAccessible(True)
+    return field.get(found)
+
+
 def activate(session: SparkSession) -> None:
     """Make a session the active one of this thread, where Iceberg's actions look for their settings."""
     java("org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)

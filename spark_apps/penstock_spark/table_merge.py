@@ -81,13 +81,14 @@ class Staged:
 
 @dataclass
 class TableMerge:
-    """Merge one table; `counts` and what `keep` holds outlive an error."""
+    """Merge one table; `counts` and what `keep` holds outlive an error. `damaged` is one that the catalog cannot open."""
 
     session: SparkSession
     plan: MergePlan
     order: TablePlan
     keep: Kept = field(default_factory=Kept)
     counts: Counter[str] = field(default_factory=Counter)
+    damaged: bool = False
 
     def __post_init__(self) -> None:
         self.table = self._lake_table(self.order.fresh or self.order.target)
@@ -101,8 +102,10 @@ class TableMerge:
         if not order.files and order.copy_files is None and not self.switches:
             if not (order.evolve or order.look):
                 return Staged(snapshot_id=order.expected_snapshot)
+            self._require_whole()
             self._ensure_table()
             return self._unmoved()
+        self._require_whole()
         configure(self.session, properties.snapshot_conf(self.marks))
         fit_to(self.session, sum(file.bytes for file in (*order.files, *(order.copy_files or ()))))
         self._ensure_table()
@@ -131,7 +134,7 @@ class TableMerge:
     def give_up(self) -> None:
         """Leave nothing of this attempt on a table that is paused; maintenance drops what cannot be dropped now."""
         try:
-            if self.table.exists():
+            if not self.damaged and self.table.exists():
                 self.table.drop_branch()
         except Exception as error:
             if self.own_failure(error) is None:
@@ -141,6 +144,13 @@ class TableMerge:
 
     def _unmoved(self) -> Staged:
         return Staged(snapshot_id=self.order.expected_snapshot, shows=self.table.location())
+
+    def _require_whole(self) -> None:
+        """See that the table can be opened, before anything looks at it again and again."""
+        if self.order.fresh is None and self.order.shown is not None:
+            self.damaged = True
+            self.table.require_whole(self.order.shown)
+            self.damaged = False
 
     def _ensure_table(self) -> None:
         """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
@@ -192,6 +202,8 @@ class TableMerge:
         A table that cannot be read makes way as the catalog shows it: it is what the fresh one is made for.
         """
         try:
+            if self.order.shown is not None:
+                self._lake_table(self.order.target).require_whole(self.order.shown)
             return self._known_table()
         except Exception as error:
             failure = self.own_failure(error)

@@ -107,6 +107,31 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
 
 
 @pytest.mark.slow
+def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(world16: World) -> None:
+    make(world16, ("short", "fine"))
+    cut_short(world16, "short")
+    change(world16, ("short", "fine"), "update {} set s = s || '!'")
+
+    world16.merge()
+
+    assert states(world16) == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
+    assert "RuntimeIOException" in reason(world16, "short")
+    ids = rebuild.resync(world16.ctx, ["public.short"], world16.submit)
+    assert rebuild.switch(world16.ctx, ids, world16.submit)
+    equal(world16)
+
+
+def cut_short(world: World, table: str) -> None:
+    """Leave half of the metadata file that the catalog shows, as a disk that was full does."""
+    assert world.lake is not None
+    shown = "select metadata_location from iceberg_tables where table_namespace = %s and table_name = %s"
+    ((location,),) = world.lake.database.execute(shown, f"{world.name}.public", table)
+    path = Path(location.removeprefix("file:"))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.slow
 def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
     world16: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
