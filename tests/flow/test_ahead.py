@@ -64,3 +64,51 @@ def test_two_layers_overlap_and_pass_an_error_through_both() -> None:
 
     with pytest.raises(ValueError, match="at the source"):
         list(ahead(number + 1 for number in ahead(failing())))
+
+
+def test_a_heavy_item_is_made_only_when_the_one_before_it_is_done_with_and_gone() -> None:
+    class Heavy:
+        there = 0
+
+        def __init__(self) -> None:
+            Heavy.there += 1
+            most.append(Heavy.there)
+
+        def __del__(self) -> None:
+            Heavy.there -= 1
+
+    def making() -> Iterator[Heavy]:
+        for _ in range(20):
+            yield Heavy()
+
+    most: list[int] = []
+    for item in ahead(making(), weigh=lambda _: 2, limit=1):
+        assert isinstance(item, Heavy)
+        del item
+
+    assert (len(most), max(most)) == (20, 1)
+
+
+def test_light_items_are_made_ahead_as_far_as_the_queue_is_long() -> None:
+    produced: list[int] = []
+    ready = threading.Event()
+
+    def counting() -> Iterator[int]:
+        for number in range(50):
+            produced.append(number)
+            if number == 3:
+                ready.set()
+            yield number
+
+    items = ahead(counting(), weigh=lambda _: 1, limit=10)
+    assert next(items) == 0
+    assert ready.wait(60), "nothing was made ahead of the first"
+    assert list(items) == list(range(1, 50))
+
+
+def test_a_consumer_that_stops_at_a_heavy_item_stops_the_producer_that_waits_for_room() -> None:
+    items = ahead(iter(range(9)), weigh=lambda _: 2, limit=1)
+    assert next(items) == 0
+    items.close()  # type: ignore[attr-defined]
+
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]

@@ -16,7 +16,7 @@ from penstock.landing.schema import landing_schema
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire import passes
-from penstock.wire.arrays import Gathered
+from penstock.wire.arrays import LARGE, Gathered
 from penstock.wire.columnar import ColumnarDecoder, Counts, warm_up
 from penstock.wire.controls import Partition
 from penstock.wire.pgoutput import RULES
@@ -79,6 +79,20 @@ def test_blocks_come_in_the_order_of_their_first_rows_and_number_their_rows_thro
         ("t", [0, 2]),
         ("u", [1]),
     ]
+
+
+def test_a_large_row_that_is_alone_is_a_view_of_its_message() -> None:
+    large = "x" * LARGE
+    stream = encoded([BEGIN, T, insert(T, "1", "a"), insert(T, "2", large), insert(T, "3", "c"), COMMIT])
+
+    parts = batches(stream, [3, 4])
+    blocks, _ = feed(parts)
+
+    assert [block.batch["ordinal"].to_pylist() for block in blocks] == [[0], [1], [2]]
+    note = blocks[1].batch["new"].field("note")
+    assert note.to_pylist() == [large]
+    start, whole = note.buffers()[2].address, parts[1].buffers()[2]
+    assert whole.address < start < whole.address + whole.size
 
 
 def test_a_shape_that_comes_back_starts_a_new_block() -> None:

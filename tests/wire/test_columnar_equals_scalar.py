@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
+from penstock.wire import assemble
 from penstock.wire import messages as m
 from penstock.wire.pgoutput import Decoder
 from tests.wire.encoder import encode
@@ -36,6 +37,21 @@ def test_any_stream_cut_into_any_batches_gives_the_same_rows(
     assert sum(message.transactional for message in logical) == totals.transactional_messages
     assert len(logical) == totals.transactional_messages + totals.other_messages
     assert {message.prefix for message in logical} == totals.message_prefixes
+
+
+@several
+@given(streams(), st.sampled_from([frozenset(), frozenset({"north"})]))
+def test_rows_that_are_large_by_themselves_are_taken_without_a_copy_and_give_the_same(
+    stream: list[m.Message], skip_origins: frozenset[str]
+) -> None:
+    messages = [encode(message) for message in stream]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(assemble, "LARGE", 0)
+
+        blocks, totals = feed(batches(messages, range(len(messages))), skip_origins=skip_origins)
+
+        assert scalar_rows(messages, skip_origins=skip_origins) == rows_of(blocks)
+        assert len(messages) == totals.messages
 
 
 @several

@@ -1,7 +1,8 @@
 """Turn one window of the slot into landing files: pull, decode and write, overlapped in threads.
 
 Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
-and says what it wrote.
+and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step lets go of what it has
+handed on before it asks for more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from penstock.source import peek
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Relation, Totals
 
 VersionOf = Callable[[Relation], int]
+_HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,15 @@ def land(
     writers: dict[tuple[int, int], _Open] = {}
     relations: dict[tuple[int, int], Relation] = {}
     try:
-        for block in ahead(_blocks(ahead(batches), decoder)):
+        pulled = ahead(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
+        for block in ahead(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
             key = (block.relation.oid, version_of(block.relation))
             if key not in writers:
                 relations[key] = block.relation
                 names = [column.name for column in block.relation.columns]
                 writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
             writers[key].write(block)
+            del block
         totals = decoder.finish()
         old_nulls: dict[int, frozenset[str]] = {}
         for (oid, _), opened in writers.items():
@@ -85,9 +89,10 @@ def land(
     return Landed(files, relations, totals, old_nulls)
 
 
-def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterable[ChangeBlock]:
+def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:
     for batch in batches:
         yield from decoder.feed(batch)
+        del batch
 
 
 class _Open:

@@ -1,15 +1,19 @@
 """Read one window of the slot: the messages of pgoutput as the server made them, without moving the slot.
 
 The same window can be peeked again and again with the same bytes. Only `data` is read: BEGIN carries position,
-time and xid. The server works out the whole result before it sends the first row; our memory is bounded by the batch.
+time and xid. The server works out the whole result before it sends the first row; our memory is bounded by the batch, or by
+one large message: that comes in pieces, for libpq and the driver would hold it three times at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.rows import class_row
 
@@ -21,6 +25,9 @@ from penstock.source.session import SourceSession, connect, pin, translating
 from penstock.sql import load
 
 _PROTOCOL = "1"  # streaming and two-phase, which later versions are for, have no use in a peek
+LARGE = 16 << 20
+"""Bytes from which a message is fetched in pieces, and stands alone in its array."""
+_PIECE = 4 << 20
 _SKIPPED = "55000"  # the SQLSTATE of the warning "skipped loading publication"
 
 
@@ -36,7 +43,7 @@ def peek(
     origin_none: bool = False,
     what: str = "peek",
 ) -> Iterator[pa.BinaryArray]:
-    """Yield the messages of the window that ends at `upto`, in order, in arrays of about `batch_bytes`.
+    """Yield the messages of the window that ends at `upto`, in order, in arrays of about `batch_bytes`; a large one alone.
 
     `upto` must be flushed already. `statement_timeout` is in seconds and counts until the last row is taken;
     `work_mem` is in bytes, for decoding on the server. `origin_none` (16+) leaves out what came from another server.
@@ -52,16 +59,77 @@ def peek(
     with connect_arrow(source, what=what, settings=settings) as session:
         if not _was_always_there(session, slot, publication):
             _refuse_skipped(source, query, settings, what)
-        for batch in session.stream(query, batch_bytes):
-            yield batch.column(0)
+        small = sql.SQL("select case when octet_length(data) < {} then data end as data from ({}) as peeked")
+        with closing(_large(source, query, what, settings)) as large:
+            missing = False
+            for batch in session.stream(small.format(sql.Literal(LARGE), query), batch_bytes):
+                missing = missing or batch.column(0).null_count > 0
+                yield from _whole(batch.column(0), large, source)
+            if missing and next(large, None) is not None:
+                raise _other(source)
+
+
+def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Connection) -> Iterator[pa.BinaryArray]:
+    """Yield the messages, with the next large one wherever NULL stands for it."""
+    start = 0
+    for number in np.flatnonzero(messages.is_null()).tolist() if messages.null_count else ():
+        if number > start:
+            yield messages.slice(start, number - start)
+        alone = next(large, None)
+        if alone is None:
+            raise _other(source)
+        yield alone
+        del alone  # the next one comes before this name would mean that
+        start = number + 1
+    if start < len(messages):
+        yield messages.slice(start)
+
+
+def _large(
+    source: Connection, query: sql.Composed, what: str, settings: Mapping[str, str]
+) -> Generator[pa.BinaryArray, None, None]:
+    """Yield the large messages of the window, each in an array of its own; asked for the first, decodes it once more."""
+    pieces = sql.SQL(load("source/large_messages")).format(
+        peek=query, large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
+    )
+    with connect_arrow(source, what=what, settings=settings) as session:
+        room, filled = np.empty(0, np.uint8), 0
+        for batch in session.stream(pieces, _PIECE):
+            for size, piece in zip(*batch.columns, strict=True):
+                if filled == 0:
+                    room = np.empty(size.as_py(), np.uint8)
+                part = np.frombuffer(piece.as_buffer(), np.uint8)
+                room[filled : filled + len(part)] = part
+                filled += len(part)
+                if filled == len(room):
+                    alone, room, filled = _array(room), np.empty(0, np.uint8), 0
+                    yield alone
+                    del alone
+
+
+def _array(message: NDArray[np.uint8]) -> pa.BinaryArray:
+    offsets = np.array([0, len(message)], np.int32)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(message)])
+
+
+def _other(source: Connection) -> SourceError:
+    return SourceError(
+        "source-error",
+        f"expected {source.address} to decode the window alike twice, got another number of large messages; "
+        "nothing of it was staged: capture again",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Say what one transaction of a window holds: its 32-bit id, its commit's LSN, its largest message in bytes, its tables."""
+    """Say what one transaction of a window holds: its 32-bit id, its commit's LSN, its largest message in bytes, its tables.
+
+    `committed` is its time of commit as the source claims it, in microseconds since 2000-01-01 UTC.
+    """
 
     xid: int
     lsn: int
+    committed: int
     largest: int
     oids: list[int]
 

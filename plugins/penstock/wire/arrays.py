@@ -14,6 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 NONE = -1
+LARGE = 16 << 20
+"""Bytes from which a row that is alone is not copied; more than a row group has, so that no file buffers a view of it."""
+_TEXT, _UNCHANGED = b"tu"
 
 Bytes = NDArray[np.uint8]
 Bits = NDArray[np.bool_]
@@ -153,3 +156,27 @@ class Gathered(NamedTuple):
         room.offsets[:, 0] = 0
         room.unchanged_offsets[0] = 0
         return room
+
+    @classmethod
+    def view(cls, data: Bytes, start: int, width: int) -> Gathered:
+        """Return what `gather` would for the one tuple that starts there, whose `values` are the message itself."""
+        base, offsets, validity = (
+            np.zeros(width, np.int64),
+            np.zeros((width, 2), np.int32),
+            np.zeros((width, 1), np.uint8),
+        )
+        unchanged: list[int] = []
+        at = start
+        for column in range(width):
+            kind = data[at]
+            at += 1
+            if kind == _TEXT:
+                size = int.from_bytes(data[at : at + 4].tobytes(), "big")
+                at += 4
+                base[column], offsets[column, 1], validity[column, 0] = at, size, 1
+                at += size
+            elif kind == _UNCHANGED:
+                unchanged.append(column)
+        return cls(
+            base, data, offsets, validity, np.array(unchanged, np.int32), np.array([0, len(unchanged)], np.int32)
+        )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.errors import ProtocolError
-from penstock.wire.arrays import NONE, Bits, Bytes, Gathered, Int64s, Rows, Sizes, Transactions
+from penstock.wire.arrays import LARGE, NONE, Bits, Bytes, Gathered, Int64s, Rows, Sizes, Transactions
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import POSTGRES_EPOCH_US, Relation
 from penstock.wire.passes import gather
@@ -127,8 +127,11 @@ def _structs(
     count = len(starts)
     if not present.any():
         return pa.nulls(count, row_type), None
-    into = Gathered.room(count, sizes, unchanged)
-    gather(data, starts, into)
+    if count == 1 and sizes.sum() >= LARGE:
+        into = Gathered.view(data, int(starts[0]), len(sizes))
+    else:
+        into = Gathered.room(count, sizes, unchanged)
+        gather(data, starts, into)
     children = list(_strings(relation, into, sizes, count)) or [pa.nulls(count, pa.string())]
     buffers = [_bitmap(present)]
     return pa.Array.from_buffers(row_type, count, buffers, -1, 0, children), into

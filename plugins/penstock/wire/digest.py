@@ -28,6 +28,7 @@ class StreamDigest:
         for batch in batches:
             self._update(MessageBatch.of(batch))
             yield batch
+            del batch  # it may be large, and the next one comes before this name would mean that
 
     def text(self, origin: str) -> str:
         """Return the digest of what has passed, after the option `origin` that the messages were asked for with."""

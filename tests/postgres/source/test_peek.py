@@ -72,6 +72,52 @@ def test_one_message_larger_than_the_batch_comes_whole(source, conn, filled):
     assert row == {"n": "1", "v": "x" * 20_000_000}
 
 
+def test_large_messages_come_in_pieces_each_alone_and_the_window_is_the_same(source, conn, filled, monkeypatch):
+    filled.execute("alter table t replica identity full")
+    filled.execute("insert into t select g, repeat('x', g * 37) from generate_series(1, 200) g")
+    filled.execute("update t set v = v || 'y' where n % 3 = 0; delete from t where n % 5 = 0")
+    filled.execute(
+        "insert into t select g, case when g % 7 = 0 then repeat('z', 7000) end from generate_series(201, 400) g"
+    )
+    upto = facts.position(conn).flushed
+    expected = window(source, upto)
+    monkeypatch.setattr(peek, "LARGE", 3000)
+    monkeypatch.setattr(peek, "_PIECE", 1000)
+
+    arrays = list(
+        peek.peek(
+            source,
+            slot="s",
+            publication="p",
+            upto=upto,
+            statement_timeout=60,
+            work_mem=64 << 20,
+            batch_bytes=20_000,
+        )
+    )
+
+    assert [message for array in arrays for message in array.to_pylist()] == expected
+    large = [len(array) for array in arrays if array.nbytes >= 3000 and len(array[0].as_py()) >= 3000]
+    assert large == [1] * sum(len(message) >= 3000 for message in expected)
+    assert len(large) > 100
+
+
+def test_a_window_that_is_decoded_otherwise_for_its_large_messages_is_refused(source, conn, filled, monkeypatch):
+    filled.execute("insert into t values (1, repeat('x', 5000)), (2, repeat('y', 5000))")
+    upto = facts.position(conn).flushed
+    monkeypatch.setattr(peek, "LARGE", 3000)
+    load = peek.load
+
+    for other in ("where false and", "where octet_length(m.data) > 0 or"):
+
+        def otherwise(name: str, other: str = other) -> str:
+            return load(name).replace("where", other) if name == "source/large_messages" else load(name)
+
+        monkeypatch.setattr(peek, "load", otherwise)
+        with pytest.raises(SourceError, match=r"source-error.*decode the window alike twice"):
+            window(source, upto)
+
+
 def test_an_empty_window_gives_nothing(source, conn, filled):
     assert window(source, facts.position(conn).flushed) == []
 
