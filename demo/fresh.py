@@ -23,7 +23,7 @@ from stack.progress import Progress
 NAME = "shop"
 VERBS = (
     *("bootstrap", "capture", "changelog", "maintain", "merge", "recover", "replay", "resume", "resync"),
-    *("slot_health", "teardown", "verify"),
+    *("skip_transaction", "slot_health", "teardown", "verify"),
 )
 
 LEDGER = "delete from penstock.pipeline where name = %(pipeline)s"

@@ -251,9 +251,7 @@ def skip_transaction(
 ) -> None:
     """Find the transaction that the source cannot decode, leave it out, and pause the tables that it touched."""
     with reported(name) as ctx:
-        offender = skip_flow.look(ctx) if dry_run else skip_flow.skip(ctx)
-        for line in offender.lines() if offender else ["every transaction can be decoded: capture takes them all"]:
-            ctx.progress(line)
+        skip_flow.say(ctx, dry_run=dry_run)
 
 
 @app.command()

@@ -19,6 +19,7 @@ VERBS = (
     "replay",
     "resume",
     "resync",
+    "skip_transaction",
     "slot_health",
     "teardown",
     "verify",

@@ -346,6 +346,47 @@ def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: World
     assert deployed.sql("select count(*) from pg_publication") == [(0,)]
 
 
+def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_left_out(
+    deployed: World, tmp_path: Path
+) -> None:
+    deployed.sql("create table big (id int primary key, body bytea); alter table big alter body set storage external")
+    begin(deployed)
+    with (tmp_path / "pipeline.yaml").open("a") as file:
+        file.write("capture: {work_mem: 64KiB}\n")
+    deployed.sql(f"alter role postgres in database {deployed.source.name} set temp_file_limit = '5MB'")
+    deployed.sql("insert into t values (2, 'before')")
+    deployed.sql(f"insert into big values (1, convert_to(repeat('x', {3 << 20}), 'UTF8'))")
+    deployed.sql("insert into t values (3, 'after')")
+    deployed.sql("set synchronous_commit = on; select pg_current_xact_id()")
+    before = deployed.ctx.ledger.pipeline(deployed.name)
+    assert states(run("capture", deployed)) == {"windows": "failed"}
+
+    looked = run("skip_transaction", deployed)
+
+    assert states(looked) == {"skip": "success"}
+    assert "it touched public.big" in looked.get_task_instance("skip").xcom_pull("skip")
+    assert deployed.ctx.ledger.pipeline(deployed.name) == before, "a dry run changes nothing"
+    assert {table.state for table in deployed.ctx.ledger.tables(deployed.name)} == {"copied"}
+
+    assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}
+    assert states(run("capture", deployed)) == {"windows": "success"}
+    found = {table.name: (table.state, table.paused_slug) for table in deployed.ctx.ledger.tables(deployed.name)}
+    assert found == {"big": ("paused", "transaction-skipped"), "t": ("copied", None)}
+    assert sum(window.rows for window in deployed.ctx.ledger.windows(deployed.name)) == 2
+    assert len(deployed.ctx.ledger.skipped(deployed.name)) == 1
+
+    assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}, "nothing is in the way"
+    assert len(deployed.ctx.ledger.skipped(deployed.name)) == 1
+
+
+def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: World) -> None:
+    from airflow.sdk.exceptions import ParamValidationError  # noqa: PLC0415
+
+    begin(deployed)
+    with pytest.raises(ParamValidationError, match="dry_run"):
+        run("skip_transaction", deployed, dry_run="no")
+
+
 def watch(world: World, folder: Path, health: str) -> None:
     """Add a section `health` to the deployed pipeline's file."""
     file = folder / "pipeline.yaml"

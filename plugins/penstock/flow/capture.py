@@ -20,6 +20,7 @@ from penstock.flow.publishing import follow_options
 from penstock.flow.stream import Landed, land, messages
 from penstock.landing import layout
 from penstock.ledger import new_attempt
+from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, facts, lock, session, slot
 from penstock.wire.columnar import ColumnarDecoder
@@ -158,6 +159,20 @@ def sweep(ctx: Context) -> None:
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
+def plan(ctx: Context, known: Known, end: facts.Position, upto: Lsn) -> WindowRecord:
+    """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
+    sweep(ctx)
+    return ctx.ledger.plan_window(
+        ctx.name,
+        from_lsn=known.position,
+        upto_lsn=upto,
+        attempt=new_attempt(),
+        source_time=end.time,
+        settings_digest=session.pinned_digest(),
+        oldest_xid=end.oldest_xid,
+    )
+
+
 def _land(
     ctx: Context,
     conn: session.SourceSession,
@@ -171,17 +186,8 @@ def _land(
     """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
     started = monotonic()
     source, digest = ctx.pipeline.source, StreamDigest()
-    sweep(ctx)
-    attempt = new_attempt()
-    upto = ctx.ledger.plan_window(
-        ctx.name,
-        from_lsn=known.position,
-        upto_lsn=upto,
-        attempt=attempt,
-        source_time=end.time,
-        settings_digest=session.pinned_digest(),
-        oldest_xid=end.oldest_xid,
-    ).upto_lsn
+    planned = plan(ctx, known, end, upto)
+    upto, attempt = planned.upto_lsn, planned.attempt
     decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     batches = digest.passing(messages(ctx, known, upto, origin=source.origin))

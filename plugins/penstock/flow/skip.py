@@ -16,7 +16,6 @@ from penstock.errors import LedgerError
 from penstock.flow import capture, judge, proof, standing
 from penstock.flow.context import Context
 from penstock.flow.judge import Found, Known
-from penstock.ledger import new_attempt
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import facts, lock, peek, session, slot
@@ -73,6 +72,15 @@ def skip(ctx: Context) -> Offender | None:
     return offender if _leave_out(ctx, offender) else None
 
 
+def say(ctx: Context, *, dry_run: bool) -> list[str]:
+    """Look, or skip, and say what was found as a person reads it; raises as they do."""
+    offender = look(ctx) if dry_run else skip(ctx)
+    lines = offender.lines() if offender else ["every transaction can be decoded: capture takes them all"]
+    for line in lines:
+        ctx.progress(line)
+    return lines
+
+
 def _leave_out(ctx: Context, offender: Offender) -> bool:
     """Stage the window of one transaction without it; return False where it decodes now, alone, for capture to take it."""
     started, upto, reason = monotonic(), Lsn(offender.lsn + 1), _reason(offender)
@@ -85,24 +93,15 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             )
         if _decodes(ctx, conn, known, upto):
             return False
-        end, attempt = facts.position(conn), new_attempt()
+        end = facts.position(conn)
         digest = proof.skipped_digest(conn, known, upto, origin=ctx.pipeline.source.origin)
         judge.judge_again(known, before, standing.found(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
-        capture.sweep(ctx)
-        ctx.ledger.plan_window(
-            ctx.name,
-            from_lsn=known.position,
-            upto_lsn=upto,
-            attempt=attempt,
-            source_time=end.time,
-            settings_digest=session.pinned_digest(),
-            oldest_xid=end.oldest_xid,
-        )
+        planned = capture.plan(ctx, known, end, upto)
         ctx.ledger.skip_transaction(
             ctx.name,
             from_lsn=known.position,
-            attempt=attempt,
+            attempt=planned.attempt,
             lsn=offender.lsn,
             xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
             oids=[table.oid for table in offender.tables],
@@ -111,8 +110,8 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             seconds=monotonic() - started,
             reason=reason,
         )
-        confirmed = slot.advance(conn, known.slot, upto)
-        ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
+        confirmed = slot.advance(conn, known.slot, planned.upto_lsn)
+        ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
     ctx.progress(reason)
     return True
 

@@ -25,6 +25,7 @@ VERBS = (
     "replay",
     "resume",
     "resync",
+    "skip_transaction",
     "slot_health",
     "teardown",
     "verify",

@@ -96,6 +96,8 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
             steps.append(
                 Step("Is capture paused or failing? Unpause it, or trigger it now", dag=f"{shown.name}.capture")
             )
+        elif alarm.slug == "decoding-limit":
+            steps.append(Step("See which transaction is in the way", dag=f"{shown.name}.skip_transaction"))
         reason = f"{alarm.message} How fast it gets worse: {alarm.worsens}."
         yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 

@@ -1,0 +1,55 @@
+"""### Leave out the one transaction that the source cannot decode: by hand
+
+**Does** nothing but name that transaction and the tables that it touched, until it is triggered with `dry_run` set to false.
+Then: captures all before it as usual -> leaves it out, it alone -> pauses the tables that it touched as
+`transaction-skipped`. All other tables lose nothing.
+
+**For** a capture that ends with `decoding-limit` because one row is too large, where no setting helps: its runbook tells this
+case from the others. Where every transaction can be decoded, nothing is left out.
+
+**Afterwards** capture goes on by itself. The tables wait for a copy: `resync` makes it, by itself unless `tables.on_change` is
+`pause`. If another such transaction follows, trigger this again.
+
+**Safe to repeat, to clear, to kill.** It looks anew each time. Until the transaction is left out, in one step, nothing of that is
+there. The look takes several times as long as a capture, and holds the pipeline's lock: captures meanwhile fail with
+`slot-in-use` and try again.
+
+**If it fails:** `slot-in-use` means that a capture is at work: clear this task when it has ended. `ledger-conflict` means that
+another run was faster: trigger it again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from penstock.config import Pipeline
+from penstock.flow import skip as flow
+from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.pipelines import context, dags
+
+
+def build(pipeline: Pipeline) -> DAG:
+    """Return the DAG of one pipeline."""
+    with DAG(
+        **dag_arguments(pipeline, "skip_transaction", __doc__),
+        schedule=None,
+        params={
+            "dry_run": Param(True, type="boolean", description="only say which transaction it is, and what follows")
+        },
+    ) as dag:
+
+        @task(pool=SOURCE_POOL, execution_timeout=timedelta(days=1))
+        def skip(**context_: Any) -> list[str]:
+            """Name the transaction, or leave it out; return what was said."""
+            ctx = context(pipeline)
+            with outcome(ctx):
+                return flow.say(ctx, dry_run=bool(context_["params"]["dry_run"]))
+
+        skip()
+    return dag
+
+
+globals().update(dags("skip_transaction", build))
