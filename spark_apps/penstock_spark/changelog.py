@@ -21,7 +21,9 @@ def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
     with sessions.worker(spark, plan.catalog, environment) as session:
-        for statement in create_namespaces(plan.catalog, [table.target[:-1] for table in plan.tables if table.files]):
+        for statement in create_namespaces(
+            plan.catalog, [table.target[:-1] for table in plan.tables if not table.empty]
+        ):
             session.sql(statement)
 
     def fill(own: SparkSession, order: ChangelogTable) -> ChangelogTableResult:

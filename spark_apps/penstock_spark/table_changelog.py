@@ -19,7 +19,13 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from penstock.errors import LakeError
 from penstock.lake import changelog, properties
-from penstock.lake.changelog import ChangelogFile, ChangelogPlan, ChangelogTable, ChangelogTableResult
+from penstock.lake.changelog import (
+    ChangelogFile,
+    ChangelogPlan,
+    ChangelogTable,
+    ChangelogTableResult,
+    MissingTransaction,
+)
 from penstock.lake.columns import LakeColumn
 from penstock.lake.pointers import Pointer
 from penstock.lake.quoting import path
@@ -45,6 +51,7 @@ def fill_table(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable
         if pointer is not None:
             snapshot_id = table.head()
             rows, removed = table.counted("added-records", "deleted-records")
+            rows -= len(order.missing)
     except LakeError as raised:
         if raised.slug not in ("foreign-commit", "schema-change"):
             raise
@@ -66,7 +73,7 @@ def fill_table(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable
 def _fill(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, table: LakeTable) -> Pointer | None:
     """Replace the interval on the branch; None where there is nothing to write and nothing to take away."""
     there = table.exists()
-    if not order.files and not there:
+    if order.empty and not there:
         return None
     marks = {properties.PIPELINE: plan.pipeline, properties.ATTEMPT: plan.attempt}
     configure(session, properties.snapshot_conf(marks))
@@ -75,7 +82,7 @@ def _fill(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, tab
         _create(plan, order, table)
     _require_ours(plan, table)
     fields = _evolve(order, table)
-    if not order.files and not _holds(table, plan.condition):
+    if order.empty and not _holds(table, plan.condition):
         return None
     table.cut_branch()
     _replace(table, plan, _changes(session, plan, order, fields))
@@ -135,11 +142,18 @@ def _changes(
     for file in order.files:
         check_contract(session, file.uri, (CONTRACT_VERSION,))
     parts = [_typed(_read(session, plan, alike), alike, fields) for alike in _alike(order.files)]
-    if not parts:
-        return session.table(path(plan.catalog, *order.target)).where("false")
-    changes = reduce(DataFrame.unionByName, parts)
+    changes = reduce(DataFrame.unionByName, parts or [session.table(path(plan.catalog, *order.target)).where("false")])
+    if order.missing:
+        changes = changes.unionByName(_missing(session, order.missing), allowMissingColumns=True)
     fewest = session.sparkContext.defaultParallelism
     return changes.coalesce(max(fewest, -(-order.bytes // TASK_BYTES)))
+
+
+def _missing(session: SparkSession, missing: Sequence[MissingTransaction]) -> DataFrame:
+    """Return a row for each transaction that nobody has: no image, only its place, and that it is missing."""
+    rows = [(each.era, each.commit_lsn, 0, changelog.MISSING, each.committed_at, each.xid) for each in missing]
+    columns = "era int, commit_lsn long, ordinal long, op string, committed_at timestamp, xid long"
+    return session.createDataFrame(rows, columns)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from penstock.errors import LakeError, SourceError
 from penstock.flow import rebuild, replay_requests, resume, skip
 from penstock.flow.replay_requests import Replay
 from penstock.flow.skip import Offender
+from penstock.ledger.changelogs import MissingRecord
 from penstock.lsn import Lsn
 from tests.faults.oracle import at_source, landed
-from tests.scenarios.members import begin, states
+from tests.scenarios.changelogs import logged, now
+from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
 from tests.world import World
 
@@ -41,6 +45,21 @@ def write(world: World, megabytes: int) -> None:
     world.sql("insert into t values (4); insert into other values (1)")
     world.sql("insert into big values (3, 'small'); insert into also values (1)")
     flush(world)
+
+
+def missed(world: World, start: datetime, end: datetime) -> list[MissingRecord]:
+    return list(world.ctx.ledger.interval_work(world.name, from_time=start, upto_time=end).missing)
+
+
+def filled(world: World, start: datetime, end: datetime) -> None:
+    """Note an interval as filled, with nothing in it."""
+    world.ledger.execute(
+        "insert into penstock.changelog_fill (pipeline, from_time, upto_time, era, through_lsn, attempt, rows, tables)"
+        " select name, %s, %s, era, position, 'a', 0, '[]' from penstock.pipeline where name = %s",
+        start,
+        end,
+        world.name,
+    )
 
 
 def looked(world: World) -> Offender:
@@ -144,6 +163,97 @@ def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16
     assert states(world) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
     assert landed(world, "t", "id") == at_source(world, "t", "id")
     assert landed(world, "other", "id") == at_source(world, "other", "id")
+
+
+def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(bare16: World) -> None:
+    world = bare16
+    limited(world, "5MB")
+    start = now(world)
+    write(world, 3)
+    end = now(world)
+    skip.skip(world.ctx)
+    world.capture()
+
+    (missing,) = missed(world, start, end)
+    assert missing.since == missing.until, "its own time is known, for its binary form could be decoded"
+    assert missing.since is not None
+    assert start < missing.since < end
+    assert missed(world, missing.since, end) == [missing]
+    assert missed(world, start, missing.since) == []
+    assert missed(world, end, end + timedelta(days=1)) == []
+
+
+def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_may_lack_it(bare16: World) -> None:
+    world = bare16
+    limited(world, "2MB")
+    before = now(world)
+    world.sql("insert into t values (2)")
+    flush(world)
+    world.capture()
+    start = now(world)
+    world.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    flush(world)
+    skip.skip(world.ctx)
+    end = now(world)
+
+    (missing,) = missed(world, start, end)
+    assert missing.since is not None
+    assert missing.until is not None
+    assert before < missing.since < start < missing.until < end
+    assert missed(world, before - timedelta(days=1), before) == [], "all of that time was captured"
+    assert missed(world, end, end + timedelta(days=1)) == []
+
+
+def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare16: World) -> None:
+    world = bare16
+    limited(world, "5MB")
+    start = now(world)
+    write(world, 3)
+    end = now(world)
+    filled(world, start, end)
+    filled(world, end, end + timedelta(seconds=1))
+
+    found = skip.skip(world.ctx)
+
+    assert found is not None
+    (message,) = (each for each in told(world, "changes-late") if "was left out" in each)
+    assert f"committed at {found.lsn}" in message
+    assert "fill it again" in message
+    late = [fill.late_rows for fill in reversed(world.ctx.ledger.fills(world.name))]
+    assert late == [4, 0], "three changes before it, and it"
+
+
+@pytest.mark.spark
+def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(world16: World) -> None:
+    world = world16
+    world.settings["changelog"] = {"slack": 0}
+    world.sql(TABLES)
+    world.bootstrap()
+    world.settings["capture"] = {"work_mem": "64KiB"}
+    world.sql(f"alter role postgres in database {world.source.name} set temp_file_limit = '5MB'")
+    start = now(world)
+    write(world, 3)
+    world.sql("insert into big values (4, 'small')")
+    flush(world)
+    end = now(world)
+    found = skip.skip(world.ctx)
+    assert found is not None
+    world.capture()
+    flush(world)
+    world.capture()
+
+    for _ in range(2):  # a second fill replaces it
+        assert world.changelog(start, end).rows == 8, "what is missing is no change"
+
+    for table, ops in {"big": "ISII", "also": "SI", "t": "III", "other": "I"}.items():
+        assert [row["op"] for row in logged(world, table, start, end)] == list(ops), table
+    (row,) = (row for row in logged(world, "big", start, end) if row["op"] == "S")
+    assert (row["commit_lsn"], row["era"], row["ordinal"]) == (found.lsn, 1, 0)
+    assert row["xid"] == world.ctx.ledger.skipped(world.name)[0].xid
+    assert (row["new"], row["old"], row["unknown"]) == (None, None, None)
+    message = told(world, "transaction-skipped")[-1]
+    assert f"the transaction that committed at {found.lsn}" in message
+    assert "public.also, public.big say so" in message
 
 
 @pytest.mark.slow

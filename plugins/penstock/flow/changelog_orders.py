@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.flow.history import Interval, may_hold
-from penstock.lake.changelog import ChangelogFile, ChangelogTable
+from penstock.lake.changelog import ChangelogFile, ChangelogTable, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.landing.manifest import FileEntry
 from penstock.landing.schema import NO_COLUMNS_FIELD
-from penstock.ledger.changelogs import IntervalWork
+from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.records import TableRecord
 from penstock.source.patterns import chosen_by
 from penstock.values.builtin import builtin
@@ -41,13 +41,45 @@ def table_orders(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[
     LedgerError("interval-gone") when a landing file is missing.
     """
     wanted = chosen_by(ctx.pipeline.changelog.tables)
+    tables = tuple(table for table in work.tables if wanted(table.schema, table.name))
+    _tell_missing(ctx, work, tables, interval)
     files, strange = _by_table(work, interval)
     left_out = sorted({f"{each.relation.namespace}.{each.relation.name}" for each in strange})
     if left_out:
         message = f"{interval} has changes of tables that the ledger no longer knows, left out: {', '.join(left_out)}"
         ctx.progress(message)
         ctx.ledger.event(ctx.name, slug="interval-gone", level="warning", message=message)
-    return tuple(_order(ctx, table, files[table.oid]) for table in work.tables if wanted(table.schema, table.name))
+    return tuple(_order(ctx, table, files[table.oid], _missing(work, table, interval)) for table in tables)
+
+
+def _missing(work: IntervalWork, table: TableRecord, interval: Interval) -> tuple[MissingTransaction, ...]:
+    """Return the transactions of this table that were left out and may have committed in the interval."""
+    return tuple(
+        MissingTransaction(each.era, each.lsn, each.xid, max(each.since or interval.start, interval.start))
+        for each in work.missing
+        if _touched(work, each, table)
+    )
+
+
+def _touched(work: IntervalWork, missing: MissingRecord, table: TableRecord) -> bool:
+    """Tell whether a transaction touched the table; an era before may have been another server's, with other oids."""
+    if missing.era == work.history.era:
+        return table.oid in missing.oids
+    names = {record.relation.oid: (record.relation.namespace, record.relation.name) for record in work.relations}
+    ours = (table.schema, table.name)
+    return any(names.get(oid, ours) == ours for oid in missing.oids)  # one that has no name may be this one
+
+
+def _tell_missing(ctx: Context, work: IntervalWork, tables: Sequence[TableRecord], interval: Interval) -> None:
+    for each in work.missing:
+        names = [table.qualified for table in tables if _touched(work, each, table)]
+        if names:
+            message = (
+                f"{interval} lacks the transaction that committed at {each.lsn}, which was left out; the changelogs of "
+                f"{', '.join(names)} say so at its place"
+            )
+            ctx.progress(message)
+            ctx.ledger.event(ctx.name, slug="transaction-skipped", level="warning", message=message)
 
 
 def _by_table(work: IntervalWork, interval: Interval) -> tuple[dict[int, list[_Landed]], list[_Landed]]:
@@ -75,7 +107,9 @@ def _landed(work: IntervalWork, interval: Interval) -> Iterable[_Landed]:
                 yield _Landed(window.era, entry, shapes[entry.oid, entry.version])
 
 
-def _order(ctx: Context, table: TableRecord, files: Sequence[_Landed]) -> ChangelogTable:
+def _order(
+    ctx: Context, table: TableRecord, files: Sequence[_Landed], missing: tuple[MissingTransaction, ...]
+) -> ChangelogTable:
     return ChangelogTable(
         target=ctx.pipeline.changelog_target(table.target),
         columns=_fields(table, files),
@@ -83,6 +117,7 @@ def _order(ctx: Context, table: TableRecord, files: Sequence[_Landed]) -> Change
             ChangelogFile(_uri(ctx, each.entry), each.entry.rows, each.entry.bytes, each.entry.columns, each.era)
             for each in files
         ),
+        missing=missing,
     )
 
 

@@ -7,6 +7,7 @@ the interval to fill again, by whichever comes second: the window that brings th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +45,17 @@ def notice_fill(ctx: Context, fill: FillRecord) -> None:
         missed = (window.era, window.upto_lsn) > (fill.era, fill.through_lsn)
         if missed and window.staged_at is not None and window.staged_at < fill.filled_at:
             _notice(ctx, window.files, [fill])
+    for missing in work.missing:
+        if (missing.era, missing.lsn) >= (fill.era, fill.through_lsn) and missing.staged_at < fill.filled_at:
+            _say_missing(ctx, missing.lsn, fill)
+
+
+def notice_skip(ctx: Context, lsn: Lsn, committed: tuple[datetime | None, datetime | None]) -> None:
+    """Hold a transaction that was just left out against the intervals filled before: none of them says so."""
+    since, until = committed
+    before = None if until is None else until + timedelta(microseconds=1)
+    for fill in ctx.ledger.fills(ctx.name, since=since, before=before, limit=None):
+        _say_missing(ctx, lsn, fill)
 
 
 def _ends(file: FileEntry) -> tuple[int | None, int | None]:
@@ -73,6 +85,16 @@ def _notice(ctx: Context, files: Iterable[FileEntry], fills: Sequence[FillRecord
 def _within(times: pa.ChunkedArray, fill: FillRecord) -> int:
     start, end = microseconds(fill.from_time), microseconds(fill.upto_time)
     return pc.sum(pc.and_(pc.greater_equal(times, start), pc.less(times, end))).as_py() or 0
+
+
+def _say_missing(ctx: Context, lsn: Lsn, fill: FillRecord) -> None:
+    interval = Interval(fill.from_time, fill.upto_time)
+    message = (
+        f"the transaction that committed at {lsn}, perhaps in {interval}, was left out after its changelogs were filled "
+        f"through {Lsn(fill.through_lsn)}: fill it again, and they say so"
+    )
+    ctx.ledger.note_late(ctx.name, fill, rows=1, message=message)
+    ctx.progress(message)
 
 
 def _say(ctx: Context, fill: FillRecord, rows: int) -> None:

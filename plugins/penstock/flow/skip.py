@@ -10,17 +10,20 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 
 from penstock.errors import LedgerError
-from penstock.flow import capture, judge, proof, standing
+from penstock.flow import capture, judge, late, proof, standing
 from penstock.flow.context import Context
 from penstock.flow.judge import Found, Known
+from penstock.landing.manifest import moment
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import facts, lock, peek, session, slot
 from penstock.source.peek import Transaction
 from penstock.source.session import SourceSession
+from penstock.wire.messages import POSTGRES_EPOCH_US
 
 _PAGE_HEAD = 40  # bytes, the longer one of a segment's first page; no record is that short
 
@@ -97,6 +100,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         digest = proof.skipped_digest(conn, known, upto, origin=ctx.pipeline.source.origin)
         judge.judge_again(known, before, standing.found(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
+        committed = _committed(ctx, offender, end)
         planned = capture.plan(ctx, known, end, upto)
         ctx.ledger.skip_transaction(
             ctx.name,
@@ -109,7 +113,9 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             digest=digest,
             seconds=monotonic() - started,
             reason=reason,
+            committed=committed,
         )
+        late.notice_skip(ctx, offender.lsn, committed)
         confirmed = slot.advance(conn, known.slot, planned.upto_lsn)
         ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
     ctx.progress(reason)
@@ -161,6 +167,21 @@ def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
     for rebuild in ctx.ledger.rebuilds(ctx.name):
         if rebuild.oid in oids and (rebuild.goal_lsn is None or rebuild.goal_lsn > offender.lsn):
             ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+
+
+def _committed(ctx: Context, offender: Offender, end: facts.Position) -> tuple[datetime | None, datetime | None]:
+    """Return the times between which the transaction committed, by the source's clock; both are one where it told its own.
+
+    Where no form of it can be decoded: all that committed before the time that capture has passed is captured.
+    """
+    if offender.found is not None:
+        try:
+            time = moment(offender.found.committed + POSTGRES_EPOCH_US)
+        except OverflowError:  # a time that an origin has made up, beyond every calendar
+            return None, None
+        return time, time
+    passed = ctx.ledger.history(ctx.name).captured_through
+    return (None if passed is None else min(passed, end.time)), end.time
 
 
 def _reason(offender: Offender) -> str:

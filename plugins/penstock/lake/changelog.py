@@ -20,6 +20,8 @@ from penstock.lake.quoting import identifier, literal, path
 from penstock.values.casts import cast_to
 
 IMAGES = ("new", "old")
+MISSING = "S"
+"""The `op` of a row that stands for a whole transaction which was skipped: the changelog lacks its changes."""
 PARTITIONED_BY = "days(committed_at)"
 ORDERED_BY = "era, commit_lsn, ordinal"
 _PLAN_VERSION = 1
@@ -38,12 +40,28 @@ class ChangelogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingTransaction:
+    """Name a transaction of the interval that no landing file has; the time is its commit's, or the first that it may be."""
+
+    era: int
+    commit_lsn: int
+    xid: int | None
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ChangelogTable:
-    """Order one changelog: the fields that it must have at least, and where the interval's changes lie."""
+    """Order one changelog: the fields that it must have at least, where the interval's changes lie, and what is missing."""
 
     target: tuple[str, ...]
     columns: tuple[LakeColumn, ...]
     files: tuple[ChangelogFile, ...]
+    missing: tuple[MissingTransaction, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether there is nothing to write."""
+        return not self.files and not self.missing
 
     @property
     def bytes(self) -> int:
@@ -228,6 +246,10 @@ def _table(data: dict[str, Any]) -> ChangelogTable:
         target=tuple(data["target"]),
         columns=tuple(LakeColumn(**column) for column in data["columns"]),
         files=tuple(ChangelogFile(**{**file, "columns": tuple(file["columns"])}) for file in data["files"]),
+        missing=tuple(
+            MissingTransaction(**{**each, "committed_at": datetime.fromisoformat(each["committed_at"])})
+            for each in data["missing"]
+        ),
     )
 
 

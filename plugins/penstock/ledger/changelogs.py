@@ -71,6 +71,22 @@ class FillRecord(Row):
 
 
 @dataclass(frozen=True)
+class MissingRecord(Row):
+    """Hold a transaction that was left out: no window has it, and it may have committed within an interval.
+
+    It committed between `since` and `until`, which are None where nobody knows.
+    """
+
+    era: int
+    lsn: Lsn
+    xid: int | None
+    oids: list[int]
+    since: datetime | None
+    until: datetime | None
+    staged_at: datetime
+
+
+@dataclass(frozen=True)
 class IntervalWork:
     """Hold what filling an interval needs, all read at one moment."""
 
@@ -78,6 +94,7 @@ class IntervalWork:
     windows: tuple[WindowRecord, ...]
     tables: tuple[TableRecord, ...]
     relations: tuple[RelationRecord, ...]
+    missing: tuple[MissingRecord, ...] = ()
 
 
 class Changelogs(Sessions):
@@ -102,6 +119,7 @@ class Changelogs(Sessions):
                 windows=tuple(transaction.records(WindowRecord, "windows_by_commit_time", name=name, **between)),
                 tables=tuple(transaction.records(TableRecord, "tables", name=name, oid=None, states=None)),
                 relations=tuple(transaction.records(RelationRecord, "relations", name=name)),
+                missing=tuple(transaction.records(MissingRecord, "skipped_by_commit_time", name=name, **between)),
             )
 
     def fill_changelogs(

@@ -6,6 +6,7 @@ The window of such a one is staged without it, and the tables that it touched ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
@@ -36,8 +37,11 @@ class Skips(Sessions):
         digest: str,
         seconds: float,
         reason: str,
+        committed: tuple[datetime | None, datetime | None],
     ) -> WindowRecord:
         """Make the window of one transaction exist without its changes, and pause the tables that it touched.
+
+        It committed between the two times `committed`, None for what nobody knows.
 
         Raises LedgerError as `stage_window` does.
         """
@@ -48,7 +52,7 @@ class Skips(Sessions):
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
-                committed=Range(None, None, "()"),
+                committed=Range(*committed, "[]"),
                 digest=digest,
                 seconds=seconds,
                 files=Jsonb([]),
