@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.verdict import Verdict, column_plan, reshaped, suspects, verdict
+from penstock.flow.verdict import Verdict, column_plan, filter_changed, reshaped, suspects, verdict
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
@@ -29,7 +29,7 @@ TABLE = SourceTable(
     columns=(ID, NAME),
     hidden=("given",),
     leaves=(HEAP,),
-    row_filter=None,
+    filter_digest=None,
     relfilenode=200,
     parents=(),
     enums={900: ("low", "high")},
@@ -98,7 +98,7 @@ def test_a_label_added_to_an_enum_is_no_change() -> None:
             replace(TABLE, leaves=(NEWER,), columns=(ID, NAME, SourceColumn("at", 4, TEXT))),
             "added and the table rewritten",
         ),
-        (replace(TABLE, row_filter="id > 5"), "row filter changed"),
+        (replace(TABLE, filter_digest="a1"), "row filter changed"),
     ],
 )
 def test_what_the_stream_does_not_carry_gives_a_reason_to_pause(now: SourceTable | None, reason: str) -> None:
@@ -225,3 +225,13 @@ def test_a_partition_created_below_one_that_was_attached_long_ago_is_no_suspect(
 )
 def test_a_partition_that_changed_pauses_its_table_for_the_reason(leaf: Leaf, reason: str) -> None:
     assert reason in look(replace(PARTITIONED, leaves=(leaf,)), PARTITIONED)
+
+
+def test_a_digest_of_before_with_the_text_of_a_filter_tells_only_whether_there_was_one() -> None:
+    old = {key: value for key, value in TABLE.digest().items() if key != "filter"}
+    filtered = replace(TABLE, filter_digest="a1")
+
+    assert not filter_changed({**old, "row_filter": None}, TABLE)
+    assert filter_changed({**old, "row_filter": None}, filtered)
+    assert filter_changed({**old, "row_filter": "(id > 5)"}, TABLE)
+    assert not filter_changed({**old, "row_filter": "(id > 5)"}, filtered)

@@ -66,7 +66,19 @@ select
   ) as has_unique,
   tree.chain,
   tree.attached,
-  case when %(sizes)s and c.relkind = 'r' then coalesce(pg_relation_size(c.oid), 0) else 0 end as bytes,
+  -- the size is asked under a lock: of a table that is held exclusively, or soon will be, the last known one is enough
+  case
+    when not %(sizes)s or c.relkind <> 'r' then 0
+    when c.oid in (
+      select l.relation
+      from pg_locks l
+      where l.locktype = 'relation'
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())
+        and l.mode = 'AccessExclusiveLock'
+        and l.pid is distinct from pg_backend_pid()
+    ) then greatest(c.relpages, 0)::bigint * current_setting('block_size')::int
+    else coalesce(pg_relation_size(c.oid), 0)
+  end as bytes,
   current_setting('block_size')::int as block_size
 from tree
 join pg_class c on c.oid = tree.oid

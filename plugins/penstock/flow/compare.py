@@ -33,7 +33,7 @@ from penstock.flow.lake_reader import LakeReader, LakeTable, Target, lake_reader
 from penstock.flow.lake_texts import MISFITS, row_texts
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, publication, session
-from penstock.source.one_table import TableError
+from penstock.source.one_table import TableError, of_one_table
 from penstock.source.rendered import RenderedSource, rendered
 from penstock.source.tables import SourceTable
 
@@ -65,14 +65,23 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
             table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
         }
         sent = publication.sent(conn, ctx.pipeline.publication)
+        there: list[ComparedTable] = []
+        found: dict[Target, TableComparison] = {}
+        for record in records:
+            if record.oid not in published:
+                continue
+            try:
+                with of_one_table():
+                    table = catalog.with_filter(conn, ctx.pipeline.publication, published[record.oid])
+                there.append(compared(table, record, sent))
+            except TableError as error:
+                found[record.target] = TableComparison(record.schema, record.name, record.target, trouble=error)
     gone = [
         TableComparison(record.schema, record.name, record.target, in_source=False)
         for record in records
         if record.oid not in published
     ]
-    there = [compared(published[record.oid], record, sent) for record in records if record.oid in published]
     properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
-    found: dict[Target, TableComparison] = {}
     for _ in range(TRIES):
         again = [table for table in there if table.target not in found or _rewritten(found[table.target])]
         if not again:
@@ -102,7 +111,7 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
         name=table.name,
         target=record.target,
         columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in table.columns),
-        where=table.row_filter,
+        where=table.where,
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
         unpromised=unpromised(sent, keyed=bool(table.key)),

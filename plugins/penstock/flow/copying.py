@@ -17,7 +17,7 @@ from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
-from penstock.source.one_table import TableError
+from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported, importing
 from penstock.source.tables import SourceTable
 
@@ -28,7 +28,7 @@ TRIES = 5
 def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[int, SourceTable]:
     """Return the published tables as the snapshot shows them, by oid; raises SourceError.
 
-    Who is a member, and by which filter, is as of now: the server's functions know no other time.
+    Who is a member, and by which filter, is as of the snapshot, too.
     """
     with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
         found = catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)
@@ -44,6 +44,7 @@ def copy_tables(
     """
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
+    readable, failures = _with_filters(ctx, exported, sources)
     plan = CopyPlan(
         pipeline=ctx.name,
         attempt=copy_id,
@@ -53,17 +54,36 @@ def copy_tables(
         snapshot_name=exported.snapshot_name,
         parallel=settings.parallel,
         batch_bytes=ctx.pipeline.capture.batch_bytes,
-        ranges=tuple(plan_ranges(sources, range_bytes=settings.range_bytes, folder=folder)),
+        ranges=tuple(plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder)),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
-    for oid in {table.oid for table in sources} - {each.oid for each in plan.ranges}:
+    for oid in {table.oid for table in readable} - {each.oid for each in plan.ranges}:
         # nothing holds rows that the stream carries: no partition yet, or only foreign and unlogged ones
         ctx.landing.write_text(f"{folder}/{oid}.json", json.dumps({"files": [], "rows": 0}))
     if not plan.ranges:
-        return {}
-    ctx.progress(f"copying {len(sources)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
+        return failures
+    ctx.progress(f"copying {len(readable)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
     submit(_job(ctx, f"{folder}/plan.json"))
-    return _failures(ctx, folder, sources)
+    return failures | _failures(ctx, folder, readable)
+
+
+def _with_filters(
+    ctx: Context, exported: Exported, sources: Sequence[SourceTable]
+) -> tuple[list[SourceTable], dict[int, SourceError]]:
+    """Ask for the tables' row filters in the snapshot; return the tables, and why some of them cannot be read, by oid."""
+    if not any(table.filter_digest for table in sources):
+        return list(sources), {}
+    found: list[SourceTable] = []
+    failures: dict[int, SourceError] = {}
+    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
+        for table in sources:
+            try:
+                with of_one_table(), conn.transaction():
+                    found.append(catalog.with_filter(conn, ctx.pipeline.publication, table))
+            except TableError as error:
+                failures[table.oid] = error
+                ctx.progress(f"{table.qualified} was not copied: {error}")
+    return found, failures
 
 
 def passes(error: PenstockError) -> bool:

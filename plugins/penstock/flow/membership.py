@@ -13,6 +13,7 @@ from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.drift import table_facts
 from penstock.flow.publishing import hide
+from penstock.flow.verdict import filter_changed
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, facts
@@ -54,8 +55,8 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
 
 def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
     """Say what may be missing; the catalog does not tell an ALTER that was undone from one that left the table out."""
-    before, name = record.catalog_digest.get("row_filter"), ctx.pipeline.publication
-    if before != table.row_filter:
+    name = ctx.pipeline.publication
+    if filter_changed(record.catalog_digest, table):
         return (
             f"the row filter of publication {name} changed; rows that it left out, or leaves out now, are in no window"
         )

@@ -135,6 +135,13 @@ def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
     return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
 
 
+def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Tell whether the publication sends other rows; a digest of before, with the filter's text, tells only if it has one."""
+    if "filter" in digest:
+        return bool(digest["filter"] != now.filter_digest)
+    return (digest.get("row_filter") is None) != (now.filter_digest is None)
+
+
 def vanished_partition(name: str) -> str:
     """Say why rows of a partition that came and went between two looks make the table differ."""
     return f"partition {name} took rows and was detached or dropped with them between two looks"
@@ -234,7 +241,7 @@ def _identity_reasons(columns: Sequence[ColumnPlan], identity: str, now: SourceT
 
 
 def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    if digest.get("row_filter") != now.row_filter:
+    if filter_changed(digest, now):
         yield "the publication's row filter changed"
 
 

@@ -108,14 +108,21 @@ class _Run:
             elif each.record.oid not in published:
                 yield _Read(each, reason="the source does not publish it")
             else:
-                table = compared(published[each.record.oid], each.record, sent)
-                yield self._read(each, replace(table, part=each.part))
+                try:
+                    with of_one_table(), self.exact.conn.transaction():
+                        table = catalog.with_filter(
+                            self.exact.conn, self.ctx.pipeline.publication, published[each.record.oid]
+                        )
+                except TableError as error:
+                    yield _failed(each, error)
+                else:
+                    yield self._read(each, replace(compared(table, each.record, sent), part=each.part))
 
     def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
         try:
             here = fingerprint(table, self._rows)
         except TableError as error:
-            return _Read(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _Read(chosen, trouble=str(error))
+            return _failed(chosen, error)
         self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
         return _Read(chosen, table, here)
 
@@ -184,6 +191,10 @@ class _Run:
     def _unreadable(self, read: _Read, reason: str) -> Finding:
         self.ctx.progress(f"{read.chosen.label}: could not be read, {reason}")
         return _of(read.chosen, outcome="unreadable", reason=reason)
+
+
+def _failed(chosen: Chosen, error: TableError) -> _Read:
+    return _Read(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _Read(chosen, trouble=str(error))
 
 
 def _is_rewritten(error: TableError) -> bool:

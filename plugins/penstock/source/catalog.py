@@ -1,22 +1,34 @@
 """The source's tables, read from its catalog by a constant number of statements, however many tables there are.
 
-One set of statements serves PostgreSQL 14 to 18. All of a reading is one snapshot of the catalog.
+One set of statements serves PostgreSQL 14 to 18. All of a reading is one snapshot of the catalog's rows, and waits for no
+lock of a table: a transaction that holds one table must not keep the reading of all others waiting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg.pq import TransactionStatus
 
 from penstock.source import types
+from penstock.source.one_table import rewritten_error
 from penstock.source.session import SourceSession, translating
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source.types import Types
 
-__all__ = ["Leaf", "Relation", "SourceColumn", "SourceTable", "all_tables", "describe", "published_tables", "relations"]
+__all__ = [
+    "Leaf",
+    "Relation",
+    "SourceColumn",
+    "SourceTable",
+    "all_tables",
+    "describe",
+    "published_tables",
+    "relations",
+    "with_filter",
+]
 
 _PUBLISHES_GENERATED = 180_000
 
@@ -41,10 +53,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Say how a table is published: None means all columns, all rows."""
+    """Say how a table is published: None means all columns, all rows. `filter_digest` is that of the stored expression."""
 
     columns: frozenset[str] | None = None
-    row_filter: str | None = None
+    filter_digest: str | None = None
     membership: tuple[str, ...] = ()
 
 
@@ -119,20 +131,34 @@ class _ColumnRow:
 def published_tables(conn: SourceSession, publication: str, *, sizes: bool = True) -> list[SourceTable]:
     """Read the tables of a publication, ordered by name; raises SourceError.
 
-    Without `sizes` no table is locked, not even for a moment, and no file is looked at.
+    Without `sizes` no table is locked, not even for a moment, and no file is looked at. With them, a table that another
+    transaction holds exclusively has the size of its last ANALYZE.
     """
     with _one_snapshot(conn):
         rows = conn.rows("published", publication=publication)
         wanted = {
-            oid: Published(None if columns is None else frozenset(columns), row_filter, tuple(membership))
-            for oid, columns, row_filter, membership in rows
+            oid: Published(frozenset(columns), filter_digest, tuple(membership))
+            for oid, columns, filter_digest, membership, _ in rows
         }
         return describe(conn, wanted, sizes=sizes)
 
 
 def published_oids(conn: SourceSession, publication: str) -> dict[int, bool]:
     """Name the tables of a publication, and whether each is listed by itself; raises SourceError."""
-    return dict(conn.rows("published_oids", publication=publication))
+    return {oid: listed for oid, *_, listed in conn.rows("published", publication=publication)}
+
+
+def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
+    """Return a published table with the text of its row filter, which takes a lock of that table.
+
+    Raises SourceError; TableError("table-rewritten") where the table or its filter is gone.
+    """
+    if table.filter_digest is None:
+        return table
+    rows = conn.rows("row_filter", publication=publication, oid=table.oid)
+    if not rows or rows[0][0] is None:
+        raise rewritten_error((table.schema, table.name))
+    return replace(table, row_filter=rows[0][0])
 
 
 def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
@@ -202,7 +228,7 @@ class _Assembly:
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
             hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),
             leaves=tuple(leaf.leaf() for leaf in leaves),
-            row_filter=self.published.row_filter,
+            filter_digest=self.published.filter_digest,
             membership=self.published.membership,
             relfilenode=row.relfilenode,
             parents=tuple(row.parents),
@@ -218,7 +244,6 @@ class _Assembly:
         return () if unsent & set(self.row.key) else tuple(self.row.key)
 
     def _is_streamed(self, column: _ColumnRow) -> bool:
-        # 15 lists generated columns in pg_publication_tables, and yet never sends them
         if column.generated and not (self.generated and self.published.columns is not None):
             return False
         return self.published.columns is None or column.name in self.published.columns

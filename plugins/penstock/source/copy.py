@@ -139,7 +139,7 @@ def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: s
         columns=tuple(column.name for column in table.columns),
         first_block=first,
         last_block=last,
-        where=table.row_filter,
+        where=table.where,
         path=path,
         typed=tuple((column.name, found) for column in table.columns if (found := parsed_type(column.type))),
     )

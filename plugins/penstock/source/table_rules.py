@@ -123,7 +123,7 @@ def _columns(table: SourceTable) -> Iterator[Finding]:
 
 
 def _rows(table: SourceTable) -> Iterator[Finding]:
-    if table.row_filter is not None:
+    if table.filter_digest is not None:
         yield warn(
             table.qualified,
             "only rows that pass the publication's row filter will be in the lake",

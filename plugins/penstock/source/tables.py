@@ -83,8 +83,9 @@ class SourceTable:
     `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
     given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
     or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
-    `f` the primary key's, or none. `row_filter` is an SQL condition of the publication; `membership` names what makes the
-    table a member of it, with other names after it has left and come back.
+    `f` the primary key's, or none. `filter_digest` is equal as long as the publication's row filter is, None without one;
+    `row_filter` is that filter in SQL, only where it was asked for. `membership` names what makes the table a member of the
+    publication, with other names after it has left and come back.
     """
 
     oid: int
@@ -97,7 +98,7 @@ class SourceTable:
     columns: tuple[SourceColumn, ...]
     hidden: tuple[str, ...]
     leaves: tuple[Leaf, ...]
-    row_filter: str | None
+    filter_digest: str | None
     relfilenode: int
     parents: tuple[int, ...]
     enums: Mapping[int, tuple[str, ...]]
@@ -106,6 +107,7 @@ class SourceTable:
     hidden_attnums: tuple[int, ...] = ()
     part_versions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     part_names: Mapping[int, str] = field(default_factory=dict)
+    row_filter: str | None = None
 
     @property
     def qualified(self) -> str:
@@ -121,6 +123,13 @@ class SourceTable:
     def bytes(self) -> int:
         """Sum the heap bytes of all leaves, when they were asked for."""
         return sum(leaf.bytes for leaf in self.leaves)
+
+    @property
+    def where(self) -> str | None:
+        """Return the condition under which a row is published, in SQL, or None for all rows."""
+        if self.filter_digest is not None and self.row_filter is None:
+            raise AssertionError(f"the row filter of {self.qualified} was not asked for")
+        return self.row_filter
 
     def digest(self) -> dict[str, Any]:
         """Return what must stay the same between two windows, or else be noticed: plain JSON data."""
@@ -142,7 +151,7 @@ class SourceTable:
             ],
             "hidden": list(self.hidden),
             "identity": self.identity,
-            "row_filter": self.row_filter,
+            "filter": self.filter_digest,
             "membership": list(self.membership),
             "enums": {str(oid): list(labels) for oid, labels in self.enums.items()},
             "composites": {

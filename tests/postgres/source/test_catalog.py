@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from penstock.source import catalog
 from penstock.source.session import SourceSession
 
@@ -143,7 +145,9 @@ def test_column_lists_and_row_filters_of_the_publication_are_told(conn, writer):
 
     assert [column.name for column in table.columns] == ["id", "b"]
     assert table.hidden == ("a", "g")
-    assert table.row_filter == "((id > 5) AND (b <> '{%s}'::text))"
+    assert catalog.with_filter(conn, "p", table).where == "((id > 5) AND (b <> '{%s}'::text))"
+    with pytest.raises(AssertionError, match="was not asked for"):
+        assert table.where is None
 
 
 def test_a_generated_column_is_never_streamed_though_15_lists_it(conn, writer):

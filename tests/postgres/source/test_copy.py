@@ -18,7 +18,7 @@ from tests.postgres.source.conftest import copied
 
 
 def planned(conn: SourceSession, publication: str = "p", range_bytes: int = 1 << 20) -> list[CopyRange]:
-    tables = catalog.published_tables(conn, publication)
+    tables = [catalog.with_filter(conn, publication, table) for table in catalog.published_tables(conn, publication)]
     return copy.plan_ranges(tables, range_bytes=range_bytes, folder="shop/copies/1")
 
 
