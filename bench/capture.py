@@ -16,7 +16,7 @@ from pathlib import Path
 from bench import load
 from bench.figures import Figure
 from bench.servers import Address, RunningServer, source_connection, source_server
-from penstock.flow.stream import Landed, land
+from penstock.flow.capture.land_window import Landed, land
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek, session

@@ -15,9 +15,9 @@ from threading import Event, Thread
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_world
-from penstock.flow import rebuild
-from penstock.flow.compare import compare
-from penstock.flow.rebuild import Replay
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.run import Replay
+from penstock.flow.verify.compare import compare
 from tests.world import World
 
 ROWS = 5_000_000

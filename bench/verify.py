@@ -11,7 +11,7 @@ import time
 from bench import cpu, load
 from bench.figures import Figure
 from bench.lake import bench_world
-from penstock.flow.verify import verify
+from penstock.flow.verify.run import verify
 from penstock.ledger.verifications import Mode
 from tests.world import World
 

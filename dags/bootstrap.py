@@ -18,8 +18,8 @@ from __future__ import annotations
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow import bootstrap as steps
 from penstock.flow import check as preflight
+from penstock.flow.copy import bootstrap as steps
 from penstock.orchestration.copying import copying
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags

@@ -25,8 +25,8 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow import capture as flow
-from penstock.flow import joined
+from penstock.flow.capture import run as flow
+from penstock.flow.copy import added_tables
 from penstock.orchestration.parts import (
     SOURCE_POOL,
     dag_arguments,
@@ -53,7 +53,7 @@ def build(pipeline: Pipeline) -> DAG:
             ctx = context(pipeline)
             with outcome(ctx):
                 report = flow.capture(ctx)
-                waiting = joined.ring(ctx)
+                waiting = added_tables.ring(ctx)
             if waiting:
                 outlet_events[new_tables_doorbell(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
             if report.changes:

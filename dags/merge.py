@@ -20,7 +20,7 @@ from typing import Any
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import merge as flow
+from penstock.flow.merge import run as flow
 from penstock.orchestration.copying import merging
 from penstock.orchestration.parts import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags

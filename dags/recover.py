@@ -26,7 +26,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import recover as flow
+from penstock.flow.recover import run as flow
 from penstock.orchestration.copying import copying, merging
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags

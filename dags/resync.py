@@ -28,8 +28,8 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import rebuild
-from penstock.flow.rebuild_requests import resync_lines
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.resync_request import resync_lines
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator, SwitchOperator

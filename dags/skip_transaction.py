@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import skip as flow
+from penstock.flow.capture import skip_transaction as flow
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 

@@ -16,7 +16,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import teardown as flow
+from penstock.flow.recover import teardown as flow
 from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 

@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow import verify as flow
+from penstock.flow.verify import run as flow
 from penstock.orchestration.delivery import deliver
 from penstock.orchestration.parts import dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags

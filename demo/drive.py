@@ -20,8 +20,8 @@ from demo.workload import Totals
 from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.flow.compare import Comparison, compare
 from penstock.flow.context import Context
+from penstock.flow.verify.compare import Comparison, compare
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from stack.airflow_api import AirflowApi

@@ -17,9 +17,14 @@ import psycopg
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.flow import bootstrap, capture, changelog, lake_turn, maintain, merge
+from penstock.flow.capture import run as capture
+from penstock.flow.changelog import run as changelog
+from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context
-from penstock.flow.history import Interval
+from penstock.flow.copy import bootstrap
+from penstock.flow.maintain import run as maintain
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.lake.changelog import ChangelogPlan, ChangelogResult
 from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult
@@ -88,7 +93,7 @@ class World:
 
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
-        with lake_turn.to_merge(self.ctx):
+        with lake_lock.to_merge(self.ctx):
             attempt = merge.plan(self.ctx, force=force, last=last)
             if attempt is not None:
                 self.submit(merge.job(self.ctx, attempt))

@@ -11,9 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import Directive, PenstockError
-from penstock.flow import bootstrap, capture, lake_turn, maintain, merge, rebuild, recover, resume
+from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.outcome import remembered
+from penstock.flow.copy import bootstrap
+from penstock.flow.errors import remembered
+from penstock.flow.maintain import run as maintain
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.recover import resume
+from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.ledger.records import TableRecord
 from tests.world import World
@@ -56,7 +63,7 @@ class Driven:
 
         def once() -> None:
             ctx = self.ctx
-            with lake_turn.to_merge(ctx):
+            with lake_lock.to_merge(ctx):
                 attempt = merge.plan(ctx, force=force)
                 if attempt is not None:
                     self.world.submit(merge.job(ctx, attempt))
@@ -147,7 +154,7 @@ class Driven:
         ctx = self.ctx
         outlook = recover.look(ctx)
         recover.begin(ctx, outlook)
-        with lake_turn.to_merge(ctx):
+        with lake_lock.to_merge(ctx):
             attempt = merge.plan(ctx, last=True)
             if attempt is not None:
                 self.world.submit(merge.job(ctx, attempt))

@@ -10,7 +10,8 @@ import signal
 from collections.abc import Callable
 
 from penstock.errors import PenstockError
-from penstock.flow import lake_turn, merge
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
 from tests.faults.conftest import run, run_with_spark
 from torture.driven import Driven
 
@@ -60,7 +61,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
     """Leave a merge planned, or prepared by Spark and not published, or published by half."""
     ctx = driven.ctx
     try:
-        with lake_turn.to_merge(ctx):
+        with lake_lock.to_merge(ctx):
             attempt = merge.plan(ctx, force=True)
             if attempt is None:
                 return "no merge to abandon"

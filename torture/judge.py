@@ -1,17 +1,17 @@
 """Source against lake after a round: every table that the pipeline calls ready has to be equal, under its own name.
 
 What is compared is read from the catalog here, by name, not by the pipeline's code; rows are compared by
-`penstock.flow.compare`, which shares nothing with the way by which rows came into the lake.
+`penstock.flow.verify.compare`, which shares nothing with the way by which rows came into the lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.report import ComparedColumn, ComparedTable
 from penstock.errors import PenstockError
-from penstock.flow.compare import compare_table
-from penstock.flow.comparison import ComparedColumn, ComparedTable
-from penstock.flow.lake_reader import lake_reader, sql_catalog
+from penstock.flow.verify.compare import compare_table
 from penstock.ledger.records import TableRecord
 from penstock.source.rendered import rendered
 from tests.world import World

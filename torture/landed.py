@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.flow import bootstrap
-from penstock.flow.lake_texts import row_texts
+from penstock.compare.pg_text import row_texts
+from penstock.flow.copy import bootstrap
 from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.source.rendered import rendered
 from stack.postgres import Database

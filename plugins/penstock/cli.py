@@ -21,28 +21,29 @@ from rich.table import Table
 from penstock.config import load_pipeline
 from penstock.connections import Connection
 from penstock.errors import ConfigError, PenstockError
-from penstock.flow import bootstrap as bootstrap_flow
-from penstock.flow import capture as capture_flow
-from penstock.flow import changelog as changelog_flow
 from penstock.flow import check as check_flow
-from penstock.flow import compare as compare_flow
-from penstock.flow import history, lake_turn
-from penstock.flow import maintain as maintain_flow
-from penstock.flow import merge as merge_flow
-from penstock.flow import rebuild as rebuild_flow
-from penstock.flow import recover as recover_flow
-from penstock.flow import resume as resume_flow
-from penstock.flow import skip as skip_flow
 from penstock.flow import status as status_flow
-from penstock.flow import teardown as teardown_flow
-from penstock.flow import verify as verify_flow
+from penstock.flow.capture import run as capture_flow
+from penstock.flow.capture import skip_transaction as skip_flow
+from penstock.flow.changelog import coverage
+from penstock.flow.changelog import run as changelog_flow
 from penstock.flow.context import Context
+from penstock.flow.copy import bootstrap as bootstrap_flow
+from penstock.flow.errors import remembered
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
-from penstock.flow.outcome import remembered
-from penstock.flow.rebuild_requests import resync_lines
-from penstock.flow.replay_requests import sources as replay_sources
+from penstock.flow.maintain import run as maintain_flow
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge_flow
+from penstock.flow.rebuild import run as rebuild_flow
+from penstock.flow.rebuild.replay_request import sources as replay_sources
+from penstock.flow.rebuild.resync_request import resync_lines
+from penstock.flow.recover import resume as resume_flow
+from penstock.flow.recover import run as recover_flow
+from penstock.flow.recover import teardown as teardown_flow
 from penstock.flow.spark_job import Submit
+from penstock.flow.verify import compare as compare_flow
+from penstock.flow.verify import run as verify_flow
 from penstock.ledger.verifications import Mode
 from penstock.pipeline_files import find_pipeline
 from penstock.shell import spark_master, spark_submit
@@ -142,7 +143,7 @@ def merge(
 
 
 def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
-    with lake_turn.to_merge(ctx):
+    with lake_lock.to_merge(ctx):
         attempt = merge_flow.plan(ctx, force=force, last=last)
         if attempt is None:
             return
@@ -171,7 +172,7 @@ def changelog(
 ) -> None:
     """Fill an interval of commit time in every table's changelog, in place of what was there."""
     with reported(name) as ctx:
-        interval = history.parse(from_, to)
+        interval = coverage.parse(from_, to)
         filled = changelog_flow.fill(ctx, interval, submitter(ctx), wait=_HOLD_SECONDS)
         Console().print(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.compare import compare
+from penstock.flow.verify.compare import compare
 from tests.scenarios.recovery import flush
 from tests.world import World
 

@@ -8,9 +8,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.flow import lake_turn, merge, rebuild, status, verify
+from penstock.flow import status
 from penstock.flow.health import check as health
 from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from penstock.page import views
 from tests.scenarios.recovery import equal, flush
@@ -44,7 +48,7 @@ def lose(world: World, statements: str) -> None:
 
 
 def publish(world: World, deliver: Callable[[Alert], Delivery] | None) -> None:
-    with lake_turn.to_merge(world.ctx):
+    with lake_lock.to_merge(world.ctx):
         attempt = merge.plan(world.ctx)
         assert attempt is not None
         world.submit(merge.job(world.ctx, attempt))

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, SourceError
-from penstock.flow import bootstrap, rebuild, resume
-from penstock.flow.compare import compare
+from penstock.flow.copy import bootstrap
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.recover import resume
 from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, multiset_at_source
 from tests.scenarios.members import states, told

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow import bootstrap, check, rebuild
-from penstock.flow.compare import compare
+from penstock.flow import check
+from penstock.flow.copy import bootstrap
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.members import states
 from tests.world import World

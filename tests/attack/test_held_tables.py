@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.flow import check, rebuild, rebuild_requests, resume, status
-from penstock.flow.compare import compare
+from penstock.flow import check, status
 from penstock.flow.health.check import look
+from penstock.flow.rebuild import resync_request
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.recover import resume
+from penstock.flow.verify.compare import compare
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
 from tests.world import World
@@ -130,7 +133,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: World) ->
         assert {each.slug for each in look(bare.ctx).findings} <= {"nobody-is-told"}
         assert [each.subject for each in check.check(bare.ctx) if each.level == "error"] == []
         assert status.status(bare.ctx).source is not None
-        assert rebuild_requests.resync_lines(bare.ctx, ["public.t"])
+        assert resync_request.resync_lines(bare.ctx, ["public.t"])
         resume.resume_table(bare.ctx, "public.t")
         bare.sql(f"create table late (id int primary key); alter publication {name} add table late")
         bare.capture()

@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import merge, rebuild
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
 from penstock.lake.plan import MergePlan
 from penstock_spark import upkeep
 from tests.scenarios.recovery import equal, flush

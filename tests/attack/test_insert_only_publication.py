@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.comparison import TableComparison, unpromised
-from penstock.flow.verify import Verification, verify
+from penstock.compare.report import TableComparison, unpromised
+from penstock.flow.verify.run import Verification, verify
 from tests.scenarios.recovery import flush
 from tests.world import World
 

@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import bootstrap, capture
+from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
+from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as health
 from penstock.flow.health.alerts import Delivery
 from penstock.flow.health.observe import CaptureState
-from penstock.flow.verify import verify
+from penstock.flow.verify.run import verify
 from penstock.page.app import build
 from penstock.page.documents import DOCS, RUNBOOKS, Documents
 from penstock.page.reading import Deployment

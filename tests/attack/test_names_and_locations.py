@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from penstock.flow import rebuild
-from penstock.flow.compare import compare
-from penstock.flow.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
 from penstock.lake.quoting import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog

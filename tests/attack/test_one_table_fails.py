@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import merge, rebuild
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
 from tests.scenarios.recovery import equal, flush

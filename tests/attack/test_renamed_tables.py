@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import rebuild
-from penstock.flow.resume import resume_table
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.recover.resume import resume_table
 from tests.scenarios.members import begin, states
 from tests.world import World
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import check, joined
-from penstock.flow.rebuild_requests import to_copy
-from penstock.flow.resume import resume_table
+from penstock.flow import check
+from penstock.flow.copy import added_tables
+from penstock.flow.rebuild.resync_request import to_copy
+from penstock.flow.recover.resume import resume_table
 from penstock.lake.columns import reserved
 from tests.scenarios.members import begin, members, states, told
 from tests.world import World
@@ -72,7 +73,7 @@ def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renam
 
     assert states(bare16) == {"t": "copied", "u": "paused"}
     assert "lake's tables keep for themselves" in told(bare16, "target-clash")[-1]
-    assert joined.ring(bare16.ctx) == [], "a copy would not help"
+    assert added_tables.ring(bare16.ctx) == [], "a copy would not help"
     assert to_copy(bare16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
         resume_table(bare16.ctx, "public.u")

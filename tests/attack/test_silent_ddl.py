@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.errors import LakeError, PenstockError, SourceError
-from penstock.flow.rebuild_copy import published
-from penstock.flow.rebuild_requests import fit_to_copy, present_facts, to_copy
-from penstock.flow.resume import resume_table
+from penstock.flow.rebuild.copy import published
+from penstock.flow.rebuild.resync_request import fit_to_copy, present_facts, to_copy
+from penstock.flow.recover.resume import resume_table
 from tests.scenarios.members import begin, states
 from tests.world import World
 

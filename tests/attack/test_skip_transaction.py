@@ -7,9 +7,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from penstock.errors import LakeError, SourceError
-from penstock.flow import rebuild, replay_requests, resume, skip
-from penstock.flow.replay_requests import Replay
-from penstock.flow.skip import Offender
+from penstock.flow.capture import skip_transaction
+from penstock.flow.capture.skip_transaction import Offender
+from penstock.flow.rebuild import replay_request
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.replay_request import Replay
+from penstock.flow.recover import resume
 from penstock.ledger.changelogs import MissingRecord
 from penstock.lsn import Lsn
 from tests.faults.oracle import at_source, landed
@@ -63,7 +66,7 @@ def filled(world: World, start: datetime, end: datetime) -> None:
 
 
 def looked(world: World) -> Offender:
-    found = skip.look(world.ctx)
+    found = skip_transaction.look(world.ctx)
     assert found is not None
     return found
 
@@ -81,7 +84,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert world.ctx.ledger.pipeline(world.name).position == before, "a look has staged something"
     assert set(states(world).values()) == {"copied"}
 
-    assert skip.skip(world.ctx) == found
+    assert skip_transaction.skip(world.ctx) == found
     world.capture()
 
     assert states(world) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
@@ -92,7 +95,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
         resume.resume_table(world.ctx, "public.big")
-    assert skip.look(world.ctx) is None
+    assert skip_transaction.look(world.ctx) is None
 
 
 def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: World) -> None:
@@ -106,7 +109,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: W
 
     found = looked(world)
     assert found.found is None
-    skip.skip(world.ctx)
+    skip_transaction.skip(world.ctx)
     world.capture()
 
     assert set(states(world).values()) == {"paused"}
@@ -121,7 +124,7 @@ def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: Worl
     slot = world.ctx.pipeline.slot
     write(world, 3)
     world.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
-    skip.skip(world.ctx)
+    skip_transaction.skip(world.ctx)
     place = world.ctx.ledger.pipeline(world.name).position
 
     # as after a crash: the slot is where it was before
@@ -141,8 +144,8 @@ def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
     bare16.sql("insert into t values (2)")
     flush(bare16)
 
-    assert skip.look(bare16.ctx) is None
-    assert skip.skip(bare16.ctx) is None
+    assert skip_transaction.look(bare16.ctx) is None
+    assert skip_transaction.skip(bare16.ctx) is None
     assert bare16.ctx.ledger.skipped(bare16.name) == []
 
 
@@ -155,7 +158,7 @@ def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16
     with pytest.raises(SourceError, match=r"decoding-limit.*invalid memory alloc request size"):
         world.capture()
 
-    found = skip.skip(world.ctx)
+    found = skip_transaction.skip(world.ctx)
     assert found is not None
     assert [table.name for table in found.tables] == ["also", "big"]
     world.capture()
@@ -171,7 +174,7 @@ def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(b
     start = now(world)
     write(world, 3)
     end = now(world)
-    skip.skip(world.ctx)
+    skip_transaction.skip(world.ctx)
     world.capture()
 
     (missing,) = missed(world, start, end)
@@ -193,7 +196,7 @@ def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_
     start = now(world)
     world.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
     flush(world)
-    skip.skip(world.ctx)
+    skip_transaction.skip(world.ctx)
     end = now(world)
 
     (missing,) = missed(world, start, end)
@@ -213,7 +216,7 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare1
     filled(world, start, end)
     filled(world, end, end + timedelta(seconds=1))
 
-    found = skip.skip(world.ctx)
+    found = skip_transaction.skip(world.ctx)
 
     assert found is not None
     (message,) = (each for each in told(world, "changes-late") if "was left out" in each)
@@ -236,7 +239,7 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
     world.sql("insert into big values (4, 'small')")
     flush(world)
     end = now(world)
-    found = skip.skip(world.ctx)
+    found = skip_transaction.skip(world.ctx)
     assert found is not None
     world.capture()
     flush(world)
@@ -265,7 +268,7 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
     world.settings["capture"] = {"work_mem": "64KiB"}
     world.sql(f"alter role postgres in database {world.source.name} set temp_file_limit = '5MB'")
     write(world, 3)
-    skip.skip(world.ctx)
+    skip_transaction.skip(world.ctx)
     world.capture()
     world.sql(f"alter role postgres in database {world.source.name} reset temp_file_limit")
     world.merge()
@@ -276,8 +279,8 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
 
     assert set(states(world).values()) == {"ready"}
     equal(world)
-    replay_requests.sources(world.ctx, Replay(("public.big",)))
+    replay_request.sources(world.ctx, Replay(("public.big",)))
     with pytest.raises(LakeError, match="range-unavailable"):
-        replay_requests.sources(
+        replay_request.sources(
             world.ctx, Replay(("public.big",), from_=str(world.ctx.ledger.skipped(world.name)[0].lsn))
         )

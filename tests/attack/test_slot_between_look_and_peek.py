@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow import capture
+from penstock.flow.capture import run as capture
 from penstock.source.arrow import ArrowSession
 from penstock.source.session import SourceSession
 from tests.scenarios.members import begin

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow import bootstrap, recover
-from penstock.flow.outcome import remembered
-from penstock.flow.resume import resume
+from penstock.flow.copy import bootstrap
+from penstock.flow.errors import remembered
+from penstock.flow.recover import run as recover
+from penstock.flow.recover.resume import resume
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import LakeCatalog, NewServer

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.report import ComparedTable, Comparison, TableComparison
 from penstock.connections import Connection
 from penstock.errors import LakeError
-from penstock.flow import compare
-from penstock.flow import verify as verifying
-from penstock.flow.comparison import ComparedTable, Comparison, TableComparison
 from penstock.flow.context import Context
-from penstock.flow.lake_reader import lake_reader, sql_catalog
-from penstock.flow.verify import Verification, require_equal, verify
+from penstock.flow.verify import compare
+from penstock.flow.verify import run as verifying
+from penstock.flow.verify.run import Verification, require_equal, verify
 from tests.world import World
 
 DAMAGED = ("data", "manifest", "manifest_list", "metadata", "garbled", "row")

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from penstock.compare.lake_reader import sql_catalog
 from penstock.connections import Connection
-from penstock.flow.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
-from penstock.flow.lake_reader import sql_catalog
+from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
 from penstock.lake.misfits import CastColumn, misfits_sql
 from penstock.lake.quoting import identifier
 from penstock.values.casts import cast_sql

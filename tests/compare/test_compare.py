@@ -10,10 +10,10 @@ from urllib.parse import urlparse
 import psycopg
 import pytest
 
+from penstock.compare.lake_reader import lake_reader
 from penstock.errors import LakeError
-from penstock.flow import compare as compare_module
-from penstock.flow.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
-from penstock.flow.lake_reader import lake_reader
+from penstock.flow.verify import compare as compare_module
+from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
 from tests.compare.conftest import Bench
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.flow.fingerprint import RowHasher
+from penstock.compare.fingerprint import RowHasher
 
 Rows = list[tuple[str | None, str | None]]
 

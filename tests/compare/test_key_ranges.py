@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from penstock.flow.key_ranges import within
-from penstock.flow.sampling import turn
+from penstock.compare.key_ranges import within
+from penstock.flow.verify.sampling import turn
 from penstock.ledger.verifications import KeyShare
 from penstock.lsn import Lsn
 from penstock.source.key_range import KeyRange, LeadingKey

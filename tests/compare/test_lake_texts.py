@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.flow.lake_texts import row_texts, texts
+from penstock.compare.pg_text import row_texts, texts
 from stack.postgres import Server
 from tests.values.conftest import Source, pinned
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from penstock.flow import merge, verify
-from penstock.flow.compare import compare
 from penstock.flow.context import Context
-from penstock.flow.verify import Verification
+from penstock.flow.merge import run as merge
+from penstock.flow.verify import run as verify
+from penstock.flow.verify.compare import compare
+from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
 from penstock.orchestration import waking
 from penstock.shell import spark_submit
@@ -43,7 +44,7 @@ def states(run: Any) -> dict[str, str]:
 
 def begin(world: World) -> None:
     world.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
-    from penstock.flow import bootstrap  # noqa: PLC0415
+    from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
@@ -324,7 +325,7 @@ def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: Wor
 def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
     deployed.sql("create table t (id int primary key)")
     begin_without_tables = deployed.ctx
-    from penstock.flow import bootstrap  # noqa: PLC0415
+    from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
@@ -569,7 +570,7 @@ def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_
 
 
 def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: World) -> None:
-    from penstock.flow import bootstrap  # noqa: PLC0415
+    from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
     deployed.sql("create table t (id int primary key)")
     bootstrap.prepare(deployed.ctx)

@@ -21,9 +21,16 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from penstock.flow import bootstrap, capture, changelog, maintain, merge, rebuild, recover, verify
-from penstock.flow.history import Interval
+from penstock.flow.capture import run as capture
+from penstock.flow.changelog import run as changelog
+from penstock.flow.changelog.coverage import Interval
+from penstock.flow.copy import bootstrap
+from penstock.flow.maintain import run as maintain
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify import run as verify
 from penstock.lake.plan import CopyPlan
 from penstock.wire.columnar import warm_up
 from tests.world import World, thaw

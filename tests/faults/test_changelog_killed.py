@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow import changelog
-from penstock.flow.history import Interval
+from penstock.flow.changelog import run as changelog
+from penstock.flow.changelog.coverage import Interval
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run

@@ -17,7 +17,7 @@ from threading import Event, Thread
 import pytest
 
 from penstock.errors import Directive, SourceError
-from penstock.flow import bootstrap
+from penstock.flow.copy import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.lsn import Lsn
 from tests.faults.conftest import run, start

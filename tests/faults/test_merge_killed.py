@@ -18,9 +18,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow import drift, merge
-from penstock.flow.compare import compare
-from penstock.flow.outcome import remembered
+from penstock.flow.capture import schema_drift
+from penstock.flow.errors import remembered
+from penstock.flow.merge import run as merge
+from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
 from penstock.ledger.records import CutRecord, TableRecord
 from penstock.source import facts
@@ -331,7 +332,11 @@ def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_o
 def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps: list[tuple[ModuleType, str, int]] = [(drift, "follow", 1), (facts, "position", 1), (facts, "position", 2)]
+    steps: list[tuple[ModuleType, str, int]] = [
+        (schema_drift, "follow", 1),
+        (facts, "position", 1),
+        (facts, "position", 2),
+    ]
     for number, (owner, step, occurrence) in enumerate(steps):
         added = f"alter table hasty add column_{number} int default {number}; insert into hasty values ({100 + number})"
         with monkeypatch.context() as patched:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow import merge, rebuild
-from penstock.flow.lake_reader import lake_reader, sql_catalog
-from penstock.flow.rebuild import Replay
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.run import Replay
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer

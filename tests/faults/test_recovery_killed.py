@@ -12,7 +12,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow import bootstrap, merge, recover
+from penstock.flow.copy import bootstrap
+from penstock.flow.merge import run as merge
+from penstock.flow.recover import run as recover
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow import bootstrap, maintain, merge
-from penstock.flow.compare import compare
+from penstock.flow.copy import bootstrap
+from penstock.flow.maintain import run as maintain
+from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob, Submit
+from penstock.flow.verify.compare import compare
 from penstock.shell import spark_submit
 from stack import package
 from stack.postgres import Server

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow.verify import verify
+from penstock.flow.verify.run import verify
 from stack.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
@@ -18,8 +18,8 @@ from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-MARKS = "penstock.flow.marks"
-VERIFY = "penstock.flow.verify"
+MARKS = "penstock.flow.verify.barrier"
+VERIFY = "penstock.flow.verify.run"
 STEPS = [
     ("penstock.source.slot:_create", "after"),
     ("penstock.ledger:Ledger.add_mark", "before"),

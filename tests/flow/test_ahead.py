@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.flow.ahead import ahead
+from penstock.flow.capture.prefetch import ahead
 
 
 def test_items_come_in_order() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from penstock.flow import bootstrap, check
+from penstock.flow import check
 from penstock.flow.check import seconds_between
+from penstock.flow.copy import bootstrap
 from penstock.policy import Health
 from stack.postgres import Database, Server
 from tests.faults.killed import copy_without_spark

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.verdict import Verdict, column_plan, filter_changed, reshaped, suspects, verdict
+from penstock.flow.capture.table_verdict import Verdict, column_plan, filter_changed, reshaped, suspects, verdict
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import LedgerError
-from penstock.flow.history import Interval, Verdict, judge, may_hold, parse
+from penstock.flow.changelog.coverage import Interval, Verdict, judge, may_hold, parse
 from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger.changelogs import HistoryRecord
 from penstock.ledger.records import GapRecord

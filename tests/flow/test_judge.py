@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow.judge import (
+from penstock.flow.capture.slot_verdict import (
     Found,
     HistoryError,
     Known,

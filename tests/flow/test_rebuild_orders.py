@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, LakeError
-from penstock.flow import rebuild_orders
-from penstock.flow.places import place
-from penstock.flow.rebuild_orders import Copied, Snapshot
+from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge.rebuild_plan import Copied, Snapshot
+from penstock.flow.rebuild.position import place
 from penstock.lake.plan import ColumnPlan
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import TableFacts, WindowRecord
@@ -45,21 +45,21 @@ WINDOWS = [window(10, entry(12)), window(20), window(30, entry(32), entry(33, oi
 
 
 def test_windows_are_due_between_two_places() -> None:
-    assert rebuild_orders.due(WINDOWS, Lsn(20), Lsn(35)) == WINDOWS[1:3]
-    assert rebuild_orders.due(WINDOWS, None) == WINDOWS
-    assert rebuild_orders.due(WINDOWS, Lsn(50)) == []
-    assert rebuild_orders.due(WINDOWS, Lsn(20), Lsn(30)) == WINDOWS[1:2], (
+    assert rebuild_plan.due(WINDOWS, Lsn(20), Lsn(35)) == WINDOWS[1:3]
+    assert rebuild_plan.due(WINDOWS, None) == WINDOWS
+    assert rebuild_plan.due(WINDOWS, Lsn(50)) == []
+    assert rebuild_plan.due(WINDOWS, Lsn(20), Lsn(30)) == WINDOWS[1:2], (
         "a window from the goal on holds nothing before it"
     )
 
 
 @pytest.mark.parametrize(("room", "windows"), [(1, 2), (10, 2), (19, 2), (20, 3), (30, 4), (1 << 40, 4)])
 def test_a_chunk_holds_what_fits_and_at_least_one_window_with_changes(room: int, windows: int) -> None:
-    assert rebuild_orders.chunk(WINDOWS, 1, room=room) == WINDOWS[:windows]
+    assert rebuild_plan.chunk(WINDOWS, 1, room=room) == WINDOWS[:windows]
 
 
 def test_a_chunk_of_windows_without_the_table_is_all_of_them() -> None:
-    assert rebuild_orders.chunk(WINDOWS, 3, room=1) == WINDOWS
+    assert rebuild_plan.chunk(WINDOWS, 3, room=1) == WINDOWS
 
 
 def test_a_snapshot_sees_what_had_ended_before_it() -> None:
@@ -70,7 +70,7 @@ def test_a_snapshot_sees_what_had_ended_before_it() -> None:
 
 
 def fitting(world: World, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None) -> list[str]:
-    found = rebuild_orders.fitting(world.ctx, Copied(FACTS, snapshot), windows, SHAPES, goal=goal)
+    found = rebuild_plan.fitting(world.ctx, Copied(FACTS, snapshot), windows, SHAPES, goal=goal)
     return [each.path for each in found]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.flow import bootstrap
+from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as flow
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.observe import CaptureState

@@ -6,8 +6,9 @@ import pytest
 
 from penstock.alarms import ALARMS
 from penstock.errors import KINDS, PAGED, LakeError, LedgerError, SourceError
-from penstock.flow import paging, resume, teardown
+from penstock.flow.health import paging
 from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.recover import resume, teardown
 from tests.health.conftest import Watched
 
 TASK = "shop.capture.windows"

@@ -15,7 +15,8 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.errors import SourceError
-from penstock.flow import capture, paging
+from penstock.flow.capture import run as capture
+from penstock.flow.health import paging
 from penstock.source import session
 from stack import ports
 from stack.binaries import Binaries

@@ -11,7 +11,7 @@ import psycopg2.extras
 import pytest
 
 from penstock.errors import PenstockError, SourceError
-from penstock.flow import capture
+from penstock.flow.capture import run as capture
 from penstock.flow.health import act, report
 from penstock.source import lock, session
 from stack.postgres import Database

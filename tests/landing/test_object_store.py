@@ -15,8 +15,8 @@ import pytest
 
 from penstock.config import Pipeline
 from penstock.errors import Directive, LakeError
-from penstock.flow import retention
 from penstock.flow.context import Context
+from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn

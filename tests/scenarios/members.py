@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.flow import bootstrap
-from penstock.flow.copying import copied_files, copy_tables
-from penstock.flow.joined import require_joined
+from penstock.flow.copy import bootstrap
+from penstock.flow.copy.added_tables import require_joined
+from penstock.flow.copy.run import copied_files, copy_tables
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
 from tests.faults.killed import copy_without_spark

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.flow import bootstrap, recover
-from penstock.flow.compare import compare
-from penstock.flow.recover import Outlook
+from penstock.flow.copy import bootstrap
+from penstock.flow.recover import run as recover
+from penstock.flow.recover.run import Outlook
 from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify.compare import compare
 from tests.world import World
 
 SHOP = """

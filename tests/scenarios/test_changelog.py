@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow import changelog
-from penstock.flow.history import Interval
-from penstock.flow.outcome import remembered
+from penstock.flow.changelog import run as changelog
+from penstock.flow.changelog.coverage import Interval
+from penstock.flow.errors import remembered
 from penstock.lake.changelog import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.postgres import Server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.flow import bootstrap
+from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now

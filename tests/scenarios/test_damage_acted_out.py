@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow import capture, paging
-from penstock.flow.compare import compare
+from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
+from penstock.flow.health import paging
+from penstock.flow.verify.compare import compare
 from stack import ports
 from stack.binaries import Binaries
 from stack.postgres import Database, Server

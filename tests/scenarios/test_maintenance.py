@@ -20,13 +20,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import ConfigError, LedgerError
-from penstock.flow import capture, changelog, lake_turn, maintain, merge, rebuild, status
-from penstock.flow.compare import compare
-from penstock.flow.discard import discard
-from penstock.flow.lake_reader import lake_reader, sql_catalog
-from penstock.flow.maintain import Upkept
+from penstock.flow import status
+from penstock.flow.capture import run as capture
+from penstock.flow.changelog import run as changelog
+from penstock.flow.maintain import run as maintain
+from penstock.flow.maintain.run import Upkept
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.drop_table import discard
 from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify.compare import compare
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.maintenance import TableReport
 from penstock_spark import maintain as maintaining
@@ -356,14 +362,14 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
 @pytest.mark.slow
 def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: World) -> None:
     world.settings |= {"lake": {"wait": "1s"}}
-    with world.ctx.ledger.hold(world.name, lake_turn.WORK):
+    with world.ctx.ledger.hold(world.name, lake_lock.WORK):
         for work in (world.maintain, world.merge):
             with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {world.name} lake"):
                 work()
     world.settings = {name: value for name, value in world.settings.items() if name != "lake"}
 
     held = ExitStack()
-    held.enter_context(world.ctx.ledger.hold(world.name, lake_turn.WORK, wait=10))  # a session ends a little later
+    held.enter_context(world.ctx.ledger.hold(world.name, lake_lock.WORK, wait=10))  # a session ends a little later
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(world.maintain) for _ in range(2)]
         time.sleep(1)
@@ -389,7 +395,7 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -
         while not any(f"merge {attempt} is prepared" in line for line in world.lines):
             assert time.monotonic() < deadline, "maintenance never noticed the prepared merge"
             time.sleep(0.1)
-        with lake_turn.to_merge(world.ctx):
+        with lake_lock.to_merge(world.ctx):
             cut = merge.publish(world.ctx, attempt)
         maintenance.result()
     world.settings["maintain"] = {"patience": "1s"}

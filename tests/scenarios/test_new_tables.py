@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.flow import rebuild
-from penstock.flow.compare import compare
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import flush
 from tests.world import World

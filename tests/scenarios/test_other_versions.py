@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow.compare import compare
+from penstock.flow.verify.compare import compare
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer

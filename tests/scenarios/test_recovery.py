@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import bootstrap, merge, recover
-from penstock.flow.compare import compare
-from penstock.flow.outcome import remembered
+from penstock.flow.copy import bootstrap
+from penstock.flow.errors import remembered
+from penstock.flow.merge import run as merge
+from penstock.flow.recover import run as recover
+from penstock.flow.verify.compare import compare
 from stack.binaries import Binaries
 from stack.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer

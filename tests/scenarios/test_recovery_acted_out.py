@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.compare import compare
-from penstock.flow.outcome import remembered
+from penstock.flow.errors import remembered
+from penstock.flow.verify.compare import compare
 from stack.binaries import Binaries
 from stack.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer

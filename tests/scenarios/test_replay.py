@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow import rebuild
-from penstock.flow.rebuild import Replay
-from penstock.flow.replay_requests import sources
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.replay_request import sources
+from penstock.flow.rebuild.run import Replay
 from penstock.lsn import Lsn
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
-from penstock.flow import bootstrap, merge
-from penstock.flow.outcome import remembered
-from penstock.flow.resume import resume, resume_table
+from penstock.flow.copy import bootstrap
+from penstock.flow.errors import remembered
+from penstock.flow.merge import run as merge
+from penstock.flow.recover.resume import resume, resume_table
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.recovery import consume, flush
 from tests.world import World

@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError
-from penstock.flow import rebuild, status
-from penstock.flow.rebuild import Replay
+from penstock.flow import status
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.run import Replay
 from penstock.flow.spark_job import SparkJob
 from stack.binaries import Binaries
 from stack.postgres import Database, Server

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.compare import compare
-from penstock.flow.outcome import remembered
-from penstock.flow.resume import resume_table
-from penstock.flow.teardown import teardown
+from penstock.flow.errors import remembered
+from penstock.flow.recover.resume import resume_table
+from penstock.flow.recover.teardown import teardown
+from penstock.flow.verify.compare import compare
 from penstock.ledger.records import TableRecord
 from tests.world import World
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
-from penstock.flow import rebuild
+from penstock.flow.rebuild import run as rebuild
 from penstock.flow.spark_job import SparkJob
-from penstock.flow.verify import Verification, require_equal, verify
+from penstock.flow.verify.run import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding
 from tests.world import World
 
@@ -288,7 +288,7 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
 ) -> None:
     world16.sql(SHOP + "insert into entry values (1, 1)")
     world16.bootstrap()
-    from penstock.flow import verify as module  # noqa: PLC0415
+    from penstock.flow.verify import run as module  # noqa: PLC0415
 
     read = module.fingerprint
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import bootstrap, recover
-from penstock.flow.teardown import teardown
+from penstock.flow.copy import bootstrap
+from penstock.flow.recover import run as recover
+from penstock.flow.recover.teardown import teardown
 from stack.postgres import Server
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.recovery import consume

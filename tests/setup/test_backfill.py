@@ -14,8 +14,8 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from rich.console import Console
 
+from penstock.compare.lake_reader import sql_catalog
 from penstock.connections import Connection
-from penstock.flow.lake_reader import sql_catalog
 from stack import databases, ports, steps
 from stack.local import Stack
 from stack.paths import Project

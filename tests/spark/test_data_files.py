@@ -11,8 +11,8 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 
+from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
-from penstock.flow.lake_reader import lake_reader, sql_catalog
 from penstock.lake.plan import FileRef
 from tests.conftest import LakeCatalog
 from tests.spark.histories import D, I, U, tx

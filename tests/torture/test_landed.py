@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow import bootstrap
+from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.recovery import flush
 from tests.world import World

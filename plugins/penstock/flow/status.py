@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
-from penstock.flow import joined
 from penstock.flow.context import Context
+from penstock.flow.copy import added_tables
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
@@ -41,7 +41,7 @@ def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
     known, verified = ctx.ledger.status(ctx.name), ctx.ledger.verified_tables(ctx.name)
     maintenance = next(iter(ctx.ledger.maintenances(ctx.name)), None)
-    answered = joined.answered(ctx)
+    answered = added_tables.answered(ctx)
     try:
         return Status(known, verified, _source(ctx), None, maintenance, answered)
     except SourceError as error:

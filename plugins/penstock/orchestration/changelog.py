@@ -9,8 +9,9 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from penstock.errors import LedgerError
-from penstock.flow import changelog, history
-from penstock.flow.history import Interval
+from penstock.flow.changelog import coverage
+from penstock.flow.changelog import run as changelog
+from penstock.flow.changelog.coverage import Interval
 from penstock.orchestration.parts import BACKFILL_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
@@ -68,7 +69,7 @@ def interval(context: Any) -> Interval:
     params = context["params"]
     given = [params.get("from"), params.get("to")]
     if any(given):
-        return history.parse(*given)
+        return coverage.parse(*given)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if start is None or end is None or start == end:
         raise LedgerError(

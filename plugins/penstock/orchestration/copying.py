@@ -8,7 +8,8 @@ from typing import Any
 from airflow.sdk import task
 
 from penstock.config import Pipeline
-from penstock.flow import lake_turn, merge
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
 from penstock.orchestration.delivery import deliver, send_counts
 from penstock.orchestration.parts import lake_asset, outcome
 from penstock.orchestration.pipelines import context
@@ -41,7 +42,7 @@ def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = Fals
         ctx = context(pipeline)
         if attempt is None:
             return "nothing was due"
-        with outcome(ctx), lake_turn.to_merge(ctx):
+        with outcome(ctx), lake_lock.to_merge(ctx):
             cut = merge.publish(ctx, attempt, last=last, deliver=deliver)
         send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
         return str(cut)

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from penstock.config import Pipeline
 from penstock.errors import Directive, PenstockError
-from penstock.flow import paging
 from penstock.flow.context import Context
-from penstock.flow.outcome import remembered
+from penstock.flow.errors import remembered
+from penstock.flow.health import paging
 from penstock.orchestration.delivery import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
 

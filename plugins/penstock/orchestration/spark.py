@@ -16,8 +16,12 @@ from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from penstock.errors import LakeError
-from penstock.flow import bootstrap, lake_turn, maintain, merge, rebuild
-from penstock.flow.replay_requests import Replay
+from penstock.flow.copy import bootstrap
+from penstock.flow.maintain import run as maintain
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.connections import require_spark
 from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome, woken
@@ -79,7 +83,7 @@ class MergeOperator(PenstockSparkOperator):
         ctx = find_context(self.pipeline)
         if self.last and not context["params"]["merge_first"]:
             return None
-        with outcome(ctx), lake_turn.to_merge(ctx):
+        with outcome(ctx), lake_lock.to_merge(ctx):
             attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
             if attempt is not None:
                 self.submit(merge.job(ctx, attempt), context)

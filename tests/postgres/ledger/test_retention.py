@@ -17,8 +17,8 @@ import pytest
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.flow import retention
 from penstock.flow.context import Context
+from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt

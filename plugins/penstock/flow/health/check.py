@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from penstock.errors import ConfigError, LedgerError, SourceError
-from penstock.flow import capture as capturing
+from penstock.flow.capture import run as capturing
 from penstock.flow.context import Context
 from penstock.flow.health import report
 from penstock.flow.health.act import act, tell

@@ -1,0 +1,167 @@
+"""What a comparison of source and lake is asked, and what it reports: names, counts and hashes, never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from penstock.compare.lake_reader import Target
+from penstock.errors import PenstockError
+from penstock.source.key_range import KeyRange
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """Name one source column, and say whether it is part of the key."""
+
+    name: str
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """Say what to compare: a source table, its published columns and rows, and its target.
+
+    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
+    range of keys to compare, None for all rows. `unpromised` are the kinds of difference (`missing`, `extra`, `different`)
+    that the publication does not promise to avoid.
+    """
+
+    schema: str
+    name: str
+    target: Target
+    columns: tuple[ComparedColumn, ...]
+    where: str | None = None
+    heaps: tuple[tuple[str, str], ...] | None = None
+    part: KeyRange | None = None
+    unpromised: tuple[str, ...] = ()
+
+    @property
+    def relations(self) -> tuple[tuple[str, str], ...]:
+        """Return what to read at the source."""
+        return ((self.schema, self.name),) if self.heaps is None else self.heaps
+
+
+def unpromised(sent: Collection[str], *, keyed: bool) -> tuple[str, ...]:
+    """Name the kinds of difference that a publication which sends only these kinds of change does not promise to avoid.
+
+    Without a key an update that is not sent looks like a row that is missing and one that is extra.
+    """
+    updates = "update" in sent
+    kept = {
+        "missing": "insert" in sent and (updates or keyed),
+        "extra": "delete" in sent and "truncate" in sent and updates,
+        "different": updates,
+    }
+    return tuple(kind for kind, promised in kept.items() if not promised)
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """Name one differing row by the MD5 of its key (see `Difference`), and the columns that differ."""
+
+    kind: str
+    key: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """Report one table.
+
+    `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
+    Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
+    difference: the publication does not send the changes that would avoid it. With `trouble` a side could not be read,
+    and nothing was compared.
+    """
+
+    schema: str
+    name: str
+    target: Target
+    in_source: bool = True
+    in_lake: bool = True
+    source_rows: int = 0
+    lake_rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    different: int = 0
+    whole: bool = True
+    columns_missing: tuple[str, ...] = ()
+    columns_extra: tuple[str, ...] = ()
+    first: tuple[RowDifference, ...] = ()
+    unpromised: tuple[str, ...] = ()
+    trouble: PenstockError | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Tell whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
+        if self.trouble is not None:
+            return False
+        there = self.in_source and self.in_lake
+        return there and not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
+
+    @property
+    def broken(self) -> dict[str, int]:
+        """Count the rows that differ against what is promised, by kind."""
+        return {kind: 0 if kind in self.unpromised else count for kind, count in self._counts.items()}
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Count the rows that differ because the publication does not send every kind of change."""
+        return {kind: count for kind, count in self._counts.items() if kind in self.unpromised}
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {"missing": self.missing, "extra": self.extra, "different": self.different}
+
+    def lines(self) -> Iterator[str]:
+        """Describe the table in sentences, without a value."""
+        name = f"{self.schema}.{self.name}"
+        if self.trouble is not None:
+            yield f"{name}: could not be read, {self.trouble}"
+            return
+        if not self.in_source:
+            yield f"{name}: the source does not publish this table"
+            return
+        if not self.in_lake:
+            yield f"{name}: the lake has no table {'.'.join(self.target)}"
+            return
+        yield f"{name}: {'equal' if self.equal else 'differs'}, {self.source_rows} rows in the source, {self.lake_rows} in the lake"
+        yield from (f"  column {column} is not in the lake" for column in self.columns_missing)
+        yield from (f"  column {column} is in the lake only" for column in self.columns_extra)
+        if self.missing or self.extra or self.different:
+            least = "" if self.whole else "at least "
+            yield f"  {least}{self.missing} missing, {self.extra} extra, {self.different} different"
+        if self.unpromised:
+            which = ", ".join(f"{count} {kind}" for kind, count in self.left_out.items())
+            yield f"  no difference, because the publication does not send every kind of change: {which}"
+        for row in self.first:
+            columns = f" in {', '.join(row.columns)}" if row.columns else ""
+            yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Report all tables."""
+
+    tables: tuple[TableComparison, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Tell whether every table is equal."""
+        return all(table.equal for table in self.tables)
+
+    @property
+    def unreadable(self) -> dict[str, PenstockError]:
+        """Name the tables of which a side could not be read, with the reason."""
+        return {f"{table.schema}.{table.name}": table.trouble for table in self.tables if table.trouble is not None}
+
+    @property
+    def differs(self) -> bool:
+        """Tell whether a table that was read on both sides differs."""
+        return any(table.trouble is None and not table.equal for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        """Count the source's rows."""
+        return sum(table.source_rows for table in self.tables)

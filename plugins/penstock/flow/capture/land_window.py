@@ -1,0 +1,123 @@
+"""Turn one window of the slot into landing files: pull, decode and write, overlapped in threads.
+
+Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
+and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step lets go of what it has
+handed on before it asks for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.flow.capture.prefetch import ahead
+from penstock.flow.capture.slot_verdict import Known
+from penstock.flow.context import Context
+from penstock.landing import layout
+from penstock.landing.manifest import FileEntry
+from penstock.landing.writer import FileWriter
+from penstock.landing.zone import LandingZone
+from penstock.lsn import Lsn
+from penstock.source import peek
+from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Relation, Totals
+
+VersionOf = Callable[[Relation], int]
+_HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Say what one window left in the landing zone."""
+
+    files: tuple[FileEntry, ...]
+    relations: dict[tuple[int, int], Relation]
+    totals: Totals
+    old_nulls: Mapping[int, frozenset[str]]
+    """The columns that are NULL in an old row, by relation."""
+
+
+def messages(ctx: Context, known: Known, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
+    """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
+    settings = ctx.pipeline.capture
+    return peek.peek(
+        ctx.source,
+        slot=known.slot,
+        publication=known.publication,
+        upto=upto,
+        origin_none=origin == "none",
+        statement_timeout=settings.statement_timeout,
+        work_mem=settings.work_mem,
+        batch_bytes=settings.batch_bytes,
+    )
+
+
+def land(
+    batches: Iterable[pa.BinaryArray],
+    decoder: ColumnarDecoder,
+    zone: LandingZone,
+    folder: str,
+    version_of: VersionOf,
+) -> Landed:
+    """Write every change of the window's messages below `folder`; on any error no file of it is left open.
+
+    `batches` are arrays of pgoutput messages in stream order; `version_of` numbers relation shapes.
+    Raises ProtocolError, SourceError or LakeError; files of a failed attempt are never referred to.
+    """
+    writers: dict[tuple[int, int], _Open] = {}
+    relations: dict[tuple[int, int], Relation] = {}
+    try:
+        pulled = ahead(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
+        for block in ahead(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
+            key = (block.relation.oid, version_of(block.relation))
+            if key not in writers:
+                relations[key] = block.relation
+                names = [column.name for column in block.relation.columns]
+                writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
+            writers[key].write(block)
+            del block
+        totals = decoder.finish()
+        old_nulls: dict[int, frozenset[str]] = {}
+        for (oid, _), opened in writers.items():
+            old_nulls[oid] = old_nulls.get(oid, frozenset()) | opened.old_nulls
+        files = tuple(opened.close(*key) for key, opened in writers.items())
+    except BaseException:
+        for opened in writers.values():
+            opened.writer.abort()
+        raise
+    return Landed(files, relations, totals, old_nulls)
+
+
+def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:
+    for batch in batches:
+        yield from decoder.feed(batch)
+        del batch
+
+
+class _Open:
+    """Hold one open file and the counts of what it received."""
+
+    def __init__(self, writer: FileWriter) -> None:
+        self.writer = writer
+        self.counts = Counts()
+        self.old_nulls: frozenset[str] = frozenset()
+
+    def write(self, block: ChangeBlock) -> None:
+        self.writer.write(block.batch)
+        self.counts += block.counts
+        self.old_nulls |= block.old_nulls
+
+    def close(self, oid: int, version: int) -> FileEntry:
+        counts = self.counts
+        return self.writer.close(
+            oid=oid,
+            version=version,
+            inserts=counts.inserts,
+            updates=counts.updates,
+            deletes=counts.deletes,
+            truncates=counts.truncates,
+            unchanged=counts.unchanged,
+            old_key=counts.old_key,
+            old_full=counts.old_full,
+        )

@@ -1,0 +1,211 @@
+"""Capture: take the slot's changes into the landing zone, one window of WAL after another.
+
+A window is planned in the ledger, peeked, staged and only then confirmed to the slot; killed between any two
+of these steps, the next run finds the ledger as the truth and repeats or goes on. Lake and merge play no part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from penstock.errors import LedgerError
+from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof
+from penstock.flow.capture.land_window import Landed, land, messages
+from penstock.flow.capture.publication_options import follow_options
+from penstock.flow.capture.slot_verdict import Found, Known
+from penstock.flow.capture.sync_publication import follow_patterns
+from penstock.flow.capture.sync_tables import follow_publication
+from penstock.flow.changelog import late_changes
+from penstock.flow.context import Context
+from penstock.landing import layout
+from penstock.ledger import new_attempt
+from penstock.ledger.records import WindowRecord
+from penstock.lsn import Lsn
+from penstock.source import catalog, facts, lock, session, slot
+from penstock.wire.columnar import ColumnarDecoder
+from penstock.wire.digest import StreamDigest
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReport:
+    """Say what one window brought."""
+
+    from_lsn: Lsn
+    upto_lsn: Lsn
+    changes: int
+    transactions: int
+    bytes: int
+    seconds: float
+    behind: int
+    """Bytes of WAL that were already written beyond the window when it was planned."""
+
+    def line(self) -> str:
+        """Return the window as one line of a log."""
+        return (
+            f"window {self.from_lsn}-{self.upto_lsn}: {self.changes} changes in {self.transactions} transactions, "
+            f"{self.seconds:.1f} s, {self.behind} bytes of WAL behind"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """Sum up one run of capture."""
+
+    windows: tuple[WindowReport, ...]
+
+    @property
+    def changes(self) -> int:
+        """Count the changes landed."""
+        return sum(window.changes for window in self.windows)
+
+    @property
+    def upto(self) -> Lsn:
+        """Name the position through which everything is landed."""
+        return self.windows[-1].upto_lsn
+
+    @property
+    def caught_up(self) -> bool:
+        """Tell whether the last window reached the end of the WAL as it was when it was planned."""
+        return not self.windows[-1].behind
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain data for logs and XCom."""
+        seconds = sum(window.seconds for window in self.windows)
+        return {
+            "windows": len(self.windows),
+            "changes": self.changes,
+            "transactions": sum(window.transactions for window in self.windows),
+            "bytes": sum(window.bytes for window in self.windows),
+            "upto": str(self.upto),
+            "caught_up": self.caught_up,
+            "seconds": round(seconds, 3),
+            "changes_per_second": round(self.changes / seconds) if seconds else 0,
+        }
+
+
+def capture(ctx: Context) -> CaptureReport:
+    """Capture windows until the slot is caught up or the time budget ends."""
+    deadline = monotonic() + ctx.pipeline.capture.time_budget
+    windows = [capture_window(ctx, patterns=True)]
+    while windows[-1].behind and monotonic() < deadline:
+        windows.append(capture_window(ctx))
+    return CaptureReport(tuple(windows))
+
+
+def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = None) -> WindowReport:
+    """Capture one window, to `limit` at most, on fresh connections, holding the pipeline's lock.
+
+    With `patterns` the publication follows them first.
+    """
+    started = monotonic()
+    timeout = ctx.pipeline.capture.statement_timeout
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:capture", statement_timeout=timeout) as conn,
+        lock.hold(conn, ctx.name),
+    ):
+        record = running(ctx)
+        before = window_proof.heal(ctx, conn, record)
+        if patterns:
+            follow_patterns(ctx, conn, facts.read(conn))
+        end = facts.position(conn)
+        if end.seen is not None:
+            ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
+        # read after the position: so the catalog knows every column that the window can bring
+        published = catalog.published_tables(conn, record.publication, sizes=False)
+        follow_options(ctx, conn)
+        follow_publication(ctx, conn, published, position=record.position)
+        look = schema_drift.follow(ctx, conn, published)
+        upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes, limit or end.flushed))
+        landed = None
+        if upto > record.position:
+            upto, landed = _land(ctx, conn, record, end, upto, before=before, look=look)
+        confirmed = slot.advance(conn, record.slot, upto)
+        if landed is not None:
+            ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
+    report = WindowReport(
+        from_lsn=record.position,
+        upto_lsn=upto,
+        changes=sum(entry.rows for entry in landed.files) if landed else 0,
+        transactions=landed.totals.transactions if landed else 0,
+        bytes=sum(entry.bytes for entry in landed.files) if landed else 0,
+        seconds=monotonic() - started,
+        behind=end.flushed - upto,
+    )
+    ctx.progress(report.line())
+    return report
+
+
+def running(ctx: Context) -> Known:
+    """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state == "halted":
+        raise LedgerError(
+            "pipeline-halted",
+            f"pipeline {ctx.name} was halted by {record.halted_slug}: {record.halted_reason} "
+            f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
+        )
+    return Known.of(record)
+
+
+def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> None:
+    """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
+    slot_verdict.judge_again(known, before, source_state.found(conn, known))
+
+
+def sweep(ctx: Context) -> None:
+    """Delete what a run that died before staging has written: we hold the lock, so nobody works on it."""
+    for dead in ctx.ledger.windows(ctx.name, state="planned"):
+        ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
+
+
+def plan(ctx: Context, known: Known, end: facts.Position, upto: Lsn) -> WindowRecord:
+    """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
+    sweep(ctx)
+    return ctx.ledger.plan_window(
+        ctx.name,
+        from_lsn=known.position,
+        upto_lsn=upto,
+        attempt=new_attempt(),
+        source_time=end.time,
+        settings_digest=session.pinned_digest(),
+        oldest_xid=end.oldest_xid,
+    )
+
+
+def _land(
+    ctx: Context,
+    conn: session.SourceSession,
+    known: Known,
+    end: facts.Position,
+    upto: Lsn,
+    *,
+    before: Found,
+    look: schema_drift.Look,
+) -> tuple[Lsn, Landed]:
+    """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
+    started = monotonic()
+    source, digest = ctx.pipeline.source, StreamDigest()
+    planned = plan(ctx, known, end, upto)
+    upto, attempt = planned.upto_lsn, planned.attempt
+    decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
+    folder = layout.window_folder(ctx.name, known.position, upto, attempt)
+    batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
+    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
+    _judge_again(conn, known, before)
+    follow_options(ctx, conn)
+    schema_drift.settle(ctx, look, landed, upto)
+    window = ctx.ledger.stage_window(
+        ctx.name,
+        from_lsn=known.position,
+        attempt=attempt,
+        files=landed.files,
+        relations=landed.relations,
+        transactions=landed.totals.transactions,
+        messages=landed.totals.messages,
+        digest=digest.text(source.origin),
+        seconds=monotonic() - started,
+    )
+    late_changes.notice_window(ctx, window)
+    return upto, landed

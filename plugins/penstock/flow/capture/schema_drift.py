@@ -1,0 +1,307 @@
+"""Notice, once per window, what changed in a table's catalog entries and the stream does not carry.
+
+PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
+change pauses that one table with the reason, while capture and all other tables go on. Where the catalog alone
+cannot say it, a bounded look at the rows does, or the window's own messages; what stays unknown pauses the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from penstock.errors import SourceError
+from penstock.flow.capture import enum_labels
+from penstock.flow.capture.land_window import Landed
+from penstock.flow.capture.table_verdict import (
+    Verdict,
+    column_plan,
+    reshaped,
+    storage,
+    suspects,
+    values_changed,
+    vanished_partition,
+    verdict,
+)
+from penstock.flow.context import Context
+from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
+from penstock.lsn import Lsn
+from penstock.source import facts, leaf_rows
+from penstock.source.catalog import SourceTable
+from penstock.source.session import SourceSession
+from penstock.source.tables import Leaf
+
+__all__ = ["Look", "Verdict", "column_plan", "follow", "reshaped", "settle", "storage", "table_facts", "verdict"]
+
+Known = TableRecord | RebuildRecord
+WATCHED = ("new", "copying", "copied", "ready")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Hold a table with new files that the stream may explain up to `through`: by a TRUNCATE of it, or by its silence.
+
+    `leaves` names those leaves with the transaction that gave each its file; `empty` the partitions that are new and hold
+    nothing, with the place up to which the stream must bring nothing of them either.
+    """
+
+    known: Known
+    now: SourceTable
+    cleared: frozenset[int]
+    leaves: Mapping[int, int]
+    empty: Mapping[int, Lsn]
+    through: Lsn
+
+    def verdict(self, explained: Iterable[int], unused: Iterable[int]) -> Verdict:
+        """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
+        return _verdict(self.known, self.now, self.cleared | set(explained), unused)
+
+    def best(self) -> Verdict:
+        """Return the verdict if the stream explains everything."""
+        return self.verdict(self.leaves, self.empty)
+
+    def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
+        """Return the digest of now, but of the doubtful leaves that of before, and until when they wait.
+
+        `heard` are those of which the stream has brought something meanwhile.
+        """
+        digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
+        open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
+        doubtful = {str(oid) for oid in open_}
+        known = {oid: before[oid] for oid in doubtful & before.keys()}  # a leaf that is new stays new
+        leaves = {
+            oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in doubtful - known.keys()
+        }
+        versions = {**digest["versions"], "leaves": {oid: digest["versions"]["leaves"][oid] for oid in leaves}}
+        waiting = {str(oid): str(through) for oid, through in open_.items()}
+        told = {*self.known.catalog_digest.get("heard", ()), *heard}
+        return {
+            **digest,
+            "leaves": leaves,
+            "versions": versions,
+            "undecided": waiting,
+            **({"heard": sorted(told)} if told else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Hold what a look at the catalog has found, and the doubts that the window's messages may end."""
+
+    found: Mapping[int, SourceTable]
+    doubts: tuple[Doubt, ...]
+
+
+def follow(ctx: Context, conn: SourceSession, found: Sequence[SourceTable]) -> Look:
+    """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
+    now = {table.oid: table for table in found}
+    doubts: list[Doubt] = []
+    for record in ctx.ledger.tables(ctx.name):
+        if record.state in WATCHED and record.left_lsn is None and record.oid in now:
+            doubts += _follow(ctx, conn, record, now[record.oid])
+    for rebuild in ctx.ledger.rebuilds(ctx.name, states=["building", "ready"]):
+        if rebuild.kind != "shadow":
+            doubts += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
+    return Look(now, tuple(doubts))
+
+
+def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
+    """Hold what a window brought against the catalog, before it is staged: end doubts, pause what does not fit."""
+    for doubt in look.doubts:
+        _settle(ctx, doubt, landed, upto)
+    for record in ctx.ledger.tables(ctx.name):
+        if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
+            reason = _misfit(record, look, landed) or _renamed_label(ctx, record, look.found[record.oid], landed)
+            if reason is not None and not _copied_since(ctx, record, upto):
+                _refuse(ctx, record, reason)
+            else:
+                _end_checks(ctx, record, upto)
+
+
+def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Doubt]:
+    """Take over what can be followed, refuse the rest, and return the doubt where the stream has to decide."""
+    cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
+    decided = _verdict(known, now, cleared)
+    doubt = None if now is None or decided.reason is None else _doubt(conn, known, now, cleared)
+    if doubt is not None:
+        _take(ctx, known, doubt.best(), doubt.digest())
+        return [doubt]
+    if decided.reason is not None:
+        _refuse(ctx, known, decided.reason, decided.slug)
+    elif now is not None:
+        _take(ctx, known, decided, _digest(conn, known, now))
+    return []
+
+
+def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
+    """Return the digest of now, with the enums that landed labels have to be held against, and until when."""
+    waiting = dict(known.catalog_digest.get("grown", {}))
+    if more := enum_labels.grown(known.catalog_digest, now):
+        waiting |= dict.fromkeys(map(str, more), str(facts.position(conn).flushed))
+    return {**now.digest(), "grown": waiting} if waiting else now.digest()
+
+
+def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int], unused: Iterable[int] = ()) -> Verdict:
+    return verdict(known.columns, known.identity, known.catalog_digest, now, cleared, unused=unused)
+
+
+def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
+    """Pause a table; end a rebuild, which has to begin again."""
+    if isinstance(known, TableRecord):
+        ctx.ledger.pause_table(ctx.name, known.oid, slug=slug, reason=reason)
+        ctx.progress(f"paused {known.qualified}: {reason}")
+    else:
+        ctx.ledger.give_up_rebuild(ctx.name, known, slug="rebuild-given-up", reason=reason)
+        ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
+
+
+def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
+    """Save what was added, and what the catalog looks like now."""
+    if not decided.added and digest == known.catalog_digest:
+        return
+    facts_now = _with(known, decided, digest)
+    if isinstance(known, RebuildRecord):
+        ctx.ledger.reshape_rebuild(ctx.name, known.id, facts_now)
+        return
+    ctx.ledger.save_tables(ctx.name, [facts_now])
+    for column in decided.added:
+        ctx.progress(f"{known.qualified}: column {column.name} was added")
+
+
+def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) -> frozenset[int]:
+    """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
+    suspected = suspects(known.columns, known.catalog_digest, now)
+    cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
+    oldest = ctx.ledger.looked_xid(ctx.name) if suspected.files else None
+    if oldest is not None:
+        undecided = known.catalog_digest.get("undecided", {})  # for these the last look was not before the change
+        sure = (leaf for leaf in suspected.files if str(leaf.oid) not in undecided)
+        cleared |= {leaf.oid for leaf in sure if _seen(leaf_rows.kept, conn, leaf, oldest)}
+    return frozenset(cleared)
+
+
+def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: object) -> bool:
+    """Ask the rows; a leaf that cannot be looked at, or not in time, is not cleared."""
+    try:
+        return leaf.kind == "r" and look(conn, leaf, what)
+    except SourceError:
+        return False
+
+
+def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Doubt | None:
+    """Return the doubt that is all there is against a table, or None when there is more."""
+    if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
+        return None
+    suspected = suspects(known.columns, known.catalog_digest, now)
+    files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
+    heard = known.catalog_digest.get("heard", ())
+    blank = [
+        leaf for leaf in suspected.rewritten if leaf.oid not in heard and _seen(leaf_rows.only_sent, conn, leaf, ())
+    ]
+    waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
+    here = facts.position(conn).flushed  # after the rows were looked at: what they were before is in the WAL up to here
+    doubt = Doubt(
+        known,
+        now,
+        cleared,
+        leaves={leaf.oid: leaf.changed_by for leaf in files},
+        empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
+        through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
+    )
+    return doubt if (files or blank) and doubt.best().reason is None else None
+
+
+def _settle(ctx: Context, doubt: Doubt, landed: Landed, upto: Lsn) -> None:
+    truncated = _truncations(ctx, landed, doubt.known.oid)
+    heard = {part.oid for part in landed.totals.partitions} & doubt.empty.keys()
+    decided = doubt.verdict(
+        (oid for oid, xid in doubt.leaves.items() if xid in truncated),
+        (oid for oid, through in doubt.empty.items() if oid not in heard and upto >= through),
+    )
+    if decided.reason is None:
+        _take(ctx, doubt.known, decided, doubt.now.digest())
+    elif upto >= doubt.through:
+        _refuse(ctx, doubt.known, decided.reason, decided.slug)
+    elif heard:
+        _take(ctx, doubt.known, doubt.best(), doubt.digest(heard))
+
+
+def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
+    """Return the 32-bit ids of the transactions that truncated a table in a window."""
+    found: set[int] = set()
+    for entry in landed.files:
+        if entry.oid == oid and entry.truncates:
+            changes = ctx.landing.columns(entry.path, ["op", "xid"])
+            xids = changes.filter(pc.equal(changes["op"], "T"))["xid"].to_pylist()
+            found |= {xid & 0xFFFFFFFF for xid in xids}
+    return found
+
+
+def _misfit(record: TableRecord, look: Look, landed: Landed) -> str | None:
+    """Say why what a window brought of a table does not fit its columns, partitions or key."""
+    for (oid, _), relation in landed.relations.items():
+        if oid == record.oid and (reason := reshaped(record, relation)):
+            return reason
+    now = look.found[record.oid]
+    if now.kind != "p":
+        return None
+    if {column.name for column in record.columns if column.key} & landed.old_nulls.get(record.oid, frozenset()):
+        return "old rows came without the table's key: a partition had another replica identity for a while"
+    known = {leaf.oid for leaf in now.leaves}
+    for part in landed.totals.partitions:
+        if part.root == record.oid and part.oid not in known:
+            return vanished_partition(part.name)
+    return None
+
+
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, landed: Landed) -> str | None:
+    checks = enum_labels.open_checks(record.catalog_digest)
+    files = [entry for entry in landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
+
+
+def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
+    """Forget the enums that no later window can bring under another label."""
+    checks = enum_labels.open_checks(record.catalog_digest)
+    waiting = {str(oid): str(through) for oid, through in checks.items() if through > upto}
+    if len(waiting) < len(checks):
+        rest = {key: value for key, value in record.catalog_digest.items() if key != "grown"}
+        _take(ctx, record, Verdict(), {**rest, "grown": waiting} if waiting else rest)
+
+
+def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
+    """Tell whether the table's copy was taken after the window: then it holds what the window lacks."""
+    copies = ctx.ledger.copies(ctx.name)
+    return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
+
+
+def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
+    return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=dict(digest))
+
+
+def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
+    """Return the facts of a table with the columns that were added to it."""
+    return _with(known, decided, now.digest())
+
+
+def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
+    """Return a source table as the ledger keeps it."""
+    return TableFacts(
+        oid=table.oid,
+        schema=table.schema,
+        name=table.name,
+        target=ctx.pipeline.target(table.schema, table.name),
+        identity=table.identity,
+        columns=tuple(map(column_plan, table.columns)),
+        catalog_digest=table.digest(),
+    )
+
+
+def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
+    """Return what the ledger knows of a table in the form in which it takes it."""
+    return TableFacts(
+        record.oid, record.schema, record.name, record.target, record.identity, record.columns, record.catalog_digest
+    )

@@ -1,0 +1,195 @@
+"""Leave out the one transaction that the server cannot decode, so that all others are captured.
+
+Everything before it is captured as usual, it alone is left out, and the tables that it touched are paused: a new copy
+has its rows. The place is found by halving the window; the tables by decoding in binary form, in which rows are smaller.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+
+from penstock.errors import LedgerError
+from penstock.flow.capture import run as capture
+from penstock.flow.capture import slot_verdict, source_state, window_proof
+from penstock.flow.capture.slot_verdict import Found, Known
+from penstock.flow.changelog import late_changes
+from penstock.flow.context import Context
+from penstock.landing.manifest import moment
+from penstock.ledger.records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source import facts, lock, peek, session, slot
+from penstock.source.peek import Transaction
+from penstock.source.session import SourceSession
+from penstock.wire.messages import POSTGRES_EPOCH_US
+
+_PAGE_HEAD = 40  # bytes, the longer one of a segment's first page; no record is that short
+
+
+@dataclass(frozen=True, slots=True)
+class Offender:
+    """Name the transaction that cannot be decoded, and the place after which it is the first to commit.
+
+    `found` is None where no form of it can be decoded.
+    """
+
+    lsn: Lsn
+    after: Lsn
+    found: Transaction | None
+    tables: tuple[TableRecord, ...]
+
+    def lines(self) -> list[str]:
+        """Say what it is and what would follow."""
+        size = f", its largest message is {self.found.largest >> 20} MiB in binary form" if self.found else ""
+        names = ", ".join(table.qualified for table in self.tables) or "none that the pipeline knows"
+        how = "it touched" if self.found else "it cannot be decoded in any form, so it may have touched every table:"
+        return [
+            f"the transaction that committed at {self.lsn} cannot be decoded{size}",
+            f"{how} {names}",
+            "all before it would be captured, it alone left out, and these tables paused until they are copied again",
+        ]
+
+
+def look(ctx: Context) -> Offender | None:
+    """Find the first transaction of the next window that cannot be decoded, None where all can; stages nothing.
+
+    Takes several times as long as a capture. Raises SourceError, LedgerError.
+    """
+    with _standing(ctx) as (conn, known, _):
+        end = Lsn(min(facts.position(conn).flushed, known.position + ctx.pipeline.capture.max_wal_bytes))
+        return None if end == known.position or _decodes(ctx, conn, known, end) else _offender(ctx, conn, known, end)
+
+
+def skip(ctx: Context) -> Offender | None:
+    """Capture up to the transaction that cannot be decoded and leave it out; return it, None where nothing was in the way.
+
+    Raises SourceError, LedgerError.
+    """
+    offender = look(ctx)
+    if offender is None:
+        return None
+    while capture.running(ctx).position < offender.after:
+        capture.capture_window(ctx, limit=offender.after)
+    return offender if _leave_out(ctx, offender) else None
+
+
+def say(ctx: Context, *, dry_run: bool) -> list[str]:
+    """Look, or skip, and say what was found as a person reads it; raises as they do."""
+    offender = look(ctx) if dry_run else skip(ctx)
+    lines = offender.lines() if offender else ["every transaction can be decoded: capture takes them all"]
+    for line in lines:
+        ctx.progress(line)
+    return lines
+
+
+def _leave_out(ctx: Context, offender: Offender) -> bool:
+    """Stage the window of one transaction without it; return False where it decodes now, alone, for capture to take it."""
+    started, upto, reason = monotonic(), Lsn(offender.lsn + 1), _reason(offender)
+    with _standing(ctx) as (conn, known, before):
+        if known.position != offender.after:
+            raise LedgerError(
+                "ledger-conflict",
+                f"expected pipeline {ctx.name} to stand at {offender.after}, where the transaction is to be left out, got "
+                f"{known.position}; another run has captured it: look again",
+            )
+        if _decodes(ctx, conn, known, upto):
+            return False
+        end = facts.position(conn)
+        digest = window_proof.skipped_digest(conn, known, upto, origin=ctx.pipeline.source.origin)
+        slot_verdict.judge_again(known, before, source_state.found(conn, known))
+        _give_up_rebuilds(ctx, offender, reason)
+        committed = _committed(ctx, offender, end)
+        planned = capture.plan(ctx, known, end, upto)
+        ctx.ledger.skip_transaction(
+            ctx.name,
+            from_lsn=known.position,
+            attempt=planned.attempt,
+            lsn=offender.lsn,
+            xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
+            oids=[table.oid for table in offender.tables],
+            known_lsn=end.flushed,
+            digest=digest,
+            seconds=monotonic() - started,
+            reason=reason,
+            committed=committed,
+        )
+        late_changes.notice_skip(ctx, offender.lsn, committed)
+        confirmed = slot.advance(conn, known.slot, planned.upto_lsn)
+        ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
+    ctx.progress(reason)
+    return True
+
+
+@contextmanager
+def _standing(ctx: Context) -> Iterator[tuple[SourceSession, Known, Found]]:
+    """Hold the pipeline's lock on a session with the memory of a peek, slot and ledger at one position."""
+    settings = ctx.pipeline.capture
+    with session.connect(ctx.source, what=f"{ctx.name}:skip", statement_timeout=settings.statement_timeout) as conn:
+        memory = f"{settings.work_mem // 1024}kB"
+        session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
+        with lock.hold(conn, ctx.name):
+            known = capture.running(ctx)
+            yield conn, known, window_proof.heal(ctx, conn, known)
+
+
+def _decodes(ctx: Context, conn: SourceSession, known: Known, upto: Lsn) -> bool:
+    return peek.decodes(conn, known.slot, known.publication, upto, origin_none=ctx.pipeline.source.origin == "none")
+
+
+def _offender(ctx: Context, conn: SourceSession, known: Known, end: Lsn) -> Offender:
+    """Halve the window until the first place is found whose transaction cannot be decoded."""
+
+    def fails(place: int) -> bool:
+        return not _decodes(ctx, conn, known, Lsn(place + 1))
+
+    found = window_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin)
+    if found is None:
+        places: Sequence[int] = range(known.position, end)
+    else:
+        places = [each.lsn for each in found]
+    place = bisect_left(places, True, key=fails)
+    lsn, transaction = Lsn(places[place]), None if found is None else found[place]
+    # where the commit is the first record of a page, a peek to it reads it: then end before the page's head
+    after = lsn if lsn > known.position and _decodes(ctx, conn, known, lsn) else Lsn(lsn - _PAGE_HEAD)
+    return Offender(lsn, Lsn(max(after, known.position)), transaction, _touched(ctx, transaction))
+
+
+def _touched(ctx: Context, transaction: Transaction | None) -> tuple[TableRecord, ...]:
+    there = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped" and table.left_lsn is None]
+    return tuple(table for table in there if transaction is None or table.oid in transaction.oids)
+
+
+def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
+    """End what is being built of the tables from older copies and windows; a shadow as of a place before it stays."""
+    oids = {table.oid for table in offender.tables}
+    for rebuild in ctx.ledger.rebuilds(ctx.name):
+        if rebuild.oid in oids and (rebuild.goal_lsn is None or rebuild.goal_lsn > offender.lsn):
+            ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+
+
+def _committed(ctx: Context, offender: Offender, end: facts.Position) -> tuple[datetime | None, datetime | None]:
+    """Return the times between which the transaction committed, by the source's clock; both are one where it told its own.
+
+    Where no form of it can be decoded: all that committed before the time that capture has passed is captured.
+    """
+    if offender.found is not None:
+        try:
+            time = moment(offender.found.committed + POSTGRES_EPOCH_US)
+        except OverflowError:  # a time that an origin has made up, beyond every calendar
+            return None, None
+        return time, time
+    passed = ctx.ledger.history(ctx.name).captured_through
+    return (None if passed is None else min(passed, end.time)), end.time
+
+
+def _reason(offender: Offender) -> str:
+    return f"the transaction that committed at {offender.lsn} was left out, because the server cannot decode it: copy the table again"
+
+
+def _whole_id(xid: int, horizon: int) -> int:
+    """Return the 64-bit id of a transaction, the highest below the horizon that has these 32 bits."""
+    return horizon - 1 - ((horizon - 1 - xid) % (1 << 32))

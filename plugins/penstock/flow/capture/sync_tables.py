@@ -1,0 +1,106 @@
+"""The ledger follows the publication: which tables joined it after bootstrap, which left, and which left and came back.
+
+A table that joined is `new`: its changes are landed from its first day, and it waits for its copy. A table that left is
+merged through the last position at which it was surely published, and is then `dropped`; the lake keeps it, or not. One
+that came back since the last look, or of which other rows or columns are published, is paused until it is copied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import LakeError
+from penstock.flow.capture.publication_options import hide
+from penstock.flow.capture.schema_drift import table_facts
+from penstock.flow.capture.table_verdict import filter_changed
+from penstock.flow.context import Context
+from penstock.ledger.records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source import catalog, facts
+from penstock.source.catalog import SourceTable
+from penstock.source.facts import Sight
+from penstock.source.session import SourceSession
+
+
+def follow_publication(ctx: Context, conn: SourceSession, found: Sequence[SourceTable], *, position: Lsn) -> None:
+    """Hold the published tables against the ledger's: note who left and who joined.
+
+    `position` is where the last window ended: a table that was published at the look for that window, and is not now,
+    was published through there at least.
+    """
+    now = {table.oid: table for table in found}
+    known = {record.oid: record for record in ctx.ledger.tables(ctx.name)}
+    split = "via_root" in ctx.ledger.pipeline(ctx.name).withheld
+    for table in found:
+        if (before := known.get(table.oid)) and came_back(before, table):
+            hide(ctx, conn, {table.oid: table.membership}, [before], _came_back(ctx, before, table))
+    if left := [record for record in known.values() if _has_left(record, now.get(record.oid))]:
+        there = {relation.oid for relation in catalog.relations(conn)}
+        for record in left:
+            if not (split and record.oid in there and _is_partitioned(record)):
+                _leave(ctx, record, position, exists=record.oid in there)
+    if joined := [table for table in found if _has_joined(known.get(table.oid)) and not (split and table.parents)]:
+        sight = facts.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
+        for table in joined:
+            _join(ctx, table, sight)
+
+
+def came_back(record: TableRecord, table: SourceTable) -> bool:
+    """Tell whether a table is a member in another way than at the last look: what it wrote between may be lost."""
+    if record.state == "dropped" or record.left_lsn is not None:
+        return False
+    before = record.catalog_digest.get("membership")  # a ledger of before has none
+    return bool(before) and not set(before or ()) & set(table.membership)
+
+
+def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
+    """Say what may be missing; the catalog does not tell an ALTER that was undone from one that left the table out."""
+    name = ctx.pipeline.publication
+    if filter_changed(record.catalog_digest, table):
+        return (
+            f"the row filter of publication {name} changed; rows that it left out, or leaves out now, are in no window"
+        )
+    return (
+        f"it was taken out of publication {name} and put back, or its row filter or its columns there were changed and changed "
+        "back; what it wrote meanwhile may be in no window"
+    )
+
+
+def _is_partitioned(record: TableRecord) -> bool:
+    """Tell whether a table's changes come under its partitions' names where the publication says so."""
+    return record.catalog_digest.get("kind") == "p"
+
+
+def _has_left(record: TableRecord, now: SourceTable | None) -> bool:
+    if record.state == "dropped" or (record.left_lsn is not None and record.state != "paused"):
+        return False
+    return now is None
+
+
+def _has_joined(record: TableRecord | None) -> bool:
+    return record is None or record.state == "dropped" or record.left_lsn is not None
+
+
+def _leave(ctx: Context, record: TableRecord, position: Lsn, *, exists: bool) -> None:
+    discard = ctx.pipeline.tables.on_removed == "drop"
+    what = f"left publication {ctx.pipeline.publication}" if exists else "was dropped at the source"
+    after = "its lake table is to be dropped" if discard else "its lake table stays as it is then"
+    message = f"{record.qualified} {what}; it is merged through {position} and no further, and {after}"
+    ctx.ledger.leave_table(ctx.name, record.oid, through=position, discard=discard, message=message)
+    ctx.progress(message)
+
+
+def _join(ctx: Context, table: SourceTable, sight: Sight) -> None:
+    message = f"{table.qualified} joined publication {ctx.pipeline.publication}; it waits for its copy"
+    try:
+        ctx.ledger.join_table(ctx.name, table_facts(ctx, table), lsn=sight.lsn, xid=sight.xid, message=message)
+    except LakeError as error:  # it must not stop capture; its changes are landed
+        ctx.ledger.event_on_change(
+            ctx.name,
+            slug=error.slug,
+            level="error",
+            message=f"{table.qualified} joined: {error.message}",
+            table_oid=table.oid,
+        )
+        message = f"{table.qualified} cannot join: {error.message}"
+    ctx.progress(message)

@@ -1,0 +1,116 @@
+"""Prove that the source is the one that was read, where something may have taken it back in time.
+
+A crash takes the slot back, and a restored copy of the server does as well: identifier and timeline are the same. A window
+can be read again message by message, so each one that the slot has forgotten is, and only then is the slot advanced over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import SourceError
+from penstock.flow.capture import slot_verdict, source_state
+from penstock.flow.capture.land_window import messages
+from penstock.flow.capture.slot_verdict import Found, HistoryError, Known
+from penstock.flow.context import Context
+from penstock.ledger.records import WindowRecord
+from penstock.lsn import Lsn
+from penstock.source import facts, peek, slot
+from penstock.source.peek import Transaction
+from penstock.source.session import SourceSession
+from penstock.wire.digest import StreamDigest
+
+_SKIPPED = "skipped-"
+
+
+def heal(ctx: Context, conn: SourceSession, known: Known) -> Found:
+    """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
+
+    What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
+    time nor a slot that somebody has advanced lets the pipeline go on. Raises SourceError.
+    """
+    before = source_state.found(conn, known)
+    try:
+        behind = slot_verdict.judge(known, before) is not None
+        slot_verdict.provable(known, before)
+        require_past(ctx, conn, known)
+        if behind:
+            _advance_proved(ctx, conn, known, before)
+    except HistoryError:
+        _doubt(ctx, conn, known)
+        raise
+    return before
+
+
+def look(ctx: Context, conn: SourceSession, known: Known) -> SourceError | None:
+    """Return what speaks against going on, as far as that can be seen without moving the slot."""
+    try:
+        found = source_state.found(conn, known)
+        slot_verdict.judge(known, found)
+        slot_verdict.provable(known, found)
+        require_past(ctx, conn, known)
+    except SourceError as problem:
+        return problem
+    return None
+
+
+def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
+    """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
+    xid = ctx.ledger.newest_xid(ctx.name)
+    if xid is not None:
+        slot_verdict.same_past(xid, facts.fate(conn, xid), known.position)
+
+
+def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Found) -> None:
+    """Advance a slot that is behind the ledger, window by window, each read again and found to be the one that was staged.
+
+    Raises SourceError("source-changed") where one is another, or cannot be read again; the slot then stays before it.
+    """
+    start = before.confirmed or Lsn(0)
+    if start < known.consistent_point:  # adopted, and set back to where its first owner had it: no window is of there
+        start = slot.advance(conn, known.slot, known.consistent_point)
+    for window in slot_verdict.to_prove(known, start, ctx.ledger.windows(ctx.name, after=start)):
+        ctx.progress(f"slot {known.slot} is behind the ledger: reading {window.from_lsn}-{window.upto_lsn} again")
+        _prove(ctx, conn, replace(known, position=window.from_lsn), window)
+        if known.doubted is not None:  # before the slot is beyond it, where nothing could be proved any more
+            ctx.ledger.note_doubt(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
+        slot.advance(conn, known.slot, window.upto_lsn)
+
+
+def skipped_digest(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> str:
+    """Return what stands for the digest of a window whose one transaction cannot be decoded: its id and place."""
+    found = decodable(conn, known, upto, origin=origin)
+    held = "undecodable" if found is None else ",".join(f"{each.xid}@{Lsn(each.lsn)}" for each in found)
+    return f"{_SKIPPED}{origin}:{held}"
+
+
+def decodable(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> list[Transaction] | None:
+    """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
+    try:
+        return peek.transactions(conn, known.slot, known.publication, upto, origin_none=origin == "none")
+    except SourceError as error:
+        if error.slug != "decoding-limit":
+            raise
+    return None
+
+
+def _doubt(ctx: Context, conn: SourceSession, known: Known) -> None:
+    """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
+    state = slot.read(conn, known.slot)
+    place = known.position if state is None or state.confirmed is None else state.confirmed
+    doubted = ctx.ledger.pipeline(ctx.name).doubted_from
+    ctx.ledger.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
+
+
+def _prove(ctx: Context, conn: SourceSession, known: Known, window: WindowRecord) -> None:
+    before = source_state.found(conn, known)
+    origin = (window.digest or "").partition(":")[0]
+    if origin.startswith(_SKIPPED):
+        now = skipped_digest(conn, known, window.upto_lsn, origin=origin.removeprefix(_SKIPPED))
+    else:
+        seen = StreamDigest()
+        for _ in seen.passing(messages(ctx, known, window.upto_lsn, origin=origin)):
+            pass
+        now = seen.text(origin)
+    slot_verdict.judge_again(known, before, source_state.found(conn, known))
+    slot_verdict.same_window(window, now)

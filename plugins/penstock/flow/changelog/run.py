@@ -1,0 +1,119 @@
+"""Changelog: fill an interval of commit time in every table's append-only history, from the landing zone alone.
+
+An interval is filled when capture has passed its end, and replaced as a whole each time: killed anywhere, started
+twice or out of order, it ends the same. Spark prepares, the pointers move in one step.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from penstock.errors import LakeError
+from penstock.flow.changelog import coverage, late_changes
+from penstock.flow.changelog.coverage import Interval
+from penstock.flow.changelog.table_plan import table_orders
+from penstock.flow.context import Context
+from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.lake.changelog import ChangelogPlan, ChangelogResult
+from penstock.landing import layout
+from penstock.ledger import new_attempt
+from penstock.ledger.changelogs import FilledTable, FillRecord
+from penstock.lsn import Lsn
+
+WORK = "changelog"
+
+
+def fill(ctx: Context, interval: Interval, submit: Submit, *, wait: float = 0) -> FillRecord:
+    """Replace the interval in every changelog; one fill of a pipeline at a time, after waiting at most `wait` seconds.
+
+    Raises LedgerError: "interval-invalid", "interval-gone", "interval-not-captured", "work-under-way"; LakeError.
+    """
+    with ctx.ledger.hold(ctx.name, WORK, wait=wait):
+        attempt = plan(ctx, interval)
+        submit(job(ctx, attempt))
+        return settle(ctx, attempt)
+
+
+def waiting(ctx: Context, interval: Interval) -> str | None:
+    """Say what an interval still waits for, None when it can be filled.
+
+    Raises LedgerError: "interval-invalid", "interval-gone".
+    """
+    return coverage.verdict(ctx, ctx.ledger.history(ctx.name), interval).waiting
+
+
+def precedes(ctx: Context, interval: Interval) -> bool:
+    """Tell whether an interval was over before the pipeline began, so that nobody expects it to be filled."""
+    known = ctx.ledger.history(ctx.name)
+    return (
+        known.from_the_start
+        and known.known_era == 1
+        and known.known_from is not None
+        and interval.end <= known.known_from
+    )
+
+
+def plan(ctx: Context, interval: Interval) -> str:
+    """Write the orders of a new attempt at the interval; return the attempt."""
+    coverage.require_valid(interval, datetime.now(UTC))
+    work = ctx.ledger.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)
+    through = coverage.require(ctx, work.history, interval)
+    attempt = new_attempt()
+    orders = ChangelogPlan(
+        pipeline=ctx.name,
+        attempt=attempt,
+        branch=f"penstock_changelog_{attempt}",
+        catalog=ctx.pipeline.lake.catalog,
+        from_time=interval.start,
+        upto_time=interval.end,
+        era=work.history.era,
+        through_lsn=through,
+        tables=table_orders(ctx, work, interval),
+        parallel_tables=ctx.pipeline.spark.parallel_tables,
+        table_properties=dict(ctx.pipeline.lake.properties),
+    )
+    ctx.landing.write_text(_path(ctx, attempt, "plan"), orders.dumps())
+    files = sum(len(table.files) for table in orders.tables)
+    ctx.progress(f"{interval}: {files} landing files may hold changes, of {len(orders.tables)} tables")
+    return attempt
+
+
+def job(ctx: Context, attempt: str) -> SparkJob:
+    """Describe the Spark application that carries out an attempt."""
+    places = [ctx.landing.uri(_path(ctx, attempt, what)) for what in ("plan", "result")]
+    return describe(ctx, "changelog_tables", ("--plan", places[0], "--result", places[1]), catalog_secrets(ctx))
+
+
+def settle(ctx: Context, attempt: str) -> FillRecord:
+    """Move the changelogs to what Spark prepared, and note the interval; raises LakeError for a table left behind."""
+    orders = ChangelogPlan.loads(ctx.landing.read_text(_path(ctx, attempt, "plan")))
+    result = _result(ctx, attempt)
+    filled = ctx.ledger.fill_changelogs(
+        ctx.name,
+        attempt=attempt,
+        catalog=ctx.catalog,
+        catalog_name=orders.catalog,
+        pointers=[table.pointer for table in result.tables if table.pointer],
+        from_time=orders.from_time,
+        upto_time=orders.upto_time,
+        era=orders.era,
+        through=Lsn(orders.through_lsn),
+        tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
+    )
+    ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {filled.rows} changes")
+    late_changes.notice_fill(ctx, filled)
+    for table in result.tables:
+        if table.slug:
+            raise LakeError(table.slug, table.reason or "")
+    return filled
+
+
+def _result(ctx: Context, attempt: str) -> ChangelogResult:
+    path = _path(ctx, attempt, "result")
+    if not ctx.landing.exists(path):
+        raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
+    return ChangelogResult.loads(ctx.landing.read_text(path))
+
+
+def _path(ctx: Context, attempt: str, what: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/{what}.json"

@@ -1,0 +1,242 @@
+"""Maintenance: tables are compacted, and what is old is forgotten and deleted, on the lake, in the landing zone and in
+the ledger.
+
+It changes how things are stored, never what a table shows. It takes turns with merges, and begins an attempt as a merge
+does: whatever was prepared before can no longer be published onto tables that have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from penstock.errors import LakeError, LedgerError
+from penstock.flow.changelog import run as changelog
+from penstock.flow.context import Context
+from penstock.flow.maintain import retention
+from penstock.flow.maintain.retention import Released
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild.resync_request import named
+from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.lake.ddl import CUTS_TABLE
+from penstock.lake.locations import folder_of
+from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
+from penstock.lake.pointers import Place, is_left_behind, place_of
+from penstock.landing import layout
+from penstock.ledger import catalog, new_attempt
+from penstock.ledger.records import CutRecord, TableRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Upkept:
+    """Report one run."""
+
+    attempt: str
+    dry_run: bool
+    lake: MaintenanceResult
+    landing: Released
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for the ledger."""
+        return {"lake": asdict(self.lake), "landing": asdict(self.landing)}
+
+
+def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False) -> Upkept | None:
+    """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
+
+    A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
+    """
+    if ctx.ledger.pipeline(ctx.name).state in ("new", "bootstrapping"):
+        ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
+        return None
+    chosen = _chosen(ctx, tables)
+    if not dry_run:
+        _trim_history(ctx)
+    with lake_lock.to_maintain(ctx), _changelogs(ctx) as changelogs:
+        merge.adopt_half_published(ctx)
+        attempt = new_attempt() if dry_run else ctx.ledger.begin_merge(ctx.name, halted=True)
+        ctx.ledger.begin_maintenance(ctx.name, attempt, dry_run=dry_run)
+        orders = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
+        ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
+        submit(_job(ctx, attempt))
+        lake = _settle(ctx, orders)
+    landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
+    report = Upkept(attempt, dry_run, lake, landing)
+    ctx.ledger.end_maintenance(ctx.name, attempt, report.to_json(), summary(report))
+    ctx.progress(summary(report))
+    return report
+
+
+@contextmanager
+def _changelogs(ctx: Context) -> Iterator[bool]:
+    """Hold the changelogs, too, and tell so; where they are being filled they are left for the next time."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(ctx.ledger.hold(ctx.name, changelog.WORK))
+        except LedgerError as error:
+            if error.slug != "work-under-way":
+                raise
+            ctx.progress("changelogs are being filled: they are left for the next time")
+            yield False
+            return
+        yield True
+
+
+def summary(report: Upkept) -> str:
+    """Return a run in one line."""
+    done, landing = [table for table in report.lake.tables if table.before and table.after], report.landing
+    before, after = [table.before for table in done if table.before], [table.after for table in done if table.after]
+    return (
+        f"{'looked at' if report.dry_run else 'maintained'} {len(done)} tables: "
+        f"files {sum(f.files for f in before)} -> {sum(f.files for f in after)}, "
+        f"delete files {sum(f.delete_files for f in before)} -> {sum(f.delete_files for f in after)}, "
+        f"bytes {sum(f.bytes for f in before)} -> {sum(f.bytes for f in after)}; "
+        f"landing zone: {landing.windows} windows and {landing.copies} copies {'are old' if report.dry_run else 'went'}, "
+        f"{landing.bytes} bytes, and {landing.folders} folders and {landing.files} files of nobody's"
+    )
+
+
+def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
+    there = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped"]
+    return named(there, names) if names else there
+
+
+def _trim_history(ctx: Context) -> None:
+    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    ctx.ledger.trim_history(
+        ctx.name,
+        before=now - timedelta(seconds=settings.history),
+        cuts_before=now - timedelta(seconds=settings.cuts),
+        daily_before=now - timedelta(seconds=max(settings.cuts, settings.daily_cuts)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Say what a run works on: tables, all there are if `whole`, and whether their changelogs are free to work on."""
+
+    tables: Sequence[TableRecord]
+    whole: bool
+    changelogs: bool
+
+
+def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
+    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    there = catalog.listed(ctx.catalog, ctx.pipeline.lake.catalog)
+    kept = _named_by_cuts(ctx.ledger.cuts(ctx.name, limit=1 << 31))
+    upkeep = [
+        TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
+        for table in chosen.tables
+        if table.snapshot_id is not None
+    ]
+    listed = {(*namespace.split("."), name) for namespace, name, _ in there}
+    histories = [ctx.pipeline.changelog_target(table.target) for table in chosen.tables if chosen.changelogs]
+    upkeep += [TableUpkeep(target, None, (), watched=False) for target in histories if target in listed]
+    cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), merge.cuts_snapshot(ctx), ())
+    return MaintenancePlan(
+        pipeline=ctx.name,
+        attempt=attempt,
+        catalog=ctx.pipeline.lake.catalog,
+        planned_at=_milliseconds(now),
+        read_since=_milliseconds(now - timedelta(seconds=settings.cuts)),
+        orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
+        tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
+        old_tables=tuple(_old_tables(ctx, there, now)) if chosen.whole else (),
+        folders=tuple(TableFolder(namespace, name, folder_of(location)) for namespace, name, location in there),
+        deleted_share=settings.deleted_share,
+        small_files=settings.small_files,
+        file_bytes=settings.file_bytes,
+        scan_bytes=settings.scan_bytes,
+        time_budget=settings.time_budget,
+        parallel_tables=ctx.pipeline.spark.parallel_tables,
+        dry_run=dry_run,
+    )
+
+
+def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[tuple[str, ...], set[int]]:
+    """Return, per table of the lake, the snapshots that cuts show."""
+    kept: dict[tuple[str, ...], set[int]] = {}
+    for cut in cuts:
+        for table in cut.tables:
+            if table["snapshot_id"] is not None:
+                kept.setdefault(tuple(table["target"]), set()).add(table["snapshot_id"])
+    return kept
+
+
+def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[TableUpkeep]:
+    """Put those first that the last run had no time for."""
+    runs = ctx.ledger.maintenances(ctx.name, limit=2)
+    last = next((run.report for run in runs if run.report and not run.dry_run), None)
+    done = {tuple(table["target"]) for table in last["lake"]["tables"] if table["after"]} if last else set()
+    return sorted(tables, key=lambda table: table.target in done)
+
+
+def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
+    """Yield the tables that are to go and were seen long ago, or what is left of them.
+
+    Nobody will read or fill them any more, or their source table has left and the policy is to drop them.
+    """
+    era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
+    discarded = _discarded(ctx)
+    left = {
+        (namespace, name): OldTable(namespace, name, folder_of(location))
+        for namespace, name, location in there
+        if (namespace, name) in discarded or is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
+    }
+    listed = {(namespace, name) for namespace, name, _ in there}
+    before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
+    for old in ctx.ledger.see_old_tables(ctx.name, [*left.values()]):
+        place = old.namespace, old.name
+        if place in listed and place not in left:  # its source table came back, or the name is another table's
+            ctx.ledger.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
+        elif old.seen_at < before:
+            yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
+
+
+def _discarded(ctx: Context) -> dict[Place, int]:
+    """Name the lake tables of tables that left and are to be dropped, with their oids."""
+    return {place_of(table.target): table.oid for table in ctx.ledger.tables_to_discard(ctx.name)}
+
+
+def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
+    """Take over what Spark did."""
+    path = _result_path(ctx, orders.attempt)
+    if not ctx.landing.exists(path):
+        raise LakeError("spark-failed", f"expected Spark's result of maintenance {orders.attempt}, found none")
+    result = MaintenanceResult.loads(ctx.landing.read_text(path))
+    if not orders.dry_run:
+        expected = {order.target: order.expected_snapshot for order in orders.tables}
+        moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
+        ctx.ledger.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        discarded = _discarded(ctx)
+        for old in result.dropped:
+            if (old.namespace, old.table) in discarded:
+                ctx.ledger.discarded(ctx.name, discarded[old.namespace, old.table])
+        ctx.ledger.forget_old_tables(ctx.name, result.dropped)
+    return result
+
+
+def _job(ctx: Context, attempt: str) -> SparkJob:
+    arguments = (
+        "--plan",
+        ctx.landing.uri(_plan_path(ctx, attempt)),
+        "--result",
+        ctx.landing.uri(_result_path(ctx, attempt)),
+    )
+    return describe(ctx, "maintain_tables", arguments, catalog_secrets(ctx))
+
+
+def _plan_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/maintenance.plan.json"
+
+
+def _result_path(ctx: Context, attempt: str) -> str:
+    return f"{layout.run_folder(ctx.name, attempt)}/maintenance.json"
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

@@ -1,0 +1,38 @@
+"""Whose turn it is on the lake's tables: merges and maintenance wait for each other, and nobody's work is wasted.
+
+Nothing depends on it for safety: an attempt that was overtaken cannot publish, and a pointer that has moved is noticed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from penstock.flow.context import Context
+from penstock.flow.merge import run as merge
+
+WORK = "lake"
+_POLL_SECONDS = 2.0
+
+
+def to_merge(ctx: Context) -> AbstractContextManager[None]:
+    """Hold the lake for a step of a merge; raises LedgerError("work-under-way") after waiting for `lake.wait`."""
+    return ctx.ledger.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait)
+
+
+@contextmanager
+def to_maintain(ctx: Context) -> Iterator[None]:
+    """Hold the lake for maintenance, after a merge that is prepared was published, or did not come to it in time.
+
+    Raises LedgerError("work-under-way") after waiting for `lake.wait`.
+    """
+    deadline = time.monotonic() + ctx.pipeline.maintain.patience
+    while True:
+        with ctx.ledger.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait):
+            waiting = merge.prepared(ctx)
+            if waiting is None or time.monotonic() >= deadline:
+                yield
+                return
+        ctx.progress(f"merge {waiting} is prepared: letting it be published first")
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,145 @@
+"""What Spark is ordered to do for a rebuild: the next chunk onto the fresh table, or its last windows and the switch.
+
+Files are chosen as the merge chooses them for a copied table: all that may hold a change which the copy's snapshot did
+not see, and the snapshot itself tells them apart by transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import LakeError
+from penstock.flow.capture import schema_drift
+from penstock.flow.context import Context
+from penstock.flow.merge.table_plan import refs
+from penstock.lake.plan import TablePlan
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
+from penstock.lsn import Lsn
+from penstock.wire.messages import Relation
+
+Shapes = Mapping[tuple[int, int], Relation]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Hold what a copy saw: its text is `xmin:xmax:xip,xip,...`."""
+
+    xmin: int
+    xmax: int
+    running: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> Snapshot:
+        """Read the text of pg_current_snapshot()."""
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), frozenset(map(int, running.split(","))) if running else frozenset())
+
+    def sees(self, xid: int) -> bool:
+        """Tell whether the commit of a transaction was seen."""
+        return xid < self.xmin or (xid < self.xmax and xid not in self.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Hold what a table looked like when it was copied, and the text of the snapshot that the copy was made under."""
+
+    facts: TableFacts
+    snapshot: str
+
+
+def shapes(ctx: Context) -> Shapes:
+    """Return every landed relation shape by oid and version."""
+    return {(record.relation.oid, record.version): record.relation for record in ctx.ledger.relations(ctx.name)}
+
+
+def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:
+    """Return the windows that may hold changes after one position and before another, in order."""
+    return [
+        window
+        for window in windows
+        if (after is None or window.upto_lsn > after) and (before is None or window.from_lsn < before)
+    ]
+
+
+def chunk(windows: Sequence[WindowRecord], oid: int, *, room: int) -> Sequence[WindowRecord]:
+    """Return the first windows whose files of a table fit into `room` bytes; at least the first that has any."""
+    used = 0
+    for count, window in enumerate(windows):
+        size = sum(entry.bytes for entry in window.files if entry.oid == oid)
+        if used and size and used + size > room:
+            return windows[:count]
+        used += size
+    return windows
+
+
+def rebuild_plan(
+    ctx: Context,
+    rebuild: RebuildRecord,
+    windows: Sequence[WindowRecord],
+    known: Shapes,
+    *,
+    copied: CopyRecord | None = None,
+    through: Lsn | None = None,
+) -> TablePlan:
+    """Order the windows of one rebuild, after its copy where that is given.
+
+    Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
+    """
+    goal = rebuild.goal_lsn
+    copy_of = Copied(schema_drift.facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
+    files = list(fitting(ctx, copy_of, windows, known, goal=goal))
+    cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry in files)
+    overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
+    return TablePlan(
+        oid=rebuild.oid,
+        schema=rebuild.schema,
+        table=rebuild.name,
+        target=rebuild.target,
+        identity=rebuild.identity,
+        columns=rebuild.columns,
+        files=refs(ctx, files),
+        copy_files=None if copied is None else refs(ctx, copied.files),
+        copy_snapshot=rebuild.copy_snapshot if overlap else None,
+        expected_snapshot=rebuild.snapshot_id,
+        fresh=rebuild.place,
+        rebuild=rebuild.id,
+        through=through,
+        before=goal if cut_inside else None,
+    )
+
+
+def fitting(
+    ctx: Context, copied: Copied, windows: Sequence[WindowRecord], known: Shapes, *, goal: Lsn | None = None
+) -> Iterator[FileEntry]:
+    """Yield a table's files with changes that its copy may not have seen, up to a goal; raises LakeError("schema-change").
+
+    A table that is copied anew after its columns changed has files of the older shape: they are left out where the copy
+    saw everything in them, as a file is whose changes all come after the goal.
+    """
+    snapshot, facts = Snapshot.parse(copied.snapshot), copied.facts
+    for window in windows:
+        for entry in window.files:
+            if entry.oid != facts.oid or not _between(entry, snapshot, goal):
+                continue
+            reason = schema_drift.reshaped(facts, known[entry.oid, entry.version])
+            if reason is None:
+                yield entry
+            elif not _all_seen(ctx, entry, snapshot):
+                raise LakeError(
+                    "schema-change",
+                    f"expected the changes landed in {window.from_lsn}-{window.upto_lsn} to have the columns of "
+                    f"{facts.schema}.{facts.name}, but {reason}; copy the table anew: resync it",
+                )
+
+
+def _between(entry: FileEntry, snapshot: Snapshot, goal: Lsn | None) -> bool:
+    seen = entry.max_xid is not None and entry.max_xid < snapshot.xmin
+    late = goal is not None and entry.min_commit_lsn is not None and entry.min_commit_lsn >= goal
+    return not seen and not late
+
+
+def _all_seen(ctx: Context, entry: FileEntry, snapshot: Snapshot) -> bool:
+    xids = ctx.landing.columns(entry.path, ["xid"]).column("xid").unique()
+    return all(snapshot.sees(xid) for xid in xids.to_pylist())

@@ -1,0 +1,238 @@
+"""What a replay is asked for, held against what is there: a copy, and every window that the copy had not seen.
+
+A dry run is this look, told line by line; bad input ends here, before any work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.errors import ConfigError, LakeError
+from penstock.flow.capture.schema_drift import facts_of
+from penstock.flow.context import Context
+from penstock.flow.merge import rebuild_plan
+from penstock.flow.rebuild.position import place
+from penstock.flow.rebuild.resync_request import named, not_ready, open_rebuilds, require_running
+from penstock.lake.pointers import rebuilt
+from penstock.ledger.plain import column_from_json
+from penstock.ledger.rebuilds import NewRebuild
+from penstock.ledger.records import CopyRecord, SkippedRecord, TableFacts, TableRecord, WindowRecord
+from penstock.lsn import Lsn
+
+_SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
+_TAKEN_SUFFIX = "changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Ask for a replay: of which tables, from which copy, and up to where.
+
+    `from_` and `upto` are LSNs or times; without `from_` the newest copy is used, without `upto` all that is landed.
+    `shadow` is the suffix of the tables to make; without it the tables are replaced in place.
+    """
+
+    tables: tuple[str, ...]
+    from_: str | None = None
+    upto: str | None = None
+    shadow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Say what one table is built from, and where; `goal` is None for one that follows in place."""
+
+    facts: TableFacts
+    copied: CopyRecord
+    windows: tuple[WindowRecord, ...]
+    place: tuple[str, ...]
+    goal: Lsn | None
+
+    def order(self, rebuild_id: str, namespace: str) -> NewRebuild:
+        """Return the order to build it."""
+        if self.goal is None:
+            there = rebuilt(namespace, self.facts.target, rebuild_id)
+            return NewRebuild(rebuild_id, "replay", self.facts, there, self.copied.id)
+        return NewRebuild(rebuild_id, "shadow", self.facts, self.place, self.copied.id, self.goal)
+
+    def line(self) -> str:
+        """Say what would be read, and what would come of it."""
+        files = [entry for window in self.windows for entry in window.files if entry.oid == self.facts.oid]
+        rows, size = sum(entry.rows for entry in files), sum(entry.bytes for entry in files)
+        into = f"as of {self.goal} into {'.'.join(self.place)}" if self.goal else f"in place of {'.'.join(self.place)}"
+        return (
+            f"{self.facts.schema}.{self.facts.name}: copy {self.copied.id} at {self.copied.lsn} "
+            f"({self.copied.rows} rows, {self.copied.bytes} bytes) and {len(self.windows)} windows since "
+            f"({rows} changes, {size} bytes), {into}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Hold a request whose places have been found."""
+
+    windows: Sequence[WindowRecord]
+    since: Lsn | None
+    goal: Lsn | None
+    suffix: str | None
+
+
+def sources(ctx: Context, request: Replay) -> list[Source]:
+    """Return what each table would be built from; changes nothing.
+
+    Raises ConfigError("table-unknown" | "range-invalid" | "config-invalid"), LakeError("range-unavailable" |
+    "shadow-exists"), LedgerError("table-not-ready" | "rebuild-open" | "pipeline-halted" | "not-bootstrapped").
+    """
+    position = require_running(ctx)
+    known = ctx.ledger.tables(ctx.name)
+    records = named([record for record in known if record.state != "dropped"], request.tables)
+    _require_suffix(request)
+    for record in records:
+        if record.state != "ready":
+            why = f" ([{record.paused_slug}] {record.paused_reason})" if record.paused_slug else ""
+            raise not_ready(record, "to be ready", f"its landed changes may not fit{why}: resync it instead")
+    if request.shadow is None:
+        open_rebuilds(ctx, [record.oid for record in records], "replay")
+    windows = ctx.ledger.windows(ctx.name)
+    windows = [window for window in windows if window.state != "planned" and window.upto_lsn <= position]
+    since = None if request.from_ is None else place(ctx, "from", request.from_, windows, position)
+    goal = _goal(ctx, request, windows, position)
+    if since is not None and since > (goal or position):
+        raise ConfigError("range-invalid", f"expected `from` before `upto`, got {since} and {goal or position}")
+    asked = _Asked(windows, since, goal, request.shadow)
+    found = [_source(ctx, record, asked) for record in records]
+    if request.shadow is not None:
+        _require_free(ctx, found, known)
+    return found
+
+
+def _goal(ctx: Context, request: Replay, windows: Sequence[WindowRecord], position: Lsn) -> Lsn | None:
+    if request.shadow is None:
+        return None
+    return position if request.upto is None else place(ctx, "upto", request.upto, windows, position)
+
+
+def _require_suffix(request: Replay) -> None:
+    if request.shadow is None:
+        if request.upto is not None:
+            raise ConfigError(
+                "range-invalid",
+                f"expected no `upto` in place, where a table follows its source, got {request.upto}; "
+                "name a shadow suffix for the table as of a place",
+            )
+    elif not _SUFFIX.fullmatch(request.shadow) or request.shadow == _TAKEN_SUFFIX:
+        raise ConfigError(
+            "config-invalid",
+            f"expected a shadow suffix of letters, digits and underscores, other than {_TAKEN_SUFFIX}, "
+            f"got {request.shadow!r}",
+        )
+
+
+def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
+    """Choose the newest copy that is early enough, and see that all it needs is there."""
+    windows, since, goal = asked.windows, asked.since, asked.goal
+    copies = [each for each in ctx.ledger.copies(ctx.name, state="loaded") if each.oid == record.oid]
+    lost = [
+        each for each in ctx.ledger.skipped(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
+    ]
+    usable = [each for each in copies if _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)]
+    limit = min((each for each in (since, goal) if each is not None), default=None)
+    early = [each for each in usable if limit is None or each.lsn <= limit]
+    if not early:
+        position = ctx.ledger.pipeline(ctx.name).position
+        least = min((each.lsn for each in usable), default=None)
+        there = (
+            f"available is {least} to {position}" if least is not None else "no copy has all of its windows: resync it"
+        )
+        raise LakeError(
+            "range-unavailable",
+            f"expected a copy of {record.schema}.{record.name} at or before {limit or position} with every window since, "
+            f"found none; {there}",
+        )
+    copied = max(early, key=lambda each: each.lsn)
+    after = ctx.ledger.copy_due(ctx.name, copied)
+    needed = tuple(rebuild_plan.due(windows, after, goal))
+    *parents, name = record.target
+    target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
+    found = Source(_facts(ctx, record, copied), copied, needed, target, goal)
+    _require_files(ctx, found)
+    _require_shape(ctx, found)
+    return found
+
+
+def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
+    """Tell whether no window has been deleted that may hold a change which this copy had not seen.
+
+    An older copy does not say after which place it needs them. A commit is in the WAL a moment before snapshots see it, so
+    then one whole window before the copy must still be there, unless none has ever been deleted.
+    """
+    record = ctx.ledger.pipeline(ctx.name)
+    oldest = windows[0].from_lsn if windows else record.position or Lsn(0)
+    if copied.needs_after is not None:
+        return oldest <= copied.needs_after
+    return oldest <= (record.consistent_point or 0) or (bool(windows) and windows[0].upto_lsn <= copied.lsn)
+
+
+def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
+    """Tell whether a copy has the rows of a transaction that no window has."""
+    if skipped.xid is None:
+        return copied.lsn > skipped.known_lsn
+    return rebuild_plan.Snapshot.parse(copied.snapshot).sees(skipped.xid)
+
+
+def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
+    """Return what the table looked like from this copy on: as it is now, or as it was when the next copy replaced it."""
+    facts = facts_of(record)
+    if copied.id == record.copy_id:
+        return facts
+    later = [
+        each
+        for each in ctx.ledger.rebuilds(ctx.name, states=["done"])
+        if each.oid == record.oid and each.kind == "resync" and (each.copy_lsn or 0) > copied.lsn and each.former
+    ]
+    former = min(later, key=lambda each: each.copy_lsn or 0).former if later else None
+    if former is None:
+        return facts
+    columns = tuple(map(column_from_json, former["columns"]))
+    return TableFacts(
+        facts.oid, facts.schema, facts.name, facts.target, former["identity"], columns, facts.catalog_digest
+    )
+
+
+def _require_files(ctx: Context, found: Source) -> None:
+    landed = [entry for window in found.windows for entry in window.files if entry.oid == found.facts.oid]
+    for entry in (*found.copied.files, *landed):
+        if not ctx.landing.exists(entry.path):
+            raise LakeError(
+                "range-unavailable",
+                f"expected the landing zone to have {entry.path}, which {found.facts.schema}.{found.facts.name} is built "
+                "from, found none; restore the file, or resync the table",
+            )
+
+
+def _require_shape(ctx: Context, found: Source) -> None:
+    """See that the table kept its columns from its copy to the goal; raises LakeError("range-unavailable")."""
+    table = rebuild_plan.Copied(found.facts, found.copied.snapshot)
+    try:
+        tuple(rebuild_plan.fitting(ctx, table, found.windows, rebuild_plan.shapes(ctx), goal=found.goal))
+    except LakeError as error:
+        if error.slug != "schema-change":
+            raise
+        raise LakeError("range-unavailable", error.message) from None
+
+
+def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRecord]) -> None:
+    """See that nothing is where the shadows go; raises LakeError("shadow-exists")."""
+    going_on = {each.place for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "shadow"}
+    targets = {record.target for record in known}
+    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+        for source in found:
+            taken = source.place in targets or lake.table(source.place) is not None
+            if taken and source.place not in going_on:
+                raise LakeError(
+                    "shadow-exists",
+                    f"expected no table {'.'.join(source.place)} in the lake, found one; "
+                    "drop it, or choose another suffix",
+                )

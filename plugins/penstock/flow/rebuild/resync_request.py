@@ -1,0 +1,172 @@
+"""What a rebuild is asked for, held against what is there, before any work: bad input ends here.
+
+A dry run is this look, told line by line. What a replay needs besides stands in `replay_requests.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, SourceError
+from penstock.flow.capture.run import running
+from penstock.flow.capture.schema_drift import table_facts
+from penstock.flow.context import Context
+from penstock.flow.copy import added_tables
+from penstock.flow.rebuild.copy import published
+from penstock.ledger.records import (
+    RebuildKind,
+    RebuildRecord,
+    TableFacts,
+    TableRecord,
+)
+from penstock.lsn import Lsn
+from penstock.source import publication, session
+from penstock.source.identity import problem, unlogged_partitions
+from penstock.source.publication import PublicationFacts
+from penstock.source.tables import SourceTable
+
+
+def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:
+    """Say what a resync would do; changes nothing, and raises what the resync would raise before its work."""
+    records = to_copy(ctx, tables, woken=woken)
+    if not records:
+        return ["no table waits for a copy: nothing to do"]
+    open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
+    now = published(ctx, sizes=True)
+    _require_published(ctx, records, now)
+    return [
+        f"{record.schema}.{record.name} ({record.state}): "
+        + (
+            f"the resync {open_[record.oid].id} goes on, it is {open_[record.oid].state}"
+            if record.oid in open_
+            else f"{now[record.oid].bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
+        )
+        for record in records
+    ]
+
+
+def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[TableRecord]:
+    """Return the tables to copy: those named, or all that wait for a copy, but for those that a replay builds.
+
+    Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "pipeline-halted" | "not-bootstrapped").
+    """
+    require_running(ctx)
+    known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
+    if tables is None:
+        replayed = {each.oid for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "replay"}
+        return [record for record in added_tables.due(ctx, known, woken=woken) if record.oid not in replayed]
+    records = named(known, tables)
+    for record in records:
+        if record.state in ("copying", "copied"):
+            raise not_ready(record, "to be new, ready or paused", "let its first copy be merged, then resync it")
+    return records
+
+
+def named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
+    """Return the tables of these names, each once; raises ConfigError("table-unknown") with the nearest name."""
+    by_name = {f"{record.schema}.{record.name}": record for record in known}
+    if not tables:
+        raise ConfigError("table-unknown", f"expected at least one table of {', '.join(sorted(by_name))}, got none")
+    for table in tables:
+        if table not in by_name:
+            nearest = difflib.get_close_matches(table, by_name, n=1, cutoff=0.5)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(by_name)) or 'none'}"
+            raise ConfigError("table-unknown", f"expected a table of the pipeline as schema.table, got {table}; {hint}")
+    return [by_name[table] for table in dict.fromkeys(tables)]
+
+
+def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, TableFacts]:
+    """Return what the source says of these tables now; raises SourceError("table-unpublished")."""
+    now = published(ctx)
+    _require_published(ctx, records, now)
+    events = _events(ctx)
+    for record in records:
+        if hindrance := _hindrance(record, now[record.oid], events):
+            raise hindrance
+    return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
+
+
+def fit_to_copy(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
+    """Return the tables that a copy makes right, and note once why it would not for the others."""
+    events = _events(ctx) if records else None
+    fit = []
+    for record in records:
+        hindrance = _hindrance(record, now[record.oid], events)
+        if hindrance is None:
+            fit.append(record)
+        else:
+            _note(ctx, record, hindrance)
+    return fit
+
+
+def _hindrance(record: TableRecord, table: SourceTable, events: PublicationFacts | None) -> PenstockError | None:
+    """Say why a table would differ again after its copy: the stream does not carry what it needs."""
+    asks_identity = events is None or events.update or events.delete
+    if asks_identity and (reason := problem(table)):
+        return SourceError(
+            "no-usable-identity",
+            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
+            "give it (and each partition) one identity, then resync it",
+        )
+    if record.state != "new" and (unlogged := unlogged_partitions(table)):
+        return LakeError(
+            "schema-change",
+            f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "
+            f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
+        )
+    return None
+
+
+def _events(ctx: Context) -> PublicationFacts | None:
+    with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
+        return publication.read(conn, ctx.pipeline.publication)
+
+
+def _note(ctx: Context, record: TableRecord, hindrance: PenstockError) -> None:
+    told = ctx.ledger.event_on_change(
+        ctx.name, slug=hindrance.slug, level="warning", message=hindrance.message, table_oid=record.oid
+    )
+    if told:
+        ctx.progress(str(hindrance))
+
+
+def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:
+    """Return the open rebuilds in place of these tables; raises LedgerError("rebuild-open") for one of another kind."""
+    found = {each.oid: each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids and each.kind != "shadow"}
+    for each in found.values():
+        if each.kind != kind:
+            raise LedgerError(
+                "rebuild-open",
+                f"expected no open rebuild of {each.qualified}, but its {each.kind} {each.id} is {each.state} since "
+                f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or abandon it, then start over",
+            )
+    return found
+
+
+def require_running(ctx: Context) -> Lsn:
+    """Return where a pipeline that runs has got to; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
+    running(ctx)
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state != "running" or record.position is None:
+        raise LedgerError(
+            "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"
+        )
+    return record.position
+
+
+def _require_published(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, object]) -> None:
+    for record in records:
+        if record.oid not in now:
+            raise SourceError(
+                "table-unpublished",
+                f"expected {record.schema}.{record.name} in publication {ctx.pipeline.publication}, but it was dropped "
+                "or left it; add it to the publication again, then resync it",
+            )
+
+
+def not_ready(record: TableRecord, need: str, step: str) -> LedgerError:
+    """Make the error of a table that is in another state than a rebuild needs."""
+    return LedgerError(
+        "table-not-ready", f"expected {record.schema}.{record.name} {need}, but it is {record.state}; {step}"
+    )

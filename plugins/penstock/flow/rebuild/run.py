@@ -1,0 +1,224 @@
+"""Make tables anew beside the ones that readers see, and let them take their names in one cut.
+
+`resync` copies tables again under a snapshot of their own; `replay` begins with a copy that is there, in place or as
+a shadow at a place of its own, as of any position. Nothing of it is part of a merge but the switch, so all other
+tables go on, and so do these. Every step looks at what is there: run the same verb again to go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from penstock.errors import Directive, LakeError, LedgerError, PenstockError
+from penstock.flow.capture import run as capture
+from penstock.flow.context import Context
+from penstock.flow.copy.run import together
+from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import build, copy, replay_request
+from penstock.flow.rebuild import resync_request as requests
+from penstock.flow.rebuild.drop_table import discard
+from penstock.flow.rebuild.replay_request import Replay
+from penstock.flow.spark_job import Submit
+from penstock.lake.pointers import rebuilt
+from penstock.ledger import new_attempt
+from penstock.ledger.rebuilds import NewRebuild
+from penstock.ledger.records import RebuildRecord, TableRecord
+
+_TRIES = 5
+_PAUSE_SECONDS = 2.0
+_FLUSH_SECONDS = 0.2
+_IDLE_SECONDS = 10.0
+_POLITE_SECONDS = 60.0
+
+
+def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken: bool = False) -> list[str]:
+    """Copy tables, given as `schema.table`, again and build them; return their rebuilds, which wait for the next merge.
+
+    None means all tables of a running pipeline that wait for a copy (`joined.due`). The lake's tables stay as they are
+    until they are switched. A table that cannot be copied keeps no other waiting: it is raised when the others are built.
+    Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "rebuild-open" | "work-under-way" | ...),
+    SourceError("table-unpublished" | ...), LakeError("rebuild-given-up" | ...).
+    """
+    records = requests.to_copy(ctx, tables, woken=woken)
+    if tables is None:
+        records = _there(ctx, records)
+    with _held(ctx, records):
+        rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
+        new = [record for record in records if record.oid not in rebuilds]
+        started = ctx.ledger.start_rebuilds(ctx.name, _new_resyncs(ctx, new)) if new else []
+        ids = _ids(ctx, list(rebuilds.values()), started)
+        failed = _noted(ctx, copy.copy(ctx, ids, submit))
+        build.build(ctx, [each for each in ids if each not in failed], submit)
+        if failed:
+            raise together(list(failed.values()))
+    return ids
+
+
+def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
+    """Build tables anew from a copy and the windows since; return the rebuilds.
+
+    In place they wait for the next merge; shadows are done. Raises what `replay_requests.sources` raises, and
+    LedgerError("work-under-way"), LakeError("rebuild-given-up").
+    """
+    found = replay_request.sources(ctx, request)
+    records = requests.named(ctx.ledger.tables(ctx.name), request.tables)
+    with _held(ctx, records):
+        there = _going_on(ctx, found, request.upto)
+        new = [each for each in found if each.place not in there]
+        orders = [each.order(new_attempt(), ctx.pipeline.namespace) for each in new]
+        started = ctx.ledger.start_rebuilds(ctx.name, orders) if orders else []
+        ids = _ids(ctx, list(there.values()), started)
+        build.build(ctx, ids, submit)
+    return ids
+
+
+def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
+    """Merge until the rebuilt tables have taken their names; tell whether all have.
+
+    A merge of somebody else may do it as well, and one that is about to publish is given the time. Captures first where
+    the pipeline has not come as far as a copy's snapshot. What cannot be switched yet, because a cut is wanted at an
+    earlier place first, is left to the next merge. Raises LakeError("rebuild-given-up"), and what capture and merge
+    raise, after some tries.
+    """
+    for attempt_number in range(_TRIES):
+        waiting = [each for each in ctx.ledger.rebuilds(ctx.name, states=["ready"]) if each.id in ids]
+        if not waiting:
+            break
+        try:
+            _capture_through(ctx, waiting)
+            _let_publish(ctx)
+            if not _merge(ctx, submit):
+                break
+        except PenstockError as error:
+            if error.directive is not Directive.RETRY or attempt_number == _TRIES - 1:
+                raise
+            ctx.progress(f"{error}; trying again")
+            time.sleep(_PAUSE_SECONDS)
+    return _all_done(ctx, ids)
+
+
+def abandon(ctx: Context, tables: Sequence[str]) -> None:
+    """End the open rebuilds of these tables and drop what they have built; the tables stay as they are.
+
+    Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
+    """
+    records = requests.named(ctx.ledger.tables(ctx.name), tables)
+    oids = {record.oid for record in records}
+    with _held(ctx, records):
+        for each in ctx.ledger.rebuilds(ctx.name):
+            if each.oid in oids:
+                reason = "a person has given it up"
+                ctx.ledger.give_up_rebuild(ctx.name, each, slug="rebuild-given-up", reason=reason)
+                discard(ctx, each.place)
+                ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
+
+
+def _merge(ctx: Context, submit: Submit) -> bool:
+    """Merge what is due, and tell whether anything was."""
+    with lake_lock.to_merge(ctx):
+        attempt = merge.plan(ctx)
+        if attempt is not None:
+            submit(merge.job(ctx, attempt))
+            merge.publish(ctx, attempt)
+        return attempt is not None
+
+
+def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
+    """Tell whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
+    ended = [each for each in ctx.ledger.rebuilds(ctx.name, states=["done", "given_up"]) if each.id in ids]
+    lost = [f"{each.qualified}: {each.reason}" for each in ended if each.state == "given_up"]
+    if lost:
+        raise LakeError(
+            "rebuild-given-up", f"expected every table to be switched to its new one, but {'; '.join(lost)}"
+        )
+    if len(ended) < len(ids):
+        ctx.progress("what is left is switched by the next merge that can hold it")
+    return len(ended) == len(ids)
+
+
+def _let_publish(ctx: Context) -> None:
+    """Wait a little for a merge whose Spark run has ended: ours would take its right to publish."""
+    deadline = time.monotonic() + _POLITE_SECONDS
+    while time.monotonic() < deadline and merge.about_to_publish(ctx, within=_POLITE_SECONDS):
+        time.sleep(1)
+
+
+def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
+    """Capture as far as the copies' snapshots; a source that flushes nothing meanwhile is waited for a while only."""
+    needed = max(each.copy_lsn or 0 for each in waiting)
+    deadline = time.monotonic() + _IDLE_SECONDS
+    while (ctx.ledger.pipeline(ctx.name).position or 0) < needed and time.monotonic() < deadline:
+        if capture.capture_window(ctx).behind:
+            deadline = time.monotonic() + _IDLE_SECONDS
+        else:
+            time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
+
+
+def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
+    """Leave out what has left the publication again, which the next capture notes, or would differ again: no table waits for it."""
+    now = copy.published(ctx) if records else {}
+    for record in records:
+        if record.oid not in now:
+            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
+    return requests.fit_to_copy(ctx, [record for record in records if record.oid in now], now)
+
+
+def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:
+    """Note with each table, once, why it could not be copied."""
+    known = {each.id: each for each in ctx.ledger.rebuilds(ctx.name, states=None)}
+    for id_, error in failed.items():
+        table, message = known[id_], f"{known[id_].qualified} was not copied: {error}"
+        ctx.ledger.event_on_change(ctx.name, slug=error.slug, level="warning", table_oid=table.oid, message=message)
+        ctx.progress(message)
+    return failed
+
+
+def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:
+    facts = requests.present_facts(ctx, records)
+    ids = {oid: new_attempt() for oid in facts}
+    namespace = ctx.pipeline.namespace
+    return [
+        NewRebuild(ids[oid], "resync", table, rebuilt(namespace, table.target, ids[oid]))
+        for oid, table in facts.items()
+    ]
+
+
+def _going_on(
+    ctx: Context, found: Sequence[replay_request.Source], upto: str | None
+) -> dict[tuple[str, ...], RebuildRecord]:
+    """Return the rebuilds that an earlier run of the same request began, by the place that it is to fill at last."""
+    oids = {each.facts.oid for each in found}
+    open_ = [each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids]
+    by_place = {each.place if each.kind == "shadow" else each.target: each for each in open_}
+    going_on = {each.place: by_place[each.place] for each in found if each.place in by_place}
+    for each in found:
+        known = going_on.get(each.place)
+        if known is not None and upto is not None and known.goal_lsn != each.goal:
+            raise LedgerError(
+                "rebuild-open",
+                f"expected the open shadow {known.id} of {known.qualified} to be as of {each.goal}, but it is as of "
+                f"{known.goal_lsn}; leave `upto` out to end it, or abandon it, then start over",
+            )
+    return going_on
+
+
+def _ids(ctx: Context, going_on: Sequence[RebuildRecord], started: Sequence[RebuildRecord]) -> list[str]:
+    for each in going_on:
+        ctx.progress(f"going on with the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
+    return [each.id for each in (*going_on, *started)]
+
+
+@contextmanager
+def _held(ctx: Context, records: Sequence[TableRecord]) -> Iterator[None]:
+    """Let nobody else rebuild these tables meanwhile; raises LedgerError("work-under-way")."""
+    if not records:
+        yield
+        return
+    with ctx.ledger.hold(ctx.name, *(f"rebuild of {record.schema}.{record.name}" for record in records)):
+        yield
+
+
+__all__ = ["Replay", "abandon", "replay", "resync", "switch"]

@@ -1,0 +1,152 @@
+"""Resume: end a halt or a pause after its repair, once a look says that the cause is gone.
+
+A halt is looked at as capture looks, with the same proof that the source is the one that was read; a pause as the catalog
+and the landed files allow. What only a merge can find out is left to the next one, which pauses the table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.errors import ConfigError, LakeError
+from penstock.flow.capture import publication_options, schema_drift, window_proof
+from penstock.flow.capture.slot_verdict import Known
+from penstock.flow.context import Context
+from penstock.flow.health import paging
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import PipelineRecord, TableRecord
+from penstock.lsn import Lsn
+from penstock.source import catalog, lock, publication, session
+
+_LANDING = ("landing-file-missing", "landing-version")
+
+
+def resume(ctx: Context) -> None:
+    """Let a halted pipeline go on from where it was, and close the alarms of errors that a person was to mend.
+
+    Raises the error that would halt it again, and LedgerError("ledger-conflict") when there is nothing to end.
+    """
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state == "halted":
+        _require_repaired(ctx, record)
+    if paging.answer(ctx):
+        ctx.progress("closed the alarms that tasks have opened; what is still there opens them again")
+        if record.state != "halted":
+            return
+    ctx.ledger.resume(ctx.name)
+    ctx.progress(f"resumed {ctx.name}, halted by {record.halted_slug}")
+
+
+def resume_table(ctx: Context, table: str) -> None:
+    """Take a paused table, given as `schema.table`, back into merges.
+
+    Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when it is still there, and
+    LedgerError("ledger-conflict") when the table is not paused.
+    """
+    known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
+    if table not in known:
+        raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
+    record = known[table]
+    if record.state == "paused":
+        reason = _reason(ctx, record)
+        if reason is not None:
+            slug = record.paused_slug or ""
+            raise LakeError(
+                slug,
+                f"expected the cause for which {table} was paused to be gone, but {reason}; "
+                f"follow docs/runbooks/{slug}.md, then resume it",
+            )
+    ctx.ledger.resume_table(ctx.name, record.oid)
+    ctx.progress(f"resumed {table}, paused by {record.paused_slug}")
+
+
+def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
+    if record.position is None:  # halted before it had a slot: bootstrap or recovery looks again
+        return
+    timeout = ctx.pipeline.capture.statement_timeout
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:resume", statement_timeout=timeout) as conn,
+        lock.hold(conn, ctx.name),
+    ):
+        window_proof.heal(ctx, conn, Known.of(record))
+    if record.halted_slug in _LANDING:
+        queue = ctx.ledger.windows_to_merge(ctx.name)
+        copied = (copy.files for copy in queue.copies.values())
+        for files in (*(queue.files(table) for table in queue.tables), *copied):
+            for entry in files:
+                ctx.landing.check(entry.path)
+
+
+def _reason(ctx: Context, record: TableRecord) -> str | None:
+    if record.paused_from_state in ("new", "copying") and record.joined_lsn is None and _runs(ctx):
+        return "it has no whole copy, and bootstrap is over: resync it instead"
+    if record.paused_slug == "transaction-skipped":
+        return "only a new copy has the rows of that transaction"
+    if record.paused_slug in ("schema-change", "target-clash"):
+        return _changed(ctx, record) or _reshaped(ctx, record)
+    if record.paused_slug == "foreign-commit" and (reason := _foreign(ctx, record)):
+        return reason
+    if record.paused_slug == "publication-changed" and (reason := _withheld(ctx)):
+        return reason
+    return _missed(ctx, record)
+
+
+def _missed(ctx: Context, record: TableRecord) -> str | None:
+    """Say what happened at the source while no window looked at the table; the next look could take it for harmless.
+
+    It asks whether rows are older than the last look of the pipeline, and that one passed a paused table by.
+    """
+    reason = None if record.left_lsn is not None else _changed(ctx, record)
+    return f"meanwhile {reason}: resync it instead" if reason else None
+
+
+def _withheld(ctx: Context) -> str | None:
+    """Say what the publication does not send; whether anything was left out before, only the person knows."""
+    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
+        found = publication.read(conn, ctx.pipeline.publication)
+    if found is None:
+        return f"publication {ctx.pipeline.publication} does not exist"
+    known = ctx.ledger.pipeline(ctx.name).publishing
+    withheld = publication_options.of(found, known, ctx.pipeline.source.publish).withheld
+    return (
+        f"publication {ctx.pipeline.publication} does not send {publication_options.said(withheld)}"
+        if withheld
+        else None
+    )
+
+
+def _runs(ctx: Context) -> bool:
+    return ctx.ledger.pipeline(ctx.name).state == "running"
+
+
+def _changed(ctx: Context, record: TableRecord) -> str | None:
+    with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
+        published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
+    now = next((table for table in published if table.oid == record.oid), None)
+    return schema_drift.verdict(record.columns, record.identity, record.catalog_digest, now).reason
+
+
+def _reshaped(ctx: Context, record: TableRecord) -> str | None:
+    """Say why files that are landed and due do not fit; a table that is yet to be copied needs none of them."""
+    if record.paused_from_state != "ready":
+        return None
+    shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.relations(ctx.name)}
+    due = {(entry.oid, entry.version) for entry in _due(ctx, record)}
+    return next(filter(None, (schema_drift.reshaped(record, shapes[key]) for key in sorted(due))), None)
+
+
+def _due(ctx: Context, record: TableRecord) -> Iterator[FileEntry]:
+    for window in ctx.ledger.windows(ctx.name, after=record.complete_through or Lsn(0)):
+        yield from (entry for entry in window.files if entry.oid == record.oid)
+
+
+def _foreign(ctx: Context, record: TableRecord) -> str | None:
+    """Say whose commit is the lake table's newest; compactions since ours do not count."""
+    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+        found = lake.table(record.target)
+    if found is None:
+        return "the lake has no such table"
+    if not found.is_ours(record.snapshot_id):
+        return f"its main is not at our snapshot {record.snapshot_id}"
+    return None

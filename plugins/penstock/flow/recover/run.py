@@ -1,0 +1,212 @@
+"""Recovery: where the stream is broken, say what was lost, leave the slot behind, and copy everything anew.
+
+Every step looks at what is there, so it may be killed anywhere and run again: halt, merge what was landed, drop the
+slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tables the names of the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.errors import LedgerError, SourceError
+from penstock.flow import check
+from penstock.flow.capture import run as capture
+from penstock.flow.capture import window_proof
+from penstock.flow.capture.slot_verdict import Known
+from penstock.flow.check import Finding
+from penstock.flow.context import Context
+from penstock.flow.merge import run as merge
+from penstock.flow.recover import slot_ownership
+from penstock.ledger.records import PipelineRecord, StatusRecord
+from penstock.source import catalog, facts, lock, publication, session, slot
+from penstock.source.facts import Position, ServerFacts
+from penstock.source.slot import SlotFacts
+from penstock.source.tables import SourceTable
+
+_MENDED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
+"""What the preflight may find wrong with the old slot and publication: recovery makes new ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Say what a recovery would do, for a person to read; `slug` and `reason` are why, None when it is under way."""
+
+    slug: str | None
+    reason: str | None
+    lines: tuple[str, ...]
+
+
+def look(ctx: Context) -> Outlook:
+    """Say what is wrong, what was lost and what recovery would do; changes nothing.
+
+    Raises LedgerError("nothing-to-recover" | "not-bootstrapped"), SourceError where the source cannot be asked, or
+    answers from another database.
+    """
+    status = ctx.ledger.status(ctx.name)
+    record = status.pipeline
+    if record.era == 1 or record.state != "bootstrapping":
+        Known.of(record)  # else there is nothing yet that could be recovered
+    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
+        server, end = facts.read(conn), facts.position(conn)
+        problem = _problem(ctx, conn, record)
+        found = slot.read(conn, record.slot)
+        tables = _to_copy(ctx, conn)
+    if server.database != record.database and problem is not None:
+        raise problem
+    if problem is None and record.state != "halted":
+        return _under_way(status)
+    slug = problem.slug if problem else record.halted_slug or ""
+    reason = problem.message if problem else record.halted_reason or ""
+    size = sum(leaf.bytes for table in tables for leaf in table.leaves)
+    return Outlook(
+        slug,
+        reason,
+        (
+            f"broken by [{slug}] {reason}",
+            *(() if problem else (_resumable(record, found),)),
+            _lost(status, server, end),
+            _landed(status),
+            _remains(ctx, record, found, server),
+            *(f"must be mended first: {check.line(finding)}" for finding in _unready(ctx)),
+            f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
+            + _readable(status),
+        ),
+    )
+
+
+def begin(ctx: Context, outlook: Outlook) -> None:
+    """Halt the pipeline if nobody has: from here on nothing but this recovery works on it."""
+    if outlook.slug is not None and ctx.ledger.pipeline(ctx.name).state != "halted":
+        ctx.ledger.halt(ctx.name, slug=outlook.slug, reason=outlook.reason or "")
+
+
+def new_era(ctx: Context) -> None:
+    """Drop the remains of our slot, see that the publication is there, and leave the era behind; then copy.
+
+    Does nothing unless the pipeline is halted. Raises SourceError: "preflight-failed", "slot-exists" (a slot of the
+    name is not ours), "slot-in-use".
+    """
+    record = ctx.ledger.pipeline(ctx.name)
+    if record.state != "halted":
+        return
+    # raises where the pipeline file has another slot, publication or database by now
+    ctx.ledger.register_pipeline(
+        ctx.name, database=record.database, slot=ctx.pipeline.slot, publication=ctx.pipeline.publication
+    )
+    _require_ready(ctx)
+    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn, lock.hold(conn, ctx.name):
+        _drop_remains(ctx, conn, record)
+        publication.ensure(conn, ctx.pipeline)
+        merge.adopt_half_published(ctx)
+        capture.sweep(ctx)
+        ctx.ledger.begin_era(ctx.name)
+    ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")
+
+
+def _problem(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
+    return None if record.position is None else window_proof.look(ctx, conn, Known.of(record))
+
+
+def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
+    """Say what a resume would need; it proves the source by itself."""
+    behind = None if found is None else found.confirmed
+    if record.position is None or behind is None or behind >= record.position:
+        return "the slot itself can be read on: where the cause is mended, resume is enough"
+    again = f"the WAL from {behind} to {record.position} again, and goes on only where it is what was staged"
+    if record.doubted_from is None:
+        return f"where the cause is mended, resume is enough: the slot is behind the ledger, so it reads {again}"
+    return (
+        f"the source had another history when it was last read: resume reads {again}; as long as this server answers, it will "
+        "not be, and recovery is the only way on"
+    )
+
+
+def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:
+    """Return the tables of the publication, or those that it will have when it is made anew."""
+    if publication.exists(conn, ctx.pipeline.publication):
+        return catalog.published_tables(conn, ctx.pipeline.publication)
+    return publication.select_tables(conn, ctx.pipeline.tables, sizes=True).tables
+
+
+def _under_way(status: StatusRecord) -> Outlook:
+    """Return the outlook of a recovery that has not published its first cut; else there is nothing to do."""
+    record, cut = status.pipeline, status.last_cut
+    if record.era > 1 and (cut is None or cut.era < record.era):
+        step = "the copy" if record.state == "bootstrapping" else "the first cut"
+        return Outlook(None, None, (f"recovery is under way: {_tables(status)}; it goes on with {step}",))
+    raise LedgerError(
+        "nothing-to-recover",
+        f"expected pipeline {record.name} to have lost its place in the stream, but its slot can be read on from "
+        f"{record.position}; for another trouble see its runbook",
+    )
+
+
+def _unready(ctx: Context) -> list[Finding]:
+    return [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _MENDED]
+
+
+def _require_ready(ctx: Context) -> None:
+    failed = _unready(ctx)
+    if failed:
+        raise SourceError(
+            "preflight-failed",
+            "expected the source to be ready for a new slot and copy: " + "; ".join(map(check.line, failed)),
+        )
+
+
+def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> None:
+    found = slot.read(conn, record.slot)
+    if found is None:
+        return
+    strange = slot_ownership.stranger(record, found, facts.read(conn), adopt=ctx.pipeline.source.adopt)
+    statement = slot.drop_statement(record.slot)
+    if strange is not None:
+        raise SourceError(
+            "slot-exists",
+            f"expected slot {record.slot} to be ours to drop, but {strange}; if nobody needs it, run: {statement}; "
+            "then run recovery again",
+        )
+    slot.drop(conn, record.slot)
+    ctx.progress(f"ran: {statement}")
+
+
+def _lost(status: StatusRecord, server: ServerFacts, end: Position) -> str:
+    record, window = status.pipeline, status.newest_window
+    since = window.source_time if window and window.source_time else record.slot_intent_at
+    span = f"{record.position} ({_time(since)}) to {end.flushed} ({_time(end.time)})"
+    if (record.system_identifier, record.timeline) != (server.system_identifier, server.timeline):
+        return f"lost to the stream: changes from {span}, on another server or timeline: the positions do not compare"
+    return f"lost to the stream: changes from {span}, {max(0, end.flushed - (record.position or 0))} bytes of WAL"
+
+
+def _landed(status: StatusRecord) -> str:
+    if "bootstrapping" in (status.pipeline.state, status.pipeline.halted_from) or not status.unmerged_windows:
+        return "nothing is landed that could be merged first"
+    return (
+        f"landed and safe: {status.unmerged_rows} changes in {status.unmerged_windows} windows, "
+        f"merged first into the last cut of era {status.pipeline.era}"
+    )
+
+
+def _remains(ctx: Context, record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> str:
+    if found is None:
+        return f"no slot {record.slot} is left to drop"
+    strange = slot_ownership.stranger(record, found, server, adopt=ctx.pipeline.source.adopt)
+    statement = slot.drop_statement(record.slot)
+    return f"would run: {statement}" if strange is None else f"you must run: {statement}, for {strange}"
+
+
+def _readable(status: StatusRecord) -> str:
+    cut = status.last_cut
+    at = f"at the last cut ({cut.lsn}, {_time(cut.published_at)})" if cut else "as they are"
+    return f"which take the names of the old ones in one cut; until then those stay readable {at}"
+
+
+def _tables(status: StatusRecord) -> str:
+    return ", ".join(f"{count} tables {state}" for state, count in sorted(status.tables.items())) or "no table copied"
+
+
+def _time(at: datetime | None) -> str:
+    return f"{at:%F %T} UTC" if at else "unknown time"

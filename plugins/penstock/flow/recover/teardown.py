@@ -1,0 +1,39 @@
+"""Teardown: drop the pipeline's slot and publication at the source; the lake and the landing zone stay."""
+
+from __future__ import annotations
+
+from penstock.flow.context import Context
+from penstock.flow.health import paging
+from penstock.flow.recover import slot_ownership
+from penstock.source import facts, lock, publication, session, slot
+
+
+def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
+    """Return the statements that end the pipeline, and carry them out unless `dry_run`.
+
+    What Penstock did not make is left alone: an adopted slot or publication, a slot of the same name on another
+    server. Raises SourceError("slot-in-use") for an active slot, LedgerError("not-bootstrapped").
+    """
+    statements: list[str] = []
+    record = ctx.ledger.pipeline(ctx.name)
+    with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
+        found = slot.read(conn, record.slot)
+        if found is not None:
+            strange = slot_ownership.stranger(record, found, facts.read(conn), adopt=ctx.pipeline.source.adopt)
+            if strange is None:
+                statements.append(slot.drop_statement(record.slot))
+                if not dry_run:
+                    slot.drop(conn, record.slot)
+            else:
+                ctx.progress(f"slot {record.slot} stays: {strange}")
+        published = publication.read(conn, ctx.pipeline.publication)
+        if published is not None and published.made_for(ctx.name):
+            statements.append(publication.drop_statement(ctx.pipeline.publication))
+            if not dry_run:
+                publication.drop(conn, ctx.pipeline.publication)
+    for statement in statements:
+        ctx.progress(("would run: " if dry_run else "ran: ") + statement)
+    if not dry_run:
+        ctx.ledger.tear_down(ctx.name)
+        paging.answer(ctx)
+    return statements

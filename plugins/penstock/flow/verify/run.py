@@ -1,0 +1,226 @@
+"""Verify: prove that source and lake hold the same rows at one exact position, while both go on.
+
+The source is read under the snapshot of a temporary slot, the lake at the cut that lies at the same position. Nothing
+is shared with the pipeline: values come by COPY and by PyIceberg. Whole tables, or a rolling sample of their keys.
+A table that cannot be read is a finding, and the others are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.compare.fingerprint import Fingerprint
+from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
+from penstock.compare.report import ComparedTable, TableComparison
+from penstock.errors import LakeError
+from penstock.flow.capture.run import running
+from penstock.flow.context import Context
+from penstock.flow.health import table_alarms
+from penstock.flow.health.alerts import Deliver
+from penstock.flow.health.check import nobody
+from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
+from penstock.flow.verify.compare import compare_table, compared, fingerprint
+from penstock.flow.verify.report import Verification, require_equal
+from penstock.flow.verify.sampling import Chosen, choose
+from penstock.ledger.records import CutRecord
+from penstock.ledger.verifications import Finding, Mode
+from penstock.source import catalog, publication
+from penstock.source.one_table import TableError, of_one_table
+from penstock.source.rendered import rendered
+from penstock.source.slot import Exported
+
+__all__ = ["Verification", "require_equal", "verify"]
+
+_REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason, or trouble."""
+
+    chosen: Chosen
+    table: ComparedTable | None = None
+    here: Fingerprint | None = None
+    reason: str | None = None
+    trouble: str | None = None
+
+
+def verify(
+    ctx: Context,
+    *,
+    tables: Sequence[str] = (),
+    mode: Mode = "whole",
+    merge: Merge,
+    deliver: Deliver = nobody,
+    lake_properties: Mapping[str, str] | None = None,
+) -> Verification:
+    """Compare tables of a running pipeline at one position, and remember what was found.
+
+    Without `tables` those that the pipeline file chooses. A difference is a finding, no error, and so is a table that
+    cannot be read. Raises ConfigError for
+    tables that cannot be compared so, before any work; LedgerError("work-under-way") beside another verification;
+    LakeError("verify-late"), and whatever capture and merge raise.
+    """
+    running(ctx)
+    properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
+    with lake_reader(ctx.pipeline.lake.catalog, properties) as lake, ctx.ledger.hold(ctx.name, "verify"):
+        chosen = choose(ctx, lake, tables, mode)
+        with marked_snapshot(ctx, "verify") as exact:
+            number = ctx.ledger.begin_verification(ctx.name, mode=mode, lsn=exact.lsn)
+            ctx.progress(f"verifying at {exact.lsn}: {len({each.record.oid for each in chosen})} tables")
+            run = _Run(ctx, exact, lake, number)
+            read = list(run.read_source(chosen))
+            cut = cut_at(ctx, exact.lsn, merge)
+            findings = tuple(run.compare(each, cut) for each in read)
+        ctx.ledger.finish_verification(number)
+        table_alarms.update(ctx, [each.oid for each in findings], deliver)
+        keep = timedelta(seconds=ctx.pipeline.health.keep)
+        ctx.ledger.trim_verifications(ctx.name, before=datetime.now(UTC) - keep)
+    return Verification(number, exact.lsn, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Carry one verification out."""
+
+    ctx: Context
+    exact: Exported
+    lake: LakeReader
+    number: int
+
+    def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_Read]:
+        """Read the source's side of everything, while the lake is still on its way."""
+        published = {
+            table.oid: table
+            for table in catalog.published_tables(self.exact.conn, self.ctx.pipeline.publication, sizes=False)
+        }
+        sent = publication.sent(self.exact.conn, self.ctx.pipeline.publication)
+        for each in chosen:
+            if each.unreadable is not None:
+                yield _Read(each, trouble=each.unreadable)
+            elif each.skipped is not None:
+                yield _Read(each, reason=each.skipped)
+            elif each.record.oid not in published:
+                yield _Read(each, reason="the source does not publish it")
+            else:
+                try:
+                    with of_one_table(), self.exact.conn.transaction():
+                        table = catalog.with_filter(
+                            self.exact.conn, self.ctx.pipeline.publication, published[each.record.oid]
+                        )
+                except TableError as error:
+                    yield _failed(each, error)
+                else:
+                    yield self._read(each, replace(compared(table, each.record, sent), part=each.part))
+
+    def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
+        try:
+            here = fingerprint(table, self._rows)
+        except TableError as error:
+            return _failed(chosen, error)
+        self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
+        return _Read(chosen, table, here)
+
+    def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read in a transaction of this table's own, so that its lock is held no longer than that."""
+        name = self.exact.snapshot_name
+        with (
+            rendered(self.ctx.source, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts,
+            of_one_table(),
+        ):
+            texts.require_same(table.relations)  # a name that is gone could not be read
+            yield from texts.rows(table.relations, columns, table.where, table.part)
+            texts.require_same(table.relations)
+
+    def compare(self, read: _Read, cut: CutRecord) -> Finding:
+        """Compare one table or share with the lake at the cut, and record what was found."""
+        finding = self._finding(read, cut)
+        self.ctx.ledger.add_finding(self.ctx.name, self.number, finding)
+        return finding
+
+    def _finding(self, read: _Read, cut: CutRecord) -> Finding:
+        if read.trouble is not None:
+            return self._unreadable(read, read.trouble)
+        if read.table is None:
+            return self._skipped(read, read.reason or "")
+        try:
+            there = self._lake_table(read, cut)
+            if isinstance(there, str):
+                return self._skipped(read, there)
+            found = compare_table(read.table, self._rows, there, read.here)
+        except TableError as error:
+            return self._skipped(read, _REWRITTEN) if _is_rewritten(error) else self._unreadable(read, str(error))
+        except LakeError as error:
+            if error.slug != "lake-unreadable":
+                raise
+            return self._unreadable(read, str(error))
+        for line in found.lines():
+            self.ctx.progress(line)
+        return _found(read.chosen, found)
+
+    def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
+        """Return the lake's table as its readers see it at the cut, or why it can't be told; raises LakeError."""
+        oid = read.chosen.record.oid
+        entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
+        if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
+            return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
+        found = self.lake.table(tuple(entry["target"]))
+        if found is None:
+            raise LakeError(
+                "lake-unreadable",
+                f"expected the lake to have table {'.'.join(entry['target'])}, which the cut shows, but its catalog "
+                "has none of that name; register it again, or resync it",
+            )
+        at_cut = found.as_of_cut(entry["snapshot_id"])
+        if at_cut is not None:
+            return at_cut
+        (now,) = [record for record in self.ctx.ledger.tables(self.ctx.name) if record.oid == oid]
+        if now.snapshot_id == entry["snapshot_id"]:
+            return found  # somebody else moved it back or put another in its place: that is what readers see
+        return "it was replaced while it was verified"
+
+    def _skipped(self, read: _Read, reason: str) -> Finding:
+        self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")
+        return _of(read.chosen, outcome="skipped", reason=reason)
+
+    def _unreadable(self, read: _Read, reason: str) -> Finding:
+        self.ctx.progress(f"{read.chosen.label}: could not be read, {reason}")
+        return _of(read.chosen, outcome="unreadable", reason=reason)
+
+
+def _failed(chosen: Chosen, error: TableError) -> _Read:
+    return _Read(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _Read(chosen, trouble=str(error))
+
+
+def _is_rewritten(error: TableError) -> bool:
+    return error.slug == "table-rewritten"
+
+
+def _found(chosen: Chosen, found: TableComparison) -> Finding:
+    details = {
+        "in_lake": found.in_lake,
+        "counted_whole": found.whole,
+        "left_out": found.left_out,
+        "columns_missing": list(found.columns_missing),
+        "columns_extra": list(found.columns_extra),
+        "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
+    }
+    return _of(
+        chosen,
+        outcome="equal" if found.equal else "differs",
+        source_rows=found.source_rows,
+        lake_rows=found.lake_rows,
+        **found.broken,
+        details=details,
+    )
+
+
+def _of(chosen: Chosen, **found: Any) -> Finding:
+    record, share = chosen.record, chosen.share
+    place: dict[str, Any] = {"share": share.share, "shares": share.shares} if share else {}
+    return Finding(record.oid, record.schema, record.name, **place, **found)
