@@ -21,7 +21,7 @@ from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek, session
 from penstock.wire.columnar import ColumnarDecoder, warm_up
-from stack.postgres import Server
+from stack.servers.postgres import Server
 
 CHANGES = 1_000_000
 HUGE = 5_000_000

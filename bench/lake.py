@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.servers import SETTINGS
-from stack import jars, java, lake_catalog, ports
-from stack import spark as spark_conf
-from stack.account import Account, reachable_folder
-from stack.binaries import from_wheel
+from stack import ports
 from stack.paths import Project
-from stack.postgres import Database, Server
+from stack.servers import lake_catalog
+from stack.servers.binaries import from_wheel
+from stack.servers.postgres import Database, Server
+from stack.servers.postgres_user import Account, reachable_folder
+from stack.spark import jars, java, spark_conf
 from tests.conftest import LakeCatalog
 from tests.world import World
 

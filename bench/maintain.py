@@ -17,8 +17,8 @@ import pyarrow as pa
 from bench.figures import Figure
 from bench.lake import workbench
 from bench.merge import _deletes, _updates, _write, loaded
-from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, TableUpkeep
-from penstock.lake.plan import FileRef
+from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, TableUpkeep
+from penstock.jobs.merge_plan import FileRef
 from penstock.lake.properties import STORAGE
 from penstock_spark import maintain
 from tests.spark.workbench import Table, Workbench

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from bench.figures import Figure
 from bench.lake import workbench
-from penstock.lake.plan import FileRef
+from penstock.jobs.merge_plan import FileRef
 from penstock.landing.schema import landing_schema
 from penstock.landing.zone import LandingZone
 from tests.spark.workbench import Table, Workbench, column

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from penstock.connections import Connection
 from stack import ports
-from stack.account import Account, reachable_folder
-from stack.binaries import from_wheel
-from stack.postgres import SUPERUSER, Server
+from stack.servers.binaries import from_wheel
+from stack.servers.postgres import SUPERUSER, Server
+from stack.servers.postgres_user import Account, reachable_folder
 
 SETTINGS = {
     "shared_buffers": "512MB",

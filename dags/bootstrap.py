@@ -20,9 +20,9 @@ from airflow.sdk import DAG, task
 from penstock.config import Pipeline
 from penstock.flow import check as preflight
 from penstock.flow.copy import bootstrap as steps
-from penstock.orchestration.copying import copying
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.task_groups import copying
 
 
 def build(pipeline: Pipeline) -> DAG:

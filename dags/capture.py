@@ -27,7 +27,7 @@ from airflow.sdk import DAG, task
 from penstock.config import Pipeline
 from penstock.flow.capture import run as flow
 from penstock.flow.copy import added_tables
-from penstock.orchestration.parts import (
+from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,
     landing_asset,

@@ -24,7 +24,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from penstock.config import Pipeline
 from penstock.orchestration.changelog import FillOperator, WindowsSensor
-from penstock.orchestration.parts import changelog_asset, dag_arguments
+from penstock.orchestration.dag_defaults import changelog_asset, dag_arguments
 from penstock.orchestration.pipelines import dags
 
 TIME = {"type": ["null", "string"], "format": "date-time"}

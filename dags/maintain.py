@@ -23,7 +23,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable, Param
 
 from penstock.config import Pipeline
-from penstock.orchestration.parts import dag_arguments
+from penstock.orchestration.dag_defaults import dag_arguments
 from penstock.orchestration.pipelines import dags
 from penstock.orchestration.spark import MaintainOperator
 

@@ -21,9 +21,9 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, t
 
 from penstock.config import Pipeline
 from penstock.flow.merge import run as flow
-from penstock.orchestration.copying import merging
-from penstock.orchestration.parts import dag_arguments, landing_asset, outcome
+from penstock.orchestration.dag_defaults import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.task_groups import merging
 
 
 def schedule(pipeline: Pipeline) -> Any:

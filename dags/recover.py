@@ -27,9 +27,9 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.recover import run as flow
-from penstock.orchestration.copying import copying, merging
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.task_groups import copying, merging
 
 
 def build(pipeline: Pipeline) -> DAG:

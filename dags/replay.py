@@ -26,7 +26,7 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.rebuild.replay_request import sources
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, lake_asset, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, SwitchOperator, replay_of
 

@@ -30,7 +30,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator, SwitchOperator
 

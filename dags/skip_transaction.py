@@ -28,7 +28,7 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.capture import skip_transaction as flow
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 
 

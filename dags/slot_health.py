@@ -26,9 +26,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 from penstock.config import Pipeline
 from penstock.flow.health import check as flow
 from penstock.flow.health import report
-from penstock.orchestration import delivery
+from penstock.orchestration import notifications
 from penstock.orchestration.capture_state import capture_state
-from penstock.orchestration.parts import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
 from penstock.orchestration.pipelines import context, dags
 
 UNWATCHED = "until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk"
@@ -38,7 +38,7 @@ def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     budget = 2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout
     arguments = dag_arguments(pipeline, "slot_health", __doc__)
-    notice = delivery.AlertNotice(pipeline.name, "slot_health", pipeline.health, UNWATCHED)
+    notice = notifications.AlertNotice(pipeline.name, "slot_health", pipeline.health, UNWATCHED)
     with DAG(
         **{**arguments, "on_failure_callback": [arguments["on_failure_callback"], notice]},
         schedule=pipeline.health.schedule,
@@ -50,8 +50,8 @@ def build(pipeline: Pipeline) -> DAG:
             """Look, judge and act; the report is in the log."""
             ctx = context(pipeline)
             with outcome(ctx):
-                done = flow.check(ctx, capture_state(context_["ti"], pipeline), delivery.deliver)
-            delivery.send_gauges(ctx.name, report.gauges(done.verdict))
+                done = flow.check(ctx, capture_state(context_["ti"], pipeline), notifications.deliver)
+            notifications.send_gauges(ctx.name, report.gauges(done.verdict))
             return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
 
         @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline)])

@@ -28,10 +28,10 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.verify import run as flow
-from penstock.orchestration.delivery import deliver
-from penstock.orchestration.parts import dag_arguments, outcome
+from penstock.orchestration.dag_defaults import dag_arguments, outcome
+from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.waking import MergeBell, trigger
+from penstock.orchestration.trigger_dag import MergeBell, trigger
 
 
 def build(pipeline: Pipeline) -> DAG:

@@ -9,11 +9,11 @@ import typer
 from rich.markup import escape
 
 from demo import fresh, report
-from demo.beside import Backfill, Copies
+from demo.concurrent_ops import Backfill, Copies
 from demo.drive import Demo
 from demo.verification import Verification
 from penstock.errors import PenstockError
-from stack import steps
+from stack import lifecycle
 from stack.errors import StackError
 from stack.paths import Project
 from stack.progress import Progress
@@ -32,7 +32,7 @@ def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress
     project, progress = project or Project.here(), Progress()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up, by whatever signal
     try:
-        with steps.alone(project):
+        with lifecycle.alone(project):
             yield project, progress
     except (StackError, PenstockError) as error:
         page = f"\nNext: {error.runbook}" if isinstance(error, PenstockError) else ""
@@ -63,7 +63,7 @@ def whole_job(chosen: Project, captures: int, merges: int) -> None:
             demo = Demo(fresh.silent_stack(project, progress), progress)
             verdict = run(demo, captures, merges)
         finally:
-            steps.down(project, progress)
+            lifecycle.down(project, progress)
     progress.console.print(verdict)
 
 
@@ -101,7 +101,7 @@ def run(demo: Demo, captures: int, merges: int) -> str:
 def up() -> None:
     """Leave everything running: the pipeline from where it was, or from a fresh beginning, with the load on."""
     with _command() as (project, progress):
-        demo = Demo(steps.up(project, progress), progress)
+        demo = Demo(lifecycle.up(project, progress), progress)
         if not demo.has_begun():
             demo = Demo(fresh.silent_stack(project, progress), progress)
             demo.begin()

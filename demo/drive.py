@@ -24,13 +24,13 @@ from penstock.flow.context import Context
 from penstock.flow.verify.compare import Comparison, compare
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from stack.airflow_api import AirflowApi
-from stack.databases import SHOP, SHOP_OWNER
+from stack.airflow.rest_api import AirflowApi
+from stack.background_process import Session
 from stack.errors import StackError
-from stack.local import Stack
-from stack.postgres import Database
 from stack.progress import Progress, Step
-from stack.session import Session
+from stack.servers.databases import SHOP, SHOP_OWNER
+from stack.servers.postgres import Database
+from stack.stack import Stack
 
 PATIENCE = 600.0
 POLL = 2.0

@@ -12,13 +12,13 @@ import psycopg
 
 from penstock.config import Pipeline
 from penstock.landing.zone import LandingZone
-from stack import steps
-from stack.airflow import Airflow
-from stack.airflow_api import AirflowApi, Json
+from stack import lifecycle
+from stack.airflow.airflow_server import Airflow
+from stack.airflow.rest_api import AirflowApi, Json
 from stack.errors import StackError
-from stack.local import Stack
 from stack.paths import Project
 from stack.progress import Progress
+from stack.stack import Stack
 
 NAME = "shop"
 VERBS = (
@@ -56,10 +56,10 @@ def silent_stack(project: Project, progress: Progress) -> Stack:
             with progress.step(f"Stopping {session.name}, left by an earlier demo"):
                 session.stop()
     if schedules_mark(project).exists():
-        stack = steps.start_servers(project, progress)
+        stack = lifecycle.start_servers(project, progress)
         with progress.step("Pausing the DAGs of an earlier demo"):
             _pause_without_scheduler(stack.airflow, NAME)
-    return steps.up(project, progress)
+    return lifecycle.up(project, progress)
 
 
 def _pause_without_scheduler(airflow: Airflow, name: str) -> None:

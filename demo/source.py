@@ -12,9 +12,9 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
 from demo import every_type
-from stack import databases
-from stack.databases import READER, SHOP_OWNER, Room
-from stack.postgres import Database
+from stack.servers import databases
+from stack.servers.databases import READER, SHOP_OWNER, Room
+from stack.servers.postgres import Database
 
 SCALE = 10
 PUBLICATION = "penstock_shop"
@@ -34,7 +34,7 @@ class Size:
 def create(database: Database, *, scale: int = SCALE, progress: Progress = lambda _: None) -> Size:
     """Make the database anew, with 100,000 rows of pgbench per unit of `scale` and some 20,000 of the shop.
 
-    The roles of `stack.databases` must exist. Returns what is published.
+    The roles of `stack.servers.databases` must exist. Returns what is published.
     """
     progress(f"a new database {database.name}")
     database.drop()

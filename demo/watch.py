@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from penstock.flow.context import Context
 from penstock.ledger.records import CutRecord, WindowRecord
-from stack.airflow_api import AirflowApi, Json
+from stack.airflow.rest_api import AirflowApi, Json
 from stack.errors import StackError
 
 MANY = 100_000

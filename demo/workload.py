@@ -23,7 +23,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from demo import transactions
-from stack.files import write_whole
+from stack.atomic_write import write_whole
 
 WRITERS = 4
 WRITER_RATE = 12.0

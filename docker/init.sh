@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 
 from penstock.connections import Connection
-from stack import lake_catalog
-from stack.files import write_private
+from stack.servers import lake_catalog
+from stack.atomic_write import write_private
 
 catalog = Connection.from_airflow_environment("penstock_catalog", os.environ)
 lake_catalog.create_tables(catalog.conninfo())

@@ -23,8 +23,8 @@ def application() -> FastAPI:
 
     from penstock.orchestration import pipelines  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
-    from penstock.page.documents import Documents  # noqa: PLC0415
-    from penstock.page.reading import Deployment  # noqa: PLC0415
+    from penstock.page.queries import Deployment  # noqa: PLC0415
+    from penstock.page.runbook_pages import Documents  # noqa: PLC0415
 
     deployment = Deployment(pipelines.folder(), pipelines.environment(), pipelines.connection)
     return build(deployment, Documents(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])

@@ -2,13 +2,13 @@
 
     spark-submit --py-files <zip of penstock and penstock_spark> maintain_tables.py --plan <uri> --result <uri>
 
-The plan and the result are JSON (`penstock.lake.maintenance`). The catalog's address and login come by the
+The plan and the result are JSON (`penstock.jobs.maintenance_plan`). The catalog's address and login come by the
 environment, as in `merge_changes.py`. It commits to main, but never changes which rows a table has.
 """
 
 from __future__ import annotations
 
-from penstock.lake.maintenance import MaintenancePlan
+from penstock.jobs.maintenance_plan import MaintenancePlan
 from penstock_spark import application, maintain
 
 

@@ -2,13 +2,13 @@
 
     spark-submit --py-files <zip of penstock and penstock_spark> merge_changes.py --plan <uri> --result <uri>
 
-The plan and the result are JSON (`penstock.lake.plan`). The catalog's address and login come by the environment
+The plan and the result are JSON (`penstock.jobs.merge_plan`). The catalog's address and login come by the environment
 (`PENSTOCK_CATALOG_URI`, `_USER`, `_PASSWORD`). The result is written last: without it nothing has happened.
 """
 
 from __future__ import annotations
 
-from penstock.lake.plan import MergePlan
+from penstock.jobs.merge_plan import MergePlan
 from penstock_spark import application, merge
 
 

@@ -8,13 +8,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from stack import npm, steps
+from stack import lifecycle
+from stack.cluster import npm
 from stack.errors import StackError
-from stack.local import Stack
 from stack.paths import Project
 from stack.ports import LOOPBACK
-from stack.postgres import Server
 from stack.progress import Progress
+from stack.servers.postgres import Server
+from stack.stack import Stack
 
 INTERRUPTED = 130
 
@@ -26,7 +27,7 @@ def _command(project: Project) -> Iterator[Progress]:
     """Run a verb alone, and turn its failure into words and an exit status."""
     progress = Progress()
     try:
-        with steps.alone(project):
+        with lifecycle.alone(project):
             yield progress
     except StackError as error:
         progress.console.print(escape(str(error)), style="red")
@@ -41,9 +42,9 @@ def setup(*, cluster: bool = typer.Option(False, help="Fetch the jars of a clust
     """Make what needs no server: Java, jars, Spark's settings, the packed library."""
     project = Project.here()
     with _command(project) as progress:
-        steps.set_up(project, progress)
+        lifecycle.set_up(project, progress)
         if cluster:
-            steps.fetch_cluster(project, progress)
+            lifecycle.fetch_cluster(project, progress)
 
 
 @app.command()
@@ -52,9 +53,9 @@ def up(*, servers_only: bool = typer.Option(False, help="Leave Airflow out.")) -
     project = Project.here()
     with _command(project) as progress:
         if servers_only:
-            steps.start_servers(project, progress)
+            lifecycle.start_servers(project, progress)
         else:
-            stack = steps.up(project, progress)
+            stack = lifecycle.up(project, progress)
             _welcome(stack, progress.console)
 
 
@@ -63,7 +64,7 @@ def down() -> None:
     """Stop everything that was started."""
     project = Project.here()
     with _command(project) as progress:
-        steps.down(project, progress)
+        lifecycle.down(project, progress)
         progress.console.print("Nothing of the local stack runs.")
 
 
@@ -72,7 +73,7 @@ def clean() -> None:
     """Stop everything and delete what was generated, all data included."""
     project = Project.here()
     with _command(project) as progress:
-        steps.clean(project, progress)
+        lifecycle.clean(project, progress)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from stack.files import write_whole
+from stack.atomic_write import write_whole
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 PACKAGES = ("plugins/penstock", "spark_apps/penstock_spark")

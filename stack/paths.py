@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stack.files import write_whole
+from stack.atomic_write import write_whole
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from stack.atomic_write import OWNER_ONLY, write_private
 from stack.errors import StackError
-from stack.files import OWNER_ONLY, write_private
 
 
 def _password() -> str:

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stack import jars, java, lake_catalog, npm, ports
-from stack import spark as spark_conf
-from stack.account import Account, reachable_folder
-from stack.binaries import Binaries, from_wheel
+from stack import ports
+from stack.cluster import npm
 from stack.paths import Project
-from stack.postgres import Database, Server
+from stack.servers import lake_catalog
+from stack.servers.binaries import Binaries, from_wheel
+from stack.servers.postgres import Database, Server
+from stack.servers.postgres_user import Account, reachable_folder
+from stack.spark import jars, java, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

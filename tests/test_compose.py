@@ -15,10 +15,11 @@ import yaml
 from cryptography.fernet import Fernet
 
 from penstock.config import Pipeline
-from stack import cluster, object_store, spark
-from stack.airflow import COMPONENTS, POOLS
-from stack.binaries import Binaries
+from stack.airflow.airflow_server import COMPONENTS, POOLS
+from stack.cluster import object_store, standalone
 from stack.paths import Project
+from stack.servers.binaries import Binaries
+from stack.spark import spark_conf
 
 ROOT = Project.here().root
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
@@ -148,12 +149,12 @@ def test_sparks_settings_are_those_of_a_cluster_and_lead_executors_back_to_the_d
     lines = (ROOT / "docker" / "spark-defaults.conf").read_text().splitlines()
     found = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
     project = Project(IN_IMAGE, IN_IMAGE / ".local")
-    local = spark.settings(project.jars, project.warehouse, project.local / "spark-scratch")
+    local = spark_conf.settings(project.jars, project.warehouse, project.local / "spark-scratch")
     store = services["scheduler"]["environment"]["PENSTOCK_STORE"]
     memory = services["spark-worker"]["command"][services["spark-worker"]["command"].index("--memory") + 1]
     reached = {"spark.driver.host": services["scheduler"]["hostname"], "spark.driver.bindAddress": "0.0.0.0"}
 
-    assert found == local | cluster.settings(project.jars, store, memory) | reached
+    assert found == local | standalone.settings(project.jars, store, memory) | reached
 
 
 def test_the_pipeline_of_the_containers_is_the_demos_with_its_landing_zone_in_the_store() -> None:

@@ -25,11 +25,11 @@ import yaml
 from airflow.utils.net import get_hostname
 from rich.console import Console
 
-from stack import ports, steps
-from stack.binaries import Binaries
+from stack import lifecycle, ports
 from stack.paths import Project
-from stack.postgres import Server
 from stack.progress import Progress
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -189,8 +189,8 @@ def services(
 ) -> Iterator[Services]:
     """All services, started in order by their own commands."""
     quiet = Progress(Console(quiet=True))
-    steps.set_up(HERE, quiet)
-    steps.fetch_cluster(HERE, quiet)
+    lifecycle.set_up(HERE, quiet)
+    lifecycle.fetch_cluster(HERE, quiet)
     home = tmp_path_factory.mktemp("image")
     for shared in (HERE.jars, HERE.compiled, HERE.library):
         (home / shared.name).symlink_to(shared)
@@ -277,7 +277,7 @@ def exporter(services: Services) -> str:
 
 
 def test_airflows_metrics_and_ours_are_what_prometheus_reads(services: Services, exporter: str) -> None:
-    ours = "from penstock.orchestration.delivery import send_gauges; send_gauges('shop', {'penstock.slot.unread_bytes': 7})"
+    ours = "from penstock.orchestration.notifications import send_gauges; send_gauges('shop', {'penstock.slot.unread_bytes': 7})"
     services.run("scheduler", [sys.executable, "-c", ours], PYTHONPATH=str(HERE.root / "plugins"))  # as Airflow has it
     deadline = time.monotonic() + PATIENCE
     shown = ""

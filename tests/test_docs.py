@@ -22,11 +22,11 @@ from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection
 from penstock.errors import KINDS
 from penstock.ledger import Ledger
-from stack import lake_catalog
-from stack.airflow import POOLS
-from stack.binaries import Binaries
+from stack.airflow.airflow_server import POOLS
 from stack.paths import Project
-from stack.postgres import Database, Server
+from stack.servers import lake_catalog
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,11 +26,11 @@ from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
+from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
+from penstock.jobs.merge_plan import CopyPlan, MergePlan, MergeResult
 from penstock.lake.changelog import ChangelogPlan, ChangelogResult
-from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult
-from penstock.lake.plan import CopyPlan, MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

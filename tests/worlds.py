@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from penstock import cli
 from stack import package
-from stack.postgres import Database, Server
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.world import ROOT, World, connection
 

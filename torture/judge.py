@@ -13,7 +13,7 @@ from penstock.compare.report import ComparedColumn, ComparedTable
 from penstock.errors import PenstockError
 from penstock.flow.verify.compare import compare_table
 from penstock.ledger.records import TableRecord
-from penstock.source.rendered import rendered
+from penstock.source.text_rows import rendered
 from tests.world import World
 from torture.model import Model, Table
 

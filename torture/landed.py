@@ -17,8 +17,8 @@ import pyarrow as pa
 from penstock.compare.pg_text import row_texts
 from penstock.flow.copy import bootstrap
 from penstock.ledger.records import CopyRecord, TableRecord
-from penstock.source.rendered import rendered
-from stack.postgres import Database
+from penstock.source.text_rows import rendered
+from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark
 from tests.world import World
 from torture import stand

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from bench.lake import start_spark
 from penstock.flow.spark_job import SparkJob
-from stack import lake_catalog, ports
-from stack import spark as spark_conf
-from stack.account import Account, reachable_folder
-from stack.binaries import from_wheel
-from stack.postgres import Server
+from stack import ports
+from stack.servers import lake_catalog
+from stack.servers.binaries import from_wheel
+from stack.servers.postgres import Server
+from stack.servers.postgres_user import Account, reachable_folder
+from stack.spark import spark_conf
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.world import World

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from torture.model import Model, Table, quoted
 from torture.values import IDS, literal, row
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from penstock_spark import documents, session
+from penstock_spark import json_io, session
 
 Plan = TypeVar("Plan")
 
@@ -40,7 +40,7 @@ def carry_out(
     given = arguments.parse_args()
     session.log_to_stderr()
     spark = session.start(name)
-    result = run(spark, load(documents.read_text(spark, given.plan)), os.environ)
+    result = run(spark, load(json_io.read_text(spark, given.plan)), os.environ)
     if result is not None:
-        documents.write_text(spark, given.result, result.dumps())
+        json_io.write_text(spark, given.result, result.dumps())
     spark.stop()

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from penstock.lake.changelog import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import session as sessions
+from penstock_spark.parallel import at_once
 from penstock_spark.table_changelog import fill_table
-from penstock_spark.workers import at_once
 
 _log = logging.getLogger("penstock.changelog")
 

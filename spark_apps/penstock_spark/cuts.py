@@ -15,10 +15,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import MET, MergePlan, TableResult
+from penstock.jobs.pointers import Pointer
 from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns
-from penstock.lake.plan import MET, MergePlan, TableResult
-from penstock.lake.pointers import Pointer
 from penstock.lsn import Lsn
 from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java

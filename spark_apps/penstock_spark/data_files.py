@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import ColumnPlan, FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
-from penstock.lake.plan import ColumnPlan, FileRef
 from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from penstock.errors import LakeError
 from penstock.lake.merge import Bounds, key_match, within
-from penstock_spark import typed, write
+from penstock_spark import casts, write
 from penstock_spark.batch import Batch
 from penstock_spark.resolve import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Mirror, one_row_per_key
 
@@ -50,7 +50,7 @@ def apply(batch: Batch) -> None:
     """Write the batch on the branch; raises LakeError of a kind that pauses the table."""
     mirror = batch.mirror
     resolved = one_row_per_key(batch.changes, mirror, batch.keep, moves=batch.moves)
-    rows = batch.keep(typed.cast_resolved(resolved, mirror))
+    rows = batch.keep(casts.cast_resolved(resolved, mirror))
     facts = _facts(rows, mirror)
     if facts.keyless:
         raise LakeError(
@@ -61,14 +61,14 @@ def apply(batch: Batch) -> None:
     batch.note_misfits(facts.misfits)
     live = rows.where("live and not hole" if mirror.holes else "live")
     if facts.holes:
-        live = typed.written(live, mirror).unionByName(_filled(batch, rows, facts))
+        live = casts.written(live, mirror).unionByName(_filled(batch, rows, facts))
     if not batch.onto_nothing:
         _delete(batch, rows, facts)
     else:
         batch.note_conflicts(
             update_missing=facts.first[UPDATE] + facts.first[DEPART], delete_missing=facts.first[DELETE]
         )
-    batch.add(typed.named(live, mirror), any_rows=facts.live > 0)
+    batch.add(casts.named(live, mirror), any_rows=facts.live > 0)
 
 
 def _facts(rows: DataFrame, mirror: Mirror) -> Facts:
@@ -88,7 +88,7 @@ def _facts(rows: DataFrame, mirror: Mirror) -> Facts:
             F.count_if("live").alias("live"),
             F.count_if(hole).alias("holes"),
             F.count_if(any_null).alias("keyless"),
-            typed.count_misfits().alias("misfits"),
+            casts.count_misfits().alias("misfits"),
             *extremes("k", F.lit(True)),
             *(extremes("r", hole) if mirror.holes else ()),
         )
@@ -112,7 +112,7 @@ def _filled(batch: Batch, rows: DataFrame, facts: Facts) -> DataFrame:
     if not batch.onto_nothing:
         holes = rows.where("hole")
         holes = F.broadcast(holes) if facts.holes <= write.BROADCAST_ROWS // 10 else holes
-        filled = batch.keep.pinned(typed.fill(holes, batch.table.rows(), batch.mirror, facts.root_bounds))
+        filled = batch.keep.pinned(casts.fill(holes, batch.table.rows(), batch.mirror, facts.root_bounds))
         found = filled.count()
     if found != facts.holes:
         raise LakeError(
@@ -124,7 +124,7 @@ def _filled(batch: Batch, rows: DataFrame, facts: Facts) -> DataFrame:
 
 
 def _delete(batch: Batch, rows: DataFrame, facts: Facts) -> None:
-    keys = typed.typed_keys(rows, batch.mirror, batch.mirror.key_names)
+    keys = casts.typed_keys(rows, batch.mirror, batch.mirror.key_names)
     columns = [batch.mirror.lake[position] for position in batch.mirror.keys]
     if batch.stop_on_conflict:
         batch.note_conflicts(**_conflicts(batch, rows, facts))
@@ -139,7 +139,7 @@ def _conflicts(batch: Batch, rows: DataFrame, facts: Facts) -> dict[str, int]:
     assert batch.start is not None  # noqa: S101  # for the type checker: who has no rows to meet does not ask
     mirror = batch.mirror
     columns = [mirror.lake[position] for position in mirror.keys]
-    keys = typed.typed_keys(rows, mirror, mirror.key_names, [F.col("first")])
+    keys = casts.typed_keys(rows, mirror, mirror.key_names, [F.col("first")])
     keys = F.broadcast(keys) if facts.keys <= write.BROADCAST_ROWS else keys
     there = batch.table.rows_at(batch.start).alias("t")
     condition = F.expr(" and ".join([*key_match(columns), *within(facts.key_bounds)]))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from penstock.lake.quoting import path
-from penstock_spark import multiset, typed, write
+from penstock_spark import casts, multiset, write
 from penstock_spark.batch import Batch
 
 
@@ -19,7 +19,7 @@ def apply(batch: Batch) -> None:
     facts = net.agg(
         F.coalesce(F.sum(F.when(F.col("net") > 0, F.col("net"))), F.lit(0)).alias("came"),
         F.coalesce(F.sum(F.when(F.col("net") < 0, -F.col("net"))), F.lit(0)).alias("went"),
-        typed.count_misfits(F.col("net") > 0).alias("misfits"),
+        casts.count_misfits(F.col("net") > 0).alias("misfits"),
     ).collect()[0]
     batch.note_misfits(facts["misfits"])
     found = 0
@@ -29,7 +29,7 @@ def apply(batch: Batch) -> None:
     batch.note_conflicts(delete_missing=facts["went"] - found)
     if found:
         batch.counts["rows_deleted"] += write.delete_places(batch.table, places, found)
-    batch.add(typed.named(multiset.copies(net), batch.mirror), any_rows=facts["came"] > 0)
+    batch.add(casts.named(multiset.copies(net), batch.mirror), any_rows=facts["came"] > 0)
 
 
 def append(batch: Batch) -> None:
@@ -41,11 +41,11 @@ def load(batch: Batch, parts: Sequence[tuple[Collection[str], DataFrame]]) -> No
     """Write new images on the branch, each part with the names of its columns that hold values, not texts."""
     rows = reduce(DataFrame.unionByName, (_cast(batch, images, names) for names, images in parts))
     if not any(_may_misfit(batch, names) for names, _ in parts):  # looking at every row costs a twentieth of the load
-        batch.add(typed.named(rows, batch.mirror), any_rows=True)
+        batch.add(casts.named(rows, batch.mirror), any_rows=True)
         return
     seen = Observation()
-    rows = rows.observe(seen, typed.count_misfits().alias("misfits"))
-    batch.add(typed.named(rows, batch.mirror), any_rows=True)
+    rows = rows.observe(seen, casts.count_misfits().alias("misfits"))
+    batch.add(casts.named(rows, batch.mirror), any_rows=True)
     batch.note_misfits(seen.get["misfits"])
 
 
@@ -58,4 +58,4 @@ def _cast(batch: Batch, images: DataFrame, values: Collection[str]) -> DataFrame
     fields = {i: path("new", column.name) for i, column in enumerate(batch.mirror.columns)}
     ready = {i: field for i, field in fields.items() if batch.mirror.columns[i].name in values}
     texts = {i: field for i, field in fields.items() if i not in ready}
-    return typed.cast_rows(images, batch.mirror, texts, [], ready)
+    return casts.cast_rows(images, batch.mirror, texts, [], ready)

@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import ColumnPlan
+from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
 from penstock.lake.locations import new_location
-from penstock.lake.plan import ColumnPlan
-from penstock.lake.pointers import Pointer, place_of
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
 from penstock_spark.session import file_io, java

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import ColumnPlan, FileRef, Typed
 from penstock.lake.columns import lake_column
-from penstock.lake.plan import ColumnPlan, FileRef, Typed
 from penstock.lake.quoting import identifier
 from penstock.landing.schema import (
     CONTRACT_KEY,

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableReport, TableUpkeep
+from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableReport, TableUpkeep
+from penstock_spark.drop_table import drop_old
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.old_table import drop_old
-from penstock_spark.upkeep import Upkeep
-from penstock_spark.workers import at_once
+from penstock_spark.parallel import at_once
+from penstock_spark.table_maintenance import Upkeep
 
 _log = logging.getLogger("penstock.maintain")
 _OUT_OF_TIME = "the time budget was spent; it comes first next time"

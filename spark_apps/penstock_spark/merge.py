@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
-from penstock.lake.plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lsn import Lsn
 from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, record_cut
 from penstock_spark.lake_table import LakeTable
+from penstock_spark.parallel import at_once
 from penstock_spark.table_merge import merge_table
-from penstock_spark.workers import at_once
 
 _FEW = 2
 """So many tables may meet the same error by chance, with all that every table needs in order."""

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from penstock.lake.columns import MISFITS
 from penstock.lake.equality import distinguishable
 from penstock.lake.quoting import path
+from penstock_spark.casts import cast_rows
 from penstock_spark.resolve import Mirror
-from penstock_spark.typed import cast_rows
 
 
 def net_rows(changes: DataFrame, mirror: Mirror) -> DataFrame:

@@ -20,8 +20,8 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import LakeColumn, lake_column
-from penstock.lake.plan import ColumnPlan
 from penstock.lake.quoting import literal, path
 from penstock.values.casts import cast_sql
 

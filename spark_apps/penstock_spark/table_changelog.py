@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimestampType
 
 from penstock.errors import LakeError
+from penstock.jobs.pointers import Pointer
 from penstock.lake import changelog, properties
 from penstock.lake.changelog import (
     ChangelogFile,
@@ -27,7 +28,6 @@ from penstock.lake.changelog import (
     MissingTransaction,
 )
 from penstock.lake.columns import LakeColumn
-from penstock.lake.pointers import Pointer
 from penstock.lake.quoting import path
 from penstock.landing.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.lake_table import LakeTable

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Directive, LakeError
+from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
+from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
-from penstock.lake.plan import FileRef, MergePlan, TablePlan, TableResult
-from penstock.lake.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.landing.schema import COPY_VERSION
 from penstock_spark import data_files, keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept

@@ -21,8 +21,9 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.ledger.session import connect as connect_to_ledger
 from penstock.source import session
 from penstock.source.arrow import connect_arrow
-from stack import lake_catalog, ports
-from stack.postgres import Database
+from stack import ports
+from stack.servers import lake_catalog
+from stack.servers.postgres import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

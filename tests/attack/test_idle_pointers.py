@@ -9,8 +9,8 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
-from penstock.lake.plan import MergePlan
-from penstock_spark import upkeep
+from penstock.jobs.merge_plan import MergePlan
+from penstock_spark import table_maintenance
 from tests.scenarios.recovery import equal, flush
 from tests.world import World
 
@@ -118,14 +118,14 @@ def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
     world16: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(world16, ("idle", "busy"))
-    expire = upkeep.Upkeep._expire
+    expire = table_maintenance.Upkeep._expire
 
-    def wrapped(self: upkeep.Upkeep) -> int:
+    def wrapped(self: table_maintenance.Upkeep) -> int:
         if self.order.target[-1] == "idle":
             run(world16, f"insert into lake.{world16.name}.public.idle values (50, 'foreign', null)")
         return expire(self)
 
-    monkeypatch.setattr(upkeep.Upkeep, "_expire", wrapped)
+    monkeypatch.setattr(table_maintenance.Upkeep, "_expire", wrapped)
     world16.maintain()
     change(world16, "insert into busy values (4, 'd')")
 

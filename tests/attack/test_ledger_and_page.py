@@ -24,9 +24,9 @@ from penstock.flow.health.alerts import Delivery
 from penstock.flow.health.observe import CaptureState
 from penstock.flow.verify.run import verify
 from penstock.page.app import build
-from penstock.page.documents import DOCS, RUNBOOKS, Documents
-from penstock.page.reading import Deployment
-from stack.postgres import Database, Server
+from penstock.page.queries import Deployment
+from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.recovery import flush

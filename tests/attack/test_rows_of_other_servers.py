@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.flow import check as preflight
-from penstock.source.findings import Finding
-from stack.postgres import Database
+from penstock.source.preflight.report import Finding
+from stack.servers.postgres import Database
 from tests.faults.oracle import landed
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import flush

@@ -18,8 +18,8 @@ from penstock.flow.copy import bootstrap
 from penstock.flow.errors import remembered
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed

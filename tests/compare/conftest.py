@@ -16,7 +16,7 @@ from penstock.lake.misfits import CastColumn, misfits_sql
 from penstock.lake.quoting import identifier
 from penstock.values.casts import cast_sql
 from penstock.values.lake_types import mapping
-from stack.postgres import Database, Server
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.values.conftest import Source, pinned
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.compare.pg_text import row_texts, texts
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.values.conftest import Source, pinned
 
 BY_A_SERVER = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from penstock.connections import Connection
 from penstock.errors import ConfigError
-from stack.postgres import Server
+from stack.servers.postgres import Server
 
 SECRET = "p@ss'w\\ord /?#%&=é"
 NASTY = Connection("source", "127.0.0.1", 5433, "o'brien", SECRET, "Sales & more/%", {"sslmode": "disable"})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT
 from tests.world import World

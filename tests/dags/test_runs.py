@@ -21,10 +21,10 @@ from penstock.flow.verify import run as verify
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
-from penstock.orchestration import waking
+from penstock.orchestration import trigger_dag
 from penstock.shell import spark_submit
 from stack import package
-from stack.binaries import Binaries
+from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
 from tests.health.oncall import OnCall
@@ -122,7 +122,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     after = deployed.sql("select clock_timestamp()")[0][0]
 
     deployed.sql("insert into t values (5, 'not captured yet')")
-    monkeypatch.setattr(waking.MergeBell, "ring", lambda _: merge_by_command(deployed))
+    monkeypatch.setattr(trigger_dag.MergeBell, "ring", lambda _: merge_by_command(deployed))
     assert states(run("verify", deployed, mode="whole")) == {"compare": "success", "equal": "success"}
     (verified,) = deployed.ctx.ledger.verified_tables(deployed.name)
     cut = deployed.ctx.ledger.last_cut(deployed.name)

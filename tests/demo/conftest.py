@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from demo import source
-from stack import databases
-from stack.postgres import Database, Server
+from stack.servers import databases
+from stack.servers.postgres import Database, Server
 
 PASSWORD = "only-for-tests"
 

@@ -10,8 +10,8 @@ from penstock.config import Pipeline
 from penstock.connections import Connection
 from penstock.landing.zone import LandingZone
 from penstock.ledger import Ledger
-from stack.lake_catalog import create_tables
-from stack.postgres import Database
+from stack.servers.lake_catalog import create_tables
+from stack.servers.postgres import Database
 
 OWN, FOREIGN = ("shop", "shop.public"), ("shopping", "shop_2", "sales", "sales.shop")
 

@@ -9,9 +9,9 @@ import pytest
 from demo import source
 from demo.every_type import TYPES
 from penstock.config import load_pipeline
-from stack.databases import READER
 from stack.paths import Project
-from stack.postgres import Database
+from stack.servers.databases import READER
+from stack.servers.postgres import Database
 from tests.demo.conftest import PASSWORD
 
 

@@ -10,7 +10,7 @@ from demo import source, transactions
 from demo.workload import Totals, Workload
 from penstock.wire import messages as m
 from penstock.wire.pgoutput import Decoder
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 OFTEN = 20
 """Each kind of transaction is committed at least so often, so that what only some of them do happens too."""

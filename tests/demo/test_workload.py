@@ -16,7 +16,7 @@ import pytest
 from demo import source, transactions
 from demo.workload import Totals, Workload
 from stack.paths import Project
-from stack.postgres import Database, Server
+from stack.servers.postgres import Database, Server
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from penstock.flow.spark_job import catalog_secrets, describe
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.world import ROOT, World, freeze
 

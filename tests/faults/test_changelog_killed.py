@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.steps import LEDGER, WRITE_TEXT

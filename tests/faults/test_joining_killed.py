@@ -16,7 +16,7 @@ from tests.world import World
 JOINING = [
     ("penstock.source.publication:alter", "before"),
     ("penstock.source.publication:alter", "after"),
-    ("penstock.source.facts:sight", "after"),
+    ("penstock.source.server_info:sight", "after"),
     ("penstock.ledger:Ledger.join_table", "before"),
     ("penstock.ledger:Ledger.join_table", "after"),
 ]

@@ -27,10 +27,10 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.spark_job import SparkJob
-from penstock.lake.maintenance import OldTable
+from penstock.jobs.maintenance_plan import OldTable
 from penstock.landing.layout import range_folder, windows_folder
 from penstock.lsn import Lsn
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import LEDGER, ZONE, Step, called, slow
@@ -40,7 +40,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.spark
 
-UPKEEP = "penstock_spark.upkeep:Upkeep"
+UPKEEP = "penstock_spark.table_maintenance:Upkeep"
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
 create table visit (page text, n int);
@@ -92,8 +92,8 @@ OF_SPARK: list[Step] = [
     ("penstock_spark.maintain:drop_old", "before", 1),
     ("penstock_spark.lake_table:LakeTable.drop", "after", 1),
     ("penstock_spark.maintain:drop_old", "after", 1),
-    ("penstock_spark.documents:write_text", "before", 1),
-    ("penstock_spark.documents:write_text", "after", 1),
+    ("penstock_spark.json_io:write_text", "before", 1),
+    ("penstock_spark.json_io:write_text", "after", 1),
 ]
 CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step) for step in OF_SPARK]
 

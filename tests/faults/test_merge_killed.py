@@ -24,9 +24,9 @@ from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
 from penstock.ledger.records import CutRecord, TableRecord
-from penstock.source import facts
+from penstock.source import server_info
 from penstock_spark import merge as merging
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.steps import LEDGER, WRITE_TEXT
@@ -334,8 +334,8 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
 ) -> None:
     steps: list[tuple[ModuleType, str, int]] = [
         (schema_drift, "follow", 1),
-        (facts, "position", 1),
-        (facts, "position", 2),
+        (server_info, "position", 1),
+        (server_info, "position", 2),
     ]
     for number, (owner, step, occurrence) in enumerate(steps):
         added = f"alter table hasty add column_{number} int default {number}; insert into hasty values ({100 + number})"

@@ -17,8 +17,8 @@ from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
-from stack.binaries import Binaries
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import LEDGER, WRITE_TEXT, Step, called, slow

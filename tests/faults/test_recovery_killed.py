@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from penstock.flow.copy import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark

@@ -20,7 +20,7 @@ from penstock.flow.spark_job import SparkJob, Submit
 from penstock.flow.verify.compare import compare
 from penstock.shell import spark_submit
 from stack import package
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed

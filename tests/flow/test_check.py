@@ -6,7 +6,7 @@ from penstock.flow import check
 from penstock.flow.check import seconds_between
 from penstock.flow.copy import bootstrap
 from penstock.policy import Health
-from stack.postgres import Database, Server
+from stack.servers.postgres import Database, Server
 from tests.faults.killed import copy_without_spark
 from tests.world import World
 

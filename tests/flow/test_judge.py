@@ -19,7 +19,7 @@ from penstock.flow.capture.slot_verdict import (
 )
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
-from penstock.source.facts import Fate
+from penstock.source.server_info import Fate
 
 KNOWN = Known(
     system_identifier=7,

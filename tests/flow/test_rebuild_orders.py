@@ -12,7 +12,7 @@ from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Snapshot
 from penstock.flow.rebuild.position import place
-from penstock.lake.plan import ColumnPlan
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import TableFacts, WindowRecord
 from penstock.lsn import Lsn

@@ -13,8 +13,8 @@ from penstock.ledger.health import AlarmRecord, SlotSample
 from penstock.ledger.records import PipelineRecord
 from penstock.lsn import Lsn
 from penstock.policy import Health
-from penstock.source.facts import ServerFacts
 from penstock.source.health import Seen, Surroundings
+from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
 MIB, GIB = 1 << 20, 1 << 30

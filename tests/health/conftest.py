@@ -14,8 +14,8 @@ from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as flow
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.observe import CaptureState
-from stack.binaries import Binaries
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
 from tests.faults.killed import copy_without_spark
 from tests.world import World

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import yaml
 
-from stack.binaries import Binaries
 from stack.paths import Project
-from stack.postgres import Database
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database
 from tests.world import World, connection
 
 ROOT = Project.here().root

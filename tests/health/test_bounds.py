@@ -8,8 +8,8 @@ from time import perf_counter
 import pytest
 
 from penstock.source import session
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.health.conftest import NewWatched
 

@@ -53,9 +53,9 @@ def alert(*names: str, **changes: Any) -> Alert:
 
 
 def deliver(found: Alert) -> Any:
-    from penstock.orchestration import delivery  # noqa: PLC0415  # after the throw-away home is set
+    from penstock.orchestration import notifications  # noqa: PLC0415  # after the throw-away home is set
 
-    return delivery.deliver(found)
+    return notifications.deliver(found)
 
 
 def test_an_alert_arrives_by_http_and_by_mail(channels: None, hook: Hook, mailbox: Mailbox) -> None:
@@ -113,7 +113,7 @@ def test_a_channel_that_is_not_defined_well_is_named(config: Any, monkeypatch: p
 
 
 SEND_GAUGES = """
-from penstock.orchestration.delivery import send_counts, send_gauges
+from penstock.orchestration.notifications import send_counts, send_gauges
 send_gauges("shop", {"penstock.slot.retained_bytes": 4096.0})
 send_counts("shop", {"public.t": {"update_missing": 3}, "public.u": {}})
 """

@@ -19,8 +19,8 @@ from penstock.flow.capture import run as capture
 from penstock.flow.health import paging
 from penstock.source import session
 from stack import ports
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.health.conftest import KEEP, NewWatched, Watched
 from tests.health.oncall import OnCall

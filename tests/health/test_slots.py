@@ -14,7 +14,7 @@ from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import act, report
 from penstock.source import lock, session
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.health.conftest import NewWatched, Watched
 
 RULE = {"name": "report*", "inactive": 1, "retained": 1}

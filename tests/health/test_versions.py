@@ -13,8 +13,8 @@ import pytest
 from penstock.connections import Connection
 from penstock.source import health, session
 from stack import ports
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.health.conftest import KEEP, NewWatched, Watched
 from tests.health.oncall import OnCall

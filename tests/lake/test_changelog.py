@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from penstock.jobs.pointers import Pointer
 from penstock.lake import changelog
 from penstock.lake.changelog import (
     ChangelogFile,
@@ -15,7 +16,6 @@ from penstock.lake.changelog import (
     ChangelogTableResult,
 )
 from penstock.lake.columns import LakeColumn
-from penstock.lake.pointers import Pointer
 
 FIELDS = (LakeColumn("id", "int"), LakeColumn("a`b.c", "string"))
 PLAN = ChangelogPlan(

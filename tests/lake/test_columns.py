@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import MISFITS, LakeColumn, additions, mirror_columns
-from penstock.lake.plan import ColumnPlan
 from penstock.values.pgtype import PgType
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.lake.maintenance import (
+from penstock.jobs.maintenance_plan import (
     Figures,
     MaintenancePlan,
     MaintenanceResult,
@@ -16,7 +16,7 @@ from penstock.lake.maintenance import (
     TableUpkeep,
     is_dead,
 )
-from penstock.lake.pointers import aside, is_left_behind, place_of, rebuilt, replaced
+from penstock.jobs.pointers import aside, is_left_behind, place_of, rebuilt, replaced
 
 PLAN = MaintenancePlan(
     pipeline="shop",

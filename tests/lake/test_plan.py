@@ -4,8 +4,17 @@ import json
 
 import pytest
 
-from penstock.lake.plan import ColumnPlan, CopyPlan, CopyRange, FileRef, MergePlan, MergeResult, TablePlan, TableResult
-from penstock.lake.pointers import Pointer
+from penstock.jobs.merge_plan import (
+    ColumnPlan,
+    CopyPlan,
+    CopyRange,
+    FileRef,
+    MergePlan,
+    MergeResult,
+    TablePlan,
+    TableResult,
+)
+from penstock.jobs.pointers import Pointer
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -20,10 +20,12 @@ from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from stack import jars, object_store, ports
-from stack.object_store import ObjectStore
+from stack import ports
+from stack.cluster import object_store
+from stack.cluster.object_store import ObjectStore
 from stack.paths import Project
-from stack.postgres import Database
+from stack.servers.postgres import Database
+from stack.spark import jars
 from tests.landing.samples import COLUMNS, inserts
 from tests.postgres.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
 
@@ -40,7 +42,7 @@ def server(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     store = ObjectStore(f"http://127.0.0.1:{ports.choose()}", "penstock", "only-for-tests")
     where = ("--address", store.address, "--folder", str(folder), "--jars", str(project.jars))
     process = subprocess.Popen(
-        [sys.executable, "-m", "stack.object_store", *where],
+        [sys.executable, "-m", "stack.cluster.object_store", *where],
         env=os.environ | store.environment() | {"JAVA_HOME": str(java_home), "PYTHONPATH": str(project.root)},
     )
     try:

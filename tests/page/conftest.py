@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from penstock.connections import Connection
 from penstock.ledger import Ledger
-from stack.postgres import Database, Server
+from stack.servers.postgres import Database, Server
 from tests.page.scenes import Scene
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from penstock.lake.plan import ColumnPlan
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 START = Lsn.parse("16/10000000")
 MIB, GIB = 1 << 20, 1 << 30

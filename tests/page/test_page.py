@@ -16,8 +16,8 @@ import pytest
 from fastapi.testclient import TestClient
 from psycopg.types.json import Jsonb
 
-from penstock.lake.maintenance import Figures, MaintenanceResult, OldTable, TableReport
-from penstock.page import words
+from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, OldTable, TableReport
+from penstock.page import format
 from tests.page import scenes
 from tests.page.scenes import GIB, Scene
 
@@ -88,8 +88,8 @@ def test_the_page_says_what_the_json_says(viewer: TestClient, scene: Scene) -> N
     said = [
         it["cut_lsn"],
         it["position"],
-        words.count(it["unmerged_changes"]),
-        *map(words.size, (slot["unread_bytes"], slot["retained_bytes"], slot["safe_wal_bytes"], slot["warn_bytes"])),
+        format.count(it["unmerged_changes"]),
+        *map(format.size, (slot["unread_bytes"], slot["retained_bytes"], slot["safe_wal_bytes"], slot["warn_bytes"])),
         *(each["slug"] for each in it["alarms"]),
         *(each["message"] for each in it["alarms"]),
         *(each["title"] for each in shown["advice"]),
@@ -113,7 +113,7 @@ def test_a_table_that_is_being_made_anew_is_shown_with_how_far_it_is(viewer: Tes
     (rebuild,) = shown["rebuilds"]
     assert (rebuild["table"], rebuild["kind"], rebuild["state"]) == ("shop.order_line", "replay", "building")
     assert rebuild["end_lsn"] == shown["pipeline"]["position"]
-    said = (rebuild["id"], rebuild["through_lsn"], rebuild["end_lsn"], words.count(rebuild["rows"]))
+    said = (rebuild["id"], rebuild["through_lsn"], rebuild["end_lsn"], format.count(rebuild["rows"]))
     assert [each for each in ("Tables being made anew 1", *said) if text(each) not in page] == []
 
 

@@ -19,7 +19,7 @@ from penstock.flow.changelog.coverage import Interval
 from penstock.flow.errors import remembered
 from penstock.lake.changelog import ChangelogPlan
 from penstock_spark import table_changelog
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now

@@ -26,8 +26,8 @@ from penstock.flow.context import Context
 from penstock.flow.health import paging
 from penstock.flow.verify.compare import compare
 from stack import ports
-from stack.binaries import Binaries
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.health.conftest import KEEP, Watched
 from tests.health.oncall import OnCall, Step

@@ -33,11 +33,11 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.drop_table import discard
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
+from penstock.jobs.maintenance_plan import TableReport
 from penstock.lake.ddl import CUTS_TABLE
-from penstock.lake.maintenance import TableReport
+from penstock_spark import drop_table
 from penstock_spark import maintain as maintaining
-from penstock_spark import old_table
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.world import World
 
@@ -296,7 +296,7 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
     )
 
     with monkeypatch.context() as patched:
-        patched.setattr(old_table, "replace", Killed.now)  # of the first one, dropped with its files and not reported
+        patched.setattr(drop_table, "replace", Killed.now)  # of the first one, dropped with its files and not reported
         with pytest.raises(Killed):
             world.maintain()
     assert not {"a", "b"} <= names()

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.flow.verify.compare import compare
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.scenarios.recovery import flush
 from tests.world import World

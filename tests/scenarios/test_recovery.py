@@ -15,8 +15,8 @@ from penstock.flow.errors import remembered
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
-from stack.binaries import Binaries
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
 from tests.world import World

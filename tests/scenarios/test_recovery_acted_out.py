@@ -11,8 +11,8 @@ import pytest
 from penstock.errors import SourceError
 from penstock.flow.errors import remembered
 from penstock.flow.verify.compare import compare
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.health.conftest import KEEP, Watched
 from tests.health.oncall import OnCall, Step

@@ -16,8 +16,8 @@ from penstock.flow import status
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.spark_job import SparkJob
-from stack.binaries import Binaries
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
 from tests.world import World

@@ -12,7 +12,7 @@ from penstock.errors import LedgerError, SourceError
 from penstock.flow.copy import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.faults.killed import copy_without_spark
 from tests.scenarios.recovery import consume
 from tests.world import World, wait_for

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stack.airflow_api import AirflowApi, Json
+from stack.airflow.rest_api import AirflowApi, Json
 from stack.errors import StackError
 
 

@@ -16,11 +16,12 @@ from rich.console import Console
 
 from penstock.compare.lake_reader import sql_catalog
 from penstock.connections import Connection
-from stack import databases, ports, steps
-from stack.local import Stack
+from stack import lifecycle, ports
 from stack.paths import Project
 from stack.progress import Progress
-from stack.spark import CATALOG
+from stack.servers import databases
+from stack.spark.spark_conf import CATALOG
+from stack.stack import Stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -47,7 +48,7 @@ create publication penstock_tiny for table tiny.t with (publish_via_partition_ro
 def stack(servers_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack with our DAGs and a pipeline of its own, whose intervals are minutes."""
     quiet = Progress(Console(quiet=True))
-    steps.set_up(HERE, quiet)
+    lifecycle.set_up(HERE, quiet)
     root = tmp_path_factory.mktemp("backfill")
     for shared in ("plugins", "bin", "dags", "spark_apps"):
         (root / shared).symlink_to(HERE.root / shared)
@@ -58,8 +59,8 @@ def stack(servers_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     project.local.mkdir()
     project.write_ports({name: ports.choose() for name in ("source", "control", "airflow")})
     (project.local / "jars").symlink_to(HERE.jars)
-    yield steps.up(project, quiet)
-    steps.clean(project, quiet)
+    yield lifecycle.up(project, quiet)
+    lifecycle.clean(project, quiet)
 
 
 def run(stack: Stack, verb: str) -> None:

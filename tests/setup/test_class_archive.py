@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from stack import class_archive, java, spark
 from stack.paths import Project
+from stack.spark import class_archive, java, spark_conf
 
 PROGRAM = "from pyspark.sql import SparkSession; print('rows', SparkSession.builder.getOrCreate().range(7).count())"
 
@@ -22,7 +22,7 @@ def archived(java_home: Path, tmp_path: Path) -> Path:
     if not (java_home / "lib" / "server" / "classes.jsa").exists():
         pytest.skip("this Java has no archive of its own, on which another could stand")
     folder = Project.here().jars.resolve()
-    said = class_archive.make(folder, spark.home(), java_home, spark.class_path(folder), tmp_path / "log")
+    said = class_archive.make(folder, spark_conf.home(), java_home, spark_conf.class_path(folder), tmp_path / "log")
     assert (folder / class_archive.ARCHIVE).exists(), said
     return folder
 
@@ -38,7 +38,7 @@ def submitted(java_home: Path, conf: Path, folder: Path, java_options: str) -> s
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
-    command = [str(spark.home() / "bin" / "spark-submit"), "--driver-java-options", java_options, str(program)]
+    command = [str(spark_conf.home() / "bin" / "spark-submit"), "--driver-java-options", java_options, str(program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "rows 7" in done.stdout
@@ -74,7 +74,9 @@ def test_it_is_made_once_and_where_there_is_none_java_is_told_of_none(
 ) -> None:
     made = (archived / class_archive.ARCHIVE).stat().st_mtime_ns
 
-    again = class_archive.make(archived, spark.home(), java_home, spark.class_path(archived), tmp_path / "log")
+    again = class_archive.make(
+        archived, spark_conf.home(), java_home, spark_conf.class_path(archived), tmp_path / "log"
+    )
 
     assert (again, (archived / class_archive.ARCHIVE).stat().st_mtime_ns) == ("unchanged", made)
     assert class_archive.options(tmp_path) == ""
@@ -86,7 +88,7 @@ def test_a_machine_that_is_too_slow_goes_on_without_and_is_asked_again(
     monkeypatch.setattr(class_archive, "SECONDS", 0.1)
 
     said = class_archive.make(
-        tmp_path, spark.home(), java_home, spark.class_path(Project.here().jars), tmp_path / "log"
+        tmp_path, spark_conf.home(), java_home, spark_conf.class_path(Project.here().jars), tmp_path / "log"
     )
 
     assert said.startswith("none, and applications start slower")

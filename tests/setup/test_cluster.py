@@ -7,13 +7,15 @@ import pytest
 from pyiceberg.utils.config import Config
 from rich.console import Console
 
-from stack import jars, object_store, steps
+from stack import lifecycle
 from stack.__main__ import status
-from stack.cluster import JARS, PREFERRED_PORTS, WORKERS
-from stack.local import Stack
+from stack.cluster import object_store
+from stack.cluster.standalone import JARS, PREFERRED_PORTS, WORKERS
 from stack.paths import Project
 from stack.progress import Progress
-from stack.spark import CATALOG
+from stack.spark import jars
+from stack.spark.spark_conf import CATALOG
+from stack.stack import Stack
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_stopping_the_local_stack_stops_the_cluster_too(project: Project, tmp_pa
     session = stack.cluster.session(WORKERS[0])
     session.start(["sleep", "600"], environ={}, cwd=tmp_path)
 
-    steps.down(Project(project.root, tmp_path / "local"), Progress(Console(quiet=True)))
+    lifecycle.down(Project(project.root, tmp_path / "local"), Progress(Console(quiet=True)))
 
     assert not session.is_alive()
 

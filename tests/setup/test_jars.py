@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stack import jars
 from stack.errors import StackError
-from stack.jars import Jar
 from stack.paths import Project
+from stack.spark import jars
+from stack.spark.jars import Jar
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>org.example</groupId><artifactId>tiny</artifactId><version>1.0</version></project>"""

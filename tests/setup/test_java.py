@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stack import java
+from stack.spark import java
 
 APPLICATION = """
 import os

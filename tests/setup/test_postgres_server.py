@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from stack import ports
-from stack.account import Account, reachable_folder
-from stack.binaries import Binaries
 from stack.errors import StackError
-from stack.postgres import Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Database, Server
+from stack.servers.postgres_user import Account, reachable_folder
 
 EXPECTED_SETTINGS = {
     "wal_level": "logical",
@@ -184,7 +184,7 @@ def test_each_test_gets_an_empty_database(database: Database):
 def test_root_runs_postgres_as_nobody_even_from_a_folder_that_nobody_can_enter(tmp_path: Path, monkeypatch):
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o700)
-    monkeypatch.setattr("stack.account.PERSISTENT_TEMPORARY", open_folder := tmp_path.parent / "open")
+    monkeypatch.setattr("stack.servers.postgres_user.PERSISTENT_TEMPORARY", open_folder := tmp_path.parent / "open")
     open_folder.mkdir()
     for folder in (open_folder, *open_folder.parents):
         if folder != Path("/") and not folder.stat().st_mode & stat.S_IXOTH:

@@ -3,8 +3,8 @@
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from stack.lake_catalog import create_tables, sqlalchemy_url
-from stack.postgres import Database
+from stack.servers.lake_catalog import create_tables, sqlalchemy_url
+from stack.servers.postgres import Database
 
 pytestmark = pytest.mark.spark
 

@@ -14,11 +14,12 @@ import psycopg
 import pytest
 from rich.console import Console
 
-from stack import databases, ports, steps
+from stack import lifecycle, ports
 from stack.errors import StackError
-from stack.local import Stack
 from stack.paths import Project
 from stack.progress import Progress
+from stack.servers import databases
+from stack.stack import Stack
 
 HERE = Project.here()
 SECRET_FILES = {"secrets.json", "env.sh", "airflow-login.json"}
@@ -31,20 +32,20 @@ def quiet() -> Progress:
 @pytest.fixture(scope="module")
 def project(servers_home: Path) -> Iterator[Project]:
     """A checkout like ours with a `.local` of its own; what is slow to make (jars, compiled code) is borrowed."""
-    steps.set_up(HERE, quiet())
+    lifecycle.set_up(HERE, quiet())
     project = Project(HERE.root, servers_home / "stack")
     project.local.mkdir()
     project.write_ports({name: ports.choose() for name in ("source", "control", "airflow")})
     for borrowed in (HERE.jars, HERE.local / "numba"):
         (project.local / borrowed.name).symlink_to(borrowed)
     yield project
-    steps.clean(project, quiet())
+    lifecycle.clean(project, quiet())
 
 
 @pytest.fixture
 def servers(project: Project) -> Stack:
     """The two servers, brought up from whatever the test before left behind: that has to work anyway."""
-    return steps.start_servers(project, quiet())
+    return lifecycle.start_servers(project, quiet())
 
 
 def one(dsn: str, statement: str) -> object:
@@ -141,7 +142,7 @@ def test_secrets_are_not_shown_by_a_representation(servers: Stack):
 def test_a_second_up_changes_nothing(servers: Stack):
     pids = servers.source.pid(), servers.control.pid()
 
-    again = steps.start_servers(servers.project, quiet())
+    again = lifecycle.start_servers(servers.project, quiet())
 
     assert (again.source.pid(), again.control.pid()) == pids
     assert again.ports == servers.ports
@@ -153,15 +154,15 @@ def test_up_after_everything_was_killed_finds_the_data_again(servers: Stack):
     for server in (servers.source, servers.control):
         os.kill(server.pid(), signal.SIGKILL)
 
-    again = steps.start_servers(servers.project, quiet())
+    again = lifecycle.start_servers(servers.project, quiet())
 
     assert one(again.source_dsn(), "select count(*) from public.kept") == 0
 
 
 def test_a_port_taken_while_the_stack_was_down_is_replaced_and_remembered(servers: Stack):
-    steps.down(servers.project, quiet())
+    lifecycle.down(servers.project, quiet())
     with socket.create_server((ports.LOOPBACK, servers.ports["source"])):
-        moved = steps.start_servers(servers.project, quiet())
+        moved = lifecycle.start_servers(servers.project, quiet())
 
         assert moved.source.port != servers.source.port
         assert moved.control.port == servers.control.port
@@ -171,18 +172,18 @@ def test_a_port_taken_while_the_stack_was_down_is_replaced_and_remembered(server
 
 
 def test_down_stops_both_servers_and_is_content_to_find_nothing(servers: Stack):
-    steps.down(servers.project, quiet())
+    lifecycle.down(servers.project, quiet())
 
     assert not servers.source.is_running()
     assert not servers.control.is_running()
-    steps.down(servers.project, quiet())
+    lifecycle.down(servers.project, quiet())
 
 
 def test_lost_passwords_are_named_as_the_reason(servers: Stack):
     kept = servers.project.secrets.rename(servers.project.local / "kept.json")
     try:
         with pytest.raises(StackError, match="initialised with another one"):
-            steps.start_servers(servers.project, quiet())
+            lifecycle.start_servers(servers.project, quiet())
     finally:
         kept.rename(servers.project.secrets)
 
@@ -198,7 +199,7 @@ def test_illegible_passwords_are_not_replaced(servers: Stack):
 
 
 def test_two_commands_never_change_one_stack_at_once(project: Project):
-    with steps.alone(project), pytest.raises(StackError, match="only command at work"), steps.alone(project):
+    with lifecycle.alone(project), pytest.raises(StackError, match="only command at work"), lifecycle.alone(project):
         pytest.fail("a second holder got in")
 
 
@@ -210,7 +211,7 @@ def test_remembered_ports_that_are_illegible_count_as_none(tmp_path: Path):
 
 
 def test_clean_leaves_nothing(servers: Stack):
-    steps.clean(servers.project, quiet())
+    lifecycle.clean(servers.project, quiet())
 
     assert not servers.project.local.exists()
     assert not servers.source.home.exists()

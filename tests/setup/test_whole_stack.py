@@ -10,12 +10,12 @@ import httpx
 import pytest
 from rich.console import Console
 
-from stack import ports, steps
-from stack.airflow_api import AirflowApi
+from stack import lifecycle, ports
+from stack.airflow.rest_api import AirflowApi
 from stack.errors import StackError
-from stack.local import Stack
 from stack.paths import Project
 from stack.progress import Progress
+from stack.stack import Stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -72,7 +72,7 @@ def quiet() -> Progress:
 @pytest.fixture(scope="module")
 def project(servers_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with one DAG of its own, and our plugins."""
-    steps.set_up(HERE, quiet())
+    lifecycle.set_up(HERE, quiet())
     root = tmp_path_factory.mktemp("project")
     for shared in ("plugins", "include", "bin"):
         (root / shared).symlink_to(HERE.root / shared)
@@ -84,13 +84,13 @@ def project(servers_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     project.write_ports({name: ports.choose() for name in ("source", "control", "airflow")})
     (project.local / "jars").symlink_to(HERE.jars)
     yield project
-    steps.clean(project, quiet())
+    lifecycle.clean(project, quiet())
 
 
 @pytest.fixture
 def stack(project: Project) -> Stack:
     """The stack, brought up from whatever the test before left behind."""
-    return steps.up(project, quiet())
+    return lifecycle.up(project, quiet())
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_the_ui_refuses_whoever_does_not_know_the_generated_login(stack: Stack):
 def test_a_second_up_leaves_airflow_alone(stack: Stack):
     members = stack.airflow.session.members()
 
-    again = steps.up(stack.project, quiet())
+    again = lifecycle.up(stack.project, quiet())
 
     assert set(members) <= set(again.airflow.session.members())
 
@@ -174,7 +174,7 @@ def test_up_replaces_an_airflow_that_lost_a_component(stack: Stack):
     until(stack.airflow.dead_components)
     assert stack.airflow.dead_components() == ["dag-processor"]
 
-    again = steps.up(stack.project, quiet())
+    again = lifecycle.up(stack.project, quiet())
 
     assert again.airflow.dead_components() == []
     assert again.airflow.api.unhealthy() == []
@@ -196,7 +196,7 @@ def test_down_ends_running_tasks_and_their_children_too(api: AirflowApi, stack: 
     )
     everything = before | set(stack.airflow.session.members())
 
-    steps.down(stack.project, quiet())
+    lifecycle.down(stack.project, quiet())
 
     assert [pid for pid in everything if Path(f"/proc/{pid}/cwd").exists()] == []
     assert not stack.source.is_running()
@@ -207,7 +207,7 @@ def test_up_after_a_kill_of_everything_runs_dags_again(stack: Stack, project: Pr
     for pid in [*stack.airflow.session.members(), stack.source.pid(), stack.control.pid()]:
         os.kill(pid, signal.SIGKILL)
 
-    api = steps.up(project, quiet()).airflow.api
+    api = lifecycle.up(project, quiet()).airflow.api
     run = api.trigger("trial")
     api.wait_for_run("trial", run)
 

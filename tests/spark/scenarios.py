@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.lake.plan import ColumnPlan
+from penstock.jobs.merge_plan import ColumnPlan
 from tests.spark.histories import UNCHANGED, D, I, Row, T, Transaction, U, tx
 from tests.spark.workbench import column
 

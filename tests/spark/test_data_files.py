@@ -13,7 +13,7 @@ import pytest
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
-from penstock.lake.plan import FileRef
+from penstock.jobs.merge_plan import FileRef
 from tests.conftest import LakeCatalog
 from tests.spark.histories import D, I, U, tx
 from tests.spark.workbench import Table, Workbench, column

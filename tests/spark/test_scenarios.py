@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.lake.plan import TableResult
+from penstock.jobs.merge_plan import TableResult
 from tests.spark.histories import BagJudge, Event, KeyedJudge, Transaction, of_history
 from tests.spark.scenarios import SCENARIOS, Scenario
 from tests.spark.workbench import Table, Workbench, column

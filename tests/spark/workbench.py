@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from penstock.jobs.merge_plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
-from penstock.lake.plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.landing.schema import copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from penstock.values.parsed import parse, parsed_type

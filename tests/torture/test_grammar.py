@@ -7,7 +7,7 @@ import random
 import psycopg
 import pytest
 
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from torture import grammar, model, publication, stand, writers
 from torture.model import Model
 from torture.rules import RULES

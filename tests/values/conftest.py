@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.values.pgtype import PgType
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 PINNED = {
     "client_encoding": "UTF8",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.values.builtin import _ARRAYS, _SCALARS, builtin
 from penstock.values.lake_types import mapping
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 
 def test_the_oids_are_those_of_the_server(database: Database) -> None:

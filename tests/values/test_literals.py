@@ -13,7 +13,7 @@ from psycopg.types.hstore import register_hstore
 from pyspark.sql import SparkSession
 
 from penstock.values.casts import cast_sql
-from stack.postgres import Server
+from stack.servers.postgres import Server
 from tests.values.conftest import Source, cast_columns, pinned
 
 pytestmark = pytest.mark.spark

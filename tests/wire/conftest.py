@@ -11,7 +11,7 @@ from psycopg import sql
 from penstock.wire import messages as m
 from penstock.wire.columnar import ChangeBlock, Totals
 from penstock.wire.pgoutput import Decoder
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.wire.rows import NO_ORIGINS, Row, batches, feed, rows_of, scalar_rows
 
 PEEK = sql.SQL("select data from pg_logical_slot_peek_binary_changes({slot}, null, null, {options})")

@@ -10,8 +10,9 @@ from croniter import croniter
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.context import Context
 from penstock.policy import Health
-from penstock.source import preflight, session
-from penstock.source.preflight import Finding
+from penstock.source import session
+from penstock.source.preflight import run as preflight
+from penstock.source.preflight.run import Finding
 
 __all__ = ["Finding", "check", "failures", "require"]
 

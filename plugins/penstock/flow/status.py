@@ -11,7 +11,7 @@ from penstock.flow.copy import added_tables
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
-from penstock.source import facts, session, slot
+from penstock.source import server_info, session, slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _source(ctx: Context) -> SourceStatus:
         state = slot.read(conn, ctx.pipeline.slot)
         if state is None:
             raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
-        flushed = facts.position(conn).flushed
+        flushed = server_info.position(conn).flushed
     return SourceStatus(
         unread=max(0, flushed - (state.confirmed or flushed)),
         retained=max(0, flushed - (state.restart or flushed)),

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.jobs.pointers import Pointer
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
 from penstock.lake.misfits import CastColumn, misfits_sql
-from penstock.lake.pointers import Pointer
 from penstock.lake.quoting import identifier, literal, path
 from penstock.values.casts import cast_to
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
-from penstock.lake.plan import ColumnPlan
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.values.lake_types import mapping
 from penstock.values.misfits import MISFITS_COLUMN
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import LakeError
+from penstock.landing.io_errors import missing, unreachable
 from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSIONS
-from penstock.landing.trouble import missing, unreachable
 
 
 def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.landing.draft import Draft
-from penstock.landing.trouble import unwritable
+from penstock.landing.atomic_file import Draft
+from penstock.landing.io_errors import unwritable
 
 # Small groups keep the end short: the last one is encoded when the server has nothing more to do.
 ROW_GROUP_BYTES = 8 << 20

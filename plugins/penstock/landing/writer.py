@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.landing.draft import Draft
+from penstock.landing.atomic_file import Draft
 from penstock.landing.manifest import FileEntry
 from penstock.landing.row_groups import COPY_GROUP_BYTES, ROW_GROUP_BYTES, Budget, RowGroups
 from penstock.landing.schema import NO_COLUMNS_FIELD, copy_file_schema, landing_schema

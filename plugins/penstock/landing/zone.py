@@ -1,6 +1,6 @@
 """The landing zone: one folder or object-store prefix, addressed by relative paths.
 
-Everything is written as a draft that appears under its name when it is whole and durable (`penstock.landing.draft`),
+Everything is written as a draft that appears under its name when it is whole and durable (`penstock.landing.atomic_file`),
 so a reader never meets half a file.
 """
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.landing import reader, store
-from penstock.landing.draft import PART, Draft, FolderDraft, UploadDraft
+from penstock.landing.atomic_file import PART, Draft, FolderDraft, UploadDraft
+from penstock.landing.io_errors import unreachable, unwritable
 from penstock.landing.row_groups import Budget
-from penstock.landing.trouble import unreachable, unwritable
 from penstock.landing.writer import CopyWriter, FileWriter
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
-from penstock.lake.pointers import Pointer
-from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.jobs.pointers import Pointer
+from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, RelationRecord, Row, TableRecord, WindowRecord
 from penstock.ledger.session import Sessions, Transaction

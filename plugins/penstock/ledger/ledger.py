@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from penstock.ledger.advisory_lock import Holding
+from penstock.ledger.barriers import Marks
 from penstock.ledger.changelogs import Changelogs
+from penstock.ledger.events import Journal
 from penstock.ledger.health import Health
-from penstock.ledger.holding import Holding
-from penstock.ledger.journal import Journal
 from penstock.ledger.maintenance import Maintenance
-from penstock.ledger.marks import Marks
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
-from penstock.ledger.panels import Panels
+from penstock.ledger.page_queries import Panels
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.skips import Skips

@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.lake.maintenance import OldTable, TableReport
+from penstock.jobs.maintenance_plan import OldTable, TableReport
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import CopyRecord, Row
 from penstock.ledger.session import Sessions

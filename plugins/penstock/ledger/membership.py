@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from psycopg.types.json import Jsonb
 
-from penstock.lake.pointers import place_of
+from penstock.jobs.pointers import place_of
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing, TableFacts, TableRecord
 from penstock.ledger.session import Sessions, Transaction

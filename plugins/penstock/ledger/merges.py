@@ -14,9 +14,9 @@ from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.lake.pointers import Place, Pointer
+from penstock.jobs.pointers import Place, Pointer
 from penstock.ledger.attempt import new_attempt
-from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
 from penstock.ledger.session import Sessions, Transaction

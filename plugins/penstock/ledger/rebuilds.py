@@ -14,11 +14,11 @@ from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.lake.pointers import Pointer
+from penstock.jobs.pointers import Pointer
 from penstock.landing.manifest import FileEntry
-from penstock.ledger.catalog import move, move_elsewhere, same_database
+from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
+from penstock.ledger.json_codec import column_to_json
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.plain import column_to_json
 from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
 from penstock.ledger.session import Sessions, Transaction
 from penstock.lsn import Lsn

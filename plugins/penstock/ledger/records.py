@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.lake.plan import MET, ColumnPlan
+from penstock.jobs.merge_plan import MET, ColumnPlan
 from penstock.landing.manifest import FileEntry
-from penstock.ledger.plain import column_from_json, column_to_json, relation_from_json
+from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
-from penstock.lake.plan import CONFLICTS
+from penstock.jobs.merge_plan import CONFLICTS
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
 from penstock.ledger.session import Sessions

@@ -12,7 +12,7 @@ from penstock.errors import LedgerError
 from penstock.flow.changelog import coverage
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from penstock.orchestration.parts import BACKFILL_POOL, outcome
+from penstock.orchestration.dag_defaults import BACKFILL_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
 

@@ -24,7 +24,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.connections import require_spark
-from penstock.orchestration.parts import BACKFILL_POOL, SPARK_POOL, outcome, woken
+from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
 from penstock.orchestration.pipelines import find_context
 
 

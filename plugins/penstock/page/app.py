@@ -18,9 +18,9 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from penstock.errors import ConfigError, LedgerError, PenstockError
-from penstock.page import words
-from penstock.page.documents import DOCS, RUNBOOKS, Documents
-from penstock.page.reading import SPANS, Deployment
+from penstock.page import format
+from penstock.page.queries import SPANS, Deployment
+from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 
 _HERE = Path(__file__).parent
 _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "static").rglob("*") if path.is_file()}
@@ -143,7 +143,7 @@ def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    said = {each.__name__: each for each in (words.size, words.count, words.span, words.age, words.moment)}
+    said = {each.__name__: each for each in (format.size, format.count, format.span, format.age, format.moment)}
     environment.filters |= said
     environment.globals["version"] = _version
     return environment

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from penstock.alarms import ALARMS
-from penstock.lake.plan import CONFLICTS
-from penstock.ledger.panels import (
+from penstock.jobs.merge_plan import CONFLICTS
+from penstock.ledger.page_queries import (
     AlarmPanel,
     CutPanel,
     EventPanel,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
-from penstock.source import facts, slot
-from penstock.source.facts import ServerFacts
+from penstock.source import server_info, slot
+from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
 
@@ -88,9 +88,9 @@ def look(conn: SourceSession) -> Seen:
     around, transactions = _around(conn), conn.records(OpenTransaction, "open_transactions", limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
     return Seen(
-        server=facts.read(conn),
+        server=server_info.read(conn),
         around=around,
-        flushed=facts.position(conn).flushed,
+        flushed=server_info.position(conn).flushed,
         slots=slots,
         stats={stats.slot: stats for stats in conn.records(SlotStats, "slot_stats")},
         transactions=tuple(transactions),

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from penstock.config import CHANGES, Pipeline, Tables
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, identity
+from penstock.source import catalog, replica_identity
 from penstock.source.catalog import Published, Relation, publication_oid
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
@@ -161,7 +161,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     selection = select_tables(conn, pipeline.tables)
     require_matches(selection.choice)
     if {"update", "delete"} & set(pipeline.source.publish):
-        identity.require_usable(selection.tables)
+        replica_identity.require_usable(selection.tables)
     mark = sql.SQL("comment on publication {} is {}").format(
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
     )

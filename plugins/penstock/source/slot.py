@@ -20,7 +20,7 @@ from psycopg import sql
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import facts
+from penstock.source import server_info
 from penstock.source.session import SourceSession, connect, pinning, translating
 
 _SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
@@ -244,7 +244,7 @@ def _importing(snapshot_name: str) -> sql.Composed:
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     with connect(source, what="blockers") as conn:
         found = "; ".join(blocker.describe() for blocker in blockers(conn))
-        on_standby = facts.read(conn).in_recovery
+        on_standby = server_info.read(conn).in_recovery
     hint = "run pg_log_standby_snapshot() on the primary" if on_standby else "end them or wait"
     return SourceError(
         "slot-creation-blocked",

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connection
-from penstock.lake.plan import ColumnPlan
-from penstock.lake.pointers import Pointer
+from penstock.jobs.merge_plan import ColumnPlan
+from penstock.jobs.pointers import Pointer
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.records import PublishedTable, TableFacts, WindowRecord
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
-from stack import lake_catalog
-from stack.postgres import Database, Server
+from stack.servers import lake_catalog
+from stack.servers.postgres import Database, Server
 
 START = Lsn.parse("0/1000")
 INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -13,7 +13,7 @@ from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger import Ledger
 from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.ledger.conftest import START, Lake, capture, facts, intend
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)

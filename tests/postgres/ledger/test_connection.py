@@ -9,7 +9,7 @@ from penstock.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from stack import ports
-from stack.postgres import Database
+from stack.servers.postgres import Database
 
 BACKENDS = "select count(*) from pg_stat_activity where application_name = 'penstock ledger' and datname = 'control'"
 

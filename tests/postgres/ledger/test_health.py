@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.ledger import Ledger
 from penstock.ledger.health import SlotSample
 from penstock.lsn import Lsn
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.ledger.conftest import START, capture
 
 THEN = datetime(2026, 11, 21, 9, tzinfo=UTC)

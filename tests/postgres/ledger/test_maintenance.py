@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from penstock.lake.maintenance import Figures, OldTable, TableReport
+from penstock.jobs.maintenance_plan import Figures, OldTable, TableReport
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.records import PublishedTable
 from penstock.lsn import Lsn
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.ledger.conftest import START, capture, copy, entry, facts, plan, publish, stage
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.errors import LakeError
-from penstock.lake.maintenance import OldTable
+from penstock.jobs.maintenance_plan import OldTable
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import PublishedTable

@@ -7,7 +7,7 @@ from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.migrate import config
 from penstock.ledger.session import REVISION
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.ledger.conftest import connection_to, together
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.lake.pointers import Fresh, Pointer
+from penstock.jobs.pointers import Fresh, Pointer
 from penstock.ledger import Ledger
-from penstock.ledger.catalog import moved
+from penstock.ledger.iceberg_pointers import moved
 from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
 from penstock.lsn import Lsn
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.ledger.conftest import START, Lake, bootstrap, capture, connection_to, copy, facts, together
 
 END = Lsn(START + 10)

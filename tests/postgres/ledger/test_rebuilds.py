@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import LedgerError
-from penstock.lake.pointers import Pointer
+from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import PublishedTable, RebuildRecord, RebuildState

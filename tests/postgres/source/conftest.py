@@ -14,7 +14,7 @@ from psycopg import sql
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.lake.plan import CopyRange
+from penstock.jobs.merge_plan import CopyRange
 from penstock.lsn import Lsn
 from penstock.source import peek, session
 from penstock.source.copy import read_range
@@ -22,9 +22,9 @@ from penstock.source.session import SourceSession
 from penstock.source.slot import Exported
 from penstock.wire.messages import Insert, Message, Missing
 from penstock.wire.pgoutput import Decoder
-from stack.account import Account, copy_tree_once
-from stack.binaries import Binaries
-from stack.postgres import SUPERUSER, Database, Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import SUPERUSER, Database, Server
+from stack.servers.postgres_user import Account, copy_tree_once
 
 
 def connection_to(database: Database, user: str = SUPERUSER, password: str | None = None) -> Connection:

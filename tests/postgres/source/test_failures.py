@@ -8,10 +8,10 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.errors import KINDS, SourceError
-from penstock.source import arrow, complaints, session
-from penstock.source.failures import translate, translating
+from penstock.source import arrow, error_rules, session
+from penstock.source.error_translation import translate, translating
 from stack import ports
-from stack.postgres import Server
+from stack.servers.postgres import Server
 
 PLACE = 'db:5432, database "shop", role "reader"'
 
@@ -241,4 +241,4 @@ def test_an_unknown_complaint_without_a_state_is_not_repeated():
 
 
 def test_every_rule_names_a_kind_of_error():
-    assert {rule.slug for rule in complaints.RULES} <= set(KINDS)
+    assert {rule.slug for rule in error_rules.RULES} <= set(KINDS)

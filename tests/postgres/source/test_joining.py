@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from penstock.source import catalog, facts, session, slot
+from penstock.source import catalog, server_info, session, slot
 from tests.postgres.source.conftest import decoded, inserted, window
 
 
@@ -30,14 +30,14 @@ def begin(writer: psycopg.Connection) -> None:
 
 def sent(source, conn) -> list[str | None]:
     """The keys of the rows that the stream inserts, in its order."""
-    messages = decoded(window(source, facts.position(conn).flushed))
+    messages = decoded(window(source, server_info.position(conn).flushed))
     return [row["id"] for row in inserted(messages)]
 
 
 def seen(conn) -> int:
     """Look at the publication as capture does, and return the bound of what was written before."""
     assert "t" in {table.name for table in catalog.published_tables(conn, "p", sizes=False)}
-    bound = facts.sight(conn).xid
+    bound = server_info.sight(conn).xid
     assert bound is not None
     return bound
 
@@ -155,4 +155,4 @@ def test_a_role_without_privileges_sees_who_is_waited_for(conn, writer, other, n
     bound = seen(conn)
     with session.connect(new_role("reader"), what="test") as reader:
         assert waiting_for(reader, bound) == {other.info.backend_pid}
-        assert facts.sight(reader).xid > bound
+        assert server_info.sight(reader).xid > bound

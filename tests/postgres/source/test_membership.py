@@ -10,7 +10,7 @@ import pytest
 
 from penstock.source import catalog, session
 from penstock.source.session import SourceSession
-from stack.binaries import Binaries
+from stack.servers.binaries import Binaries
 from tests.conftest import HASTY, NewServer
 from tests.postgres.source.conftest import connection_to
 

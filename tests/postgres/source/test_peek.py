@@ -9,9 +9,9 @@ from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import arrow, facts, peek, session, slot
+from penstock.source import arrow, peek, server_info, session, slot
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
-from stack.postgres import Database
+from stack.servers.postgres import Database
 from tests.postgres.source.conftest import connection_to, decoded, inserted, wait_until, window
 
 
@@ -30,7 +30,7 @@ def backends(writer, name: str) -> int:
 
 def test_the_same_window_is_byte_for_byte_the_same_also_after_later_changes(source, conn, filled):
     filled.execute("insert into t select g, 'x' from generate_series(1, 100) g; update t set v = 'y' where n < 10")
-    upto = facts.position(conn).flushed
+    upto = server_info.position(conn).flushed
     first = window(source, upto)
     filled.execute("alter table t add later int default 7; delete from t")
 
@@ -50,7 +50,7 @@ def test_arrays_are_bounded_and_together_complete(source, conn, filled):
             source,
             slot="s",
             publication="p",
-            upto=facts.position(conn).flushed,
+            upto=server_info.position(conn).flushed,
             statement_timeout=60,
             work_mem=64 << 20,
             batch_bytes=100_000,
@@ -67,7 +67,7 @@ def test_arrays_are_bounded_and_together_complete(source, conn, filled):
 def test_one_message_larger_than_the_batch_comes_whole(source, conn, filled):
     filled.execute("insert into t values (1, repeat('x', 20000000))")
 
-    (row,) = inserted(decoded(window(source, facts.position(conn).flushed, batch_bytes=100_000)))
+    (row,) = inserted(decoded(window(source, server_info.position(conn).flushed, batch_bytes=100_000)))
 
     assert row == {"n": "1", "v": "x" * 20_000_000}
 
@@ -79,7 +79,7 @@ def test_large_messages_come_in_pieces_each_alone_and_the_window_is_the_same(sou
     filled.execute(
         "insert into t select g, case when g % 7 = 0 then repeat('z', 7000) end from generate_series(201, 400) g"
     )
-    upto = facts.position(conn).flushed
+    upto = server_info.position(conn).flushed
     expected = window(source, upto)
     monkeypatch.setattr(peek, "LARGE", 3000)
     monkeypatch.setattr(peek, "_PIECE", 1000)
@@ -104,7 +104,7 @@ def test_large_messages_come_in_pieces_each_alone_and_the_window_is_the_same(sou
 
 def test_a_window_that_is_decoded_otherwise_for_its_large_messages_is_refused(source, conn, filled, monkeypatch):
     filled.execute("insert into t values (1, repeat('x', 5000)), (2, repeat('y', 5000))")
-    upto = facts.position(conn).flushed
+    upto = server_info.position(conn).flushed
     monkeypatch.setattr(peek, "LARGE", 3000)
     load = peek.load
 
@@ -119,7 +119,7 @@ def test_a_window_that_is_decoded_otherwise_for_its_large_messages_is_refused(so
 
 
 def test_an_empty_window_gives_nothing(source, conn, filled):
-    assert window(source, facts.position(conn).flushed) == []
+    assert window(source, server_info.position(conn).flushed) == []
 
 
 def test_names_are_quoted_whatever_they_hold(source, conn, writer):
@@ -129,7 +129,7 @@ def test_names_are_quoted_whatever_they_hold(source, conn, writer):
     writer.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
     writer.execute("insert into t values (1)")
 
-    messages = window(source, facts.position(conn).flushed, publication=hostile)
+    messages = window(source, server_info.position(conn).flushed, publication=hostile)
 
     assert inserted(decoded(messages)) == [{"n": "1"}]
 
@@ -142,7 +142,7 @@ def test_messages_and_origins_come_too_and_origin_none_leaves_foreign_changes_ou
     filled.execute("select pg_replication_origin_session_reset()")
     filled.execute("insert into t values (2)")
     filled.execute("select pg_replication_origin_drop(%s)", (f"elsewhere {database.name}",))
-    upto = facts.position(conn).flushed
+    upto = server_info.position(conn).flushed
 
     everything = decoded(window(source, upto))
 
@@ -179,7 +179,7 @@ def test_what_is_missing_is_named(source, conn, filled, dropped):
         filled.execute("create publication p for table t; insert into t values (3)")
 
     with pytest.raises(SourceError, match=f"{dropped.split()[0]} .* does not exist") as caught:
-        window(source, facts.position(conn).flushed)
+        window(source, server_info.position(conn).flushed)
 
     assert caught.value.slug == ("slot-missing" if dropped == "slot" else "publication-missing")
     assert caught.value.directive.value == "halt"
@@ -192,7 +192,7 @@ def test_a_window_that_is_not_read_in_time_leaves_the_slot_where_it_was(source, 
         source,
         slot="s",
         publication="p",
-        upto=facts.position(conn).flushed,
+        upto=server_info.position(conn).flushed,
         statement_timeout=1,
         work_mem=64 << 20,
         batch_bytes=10_000,
@@ -241,7 +241,7 @@ def test_a_consumer_that_stops_early_frees_the_slot_and_the_session(source, conn
         source,
         slot="s",
         publication="p",
-        upto=facts.position(conn).flushed,
+        upto=server_info.position(conn).flushed,
         statement_timeout=60,
         work_mem=64 << 20,
         batch_bytes=10_000,
@@ -259,7 +259,7 @@ def test_a_consumer_that_stops_early_frees_the_slot_and_the_session(source, conn
 
 def test_a_failed_peek_leaves_no_session_behind(source, conn, filled):
     with pytest.raises(SourceError):
-        window(source, facts.position(conn).flushed, slot="nobodys", what="failed")
+        window(source, server_info.position(conn).flushed, slot="nobodys", what="failed")
 
     wait_until(lambda: backends(filled, "penstock:failed") == 0)
 
@@ -278,10 +278,10 @@ def test_18_only_warns_of_a_publication_that_was_missing_and_that_is_an_error_fo
     with session.connect(source, what="test") as conn:
         eighteen.execute("insert into t values (1); drop publication p; insert into t values (2)")
         with pytest.raises(SourceError, match='skipped loading publication "p"') as gone:
-            window(source, facts.position(conn).flushed)
+            window(source, server_info.position(conn).flushed)
         eighteen.execute("create publication p for table t; insert into t values (3)")
         with pytest.raises(SourceError, match='skipped loading publication "p"') as made_again:
-            window(source, facts.position(conn).flushed)
+            window(source, server_info.position(conn).flushed)
 
     assert [gone.value.slug, made_again.value.slug] == ["publication-missing"] * 2
     assert gone.value.directive.value == "halt"
@@ -294,9 +294,9 @@ def test_18_decodes_once_unless_the_publication_was_altered_lately(eighteen, pos
     monkeypatch.setattr(peek, "_refuse_skipped", lambda *given: looked.append(given) or look(*given))
     with session.connect(source, what="test") as conn:
         eighteen.execute("insert into t values (1)")
-        assert inserted(decoded(window(source, facts.position(conn).flushed))) == [{"n": "1"}]
+        assert inserted(decoded(window(source, server_info.position(conn).flushed))) == [{"n": "1"}]
         assert looked == []
 
         eighteen.execute("alter publication p rename to q; alter publication q rename to p")
-        assert inserted(decoded(window(source, facts.position(conn).flushed))) == [{"n": "1"}]
+        assert inserted(decoded(window(source, server_info.position(conn).flushed))) == [{"n": "1"}]
         assert len(looked) == 1

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import KINDS
-from penstock.source import preflight, publication, session, slot
-from penstock.source.findings import Asked, Finding, Level
-from stack.postgres import Database
+from penstock.source import publication, session, slot
+from penstock.source.preflight import run as preflight
+from penstock.source.preflight.report import Asked, Finding, Level
+from stack.servers.postgres import Database
 from tests.postgres.source.conftest import connection_to, pipeline
 
 SHOP = """

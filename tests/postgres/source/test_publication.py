@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, identity, publication, session
+from penstock.source import catalog, publication, replica_identity, session
 from tests.postgres.source.conftest import pipeline
 
 SHOP = """
@@ -106,17 +106,17 @@ def test_partitions_with_another_identity_than_their_root_are_refused(conn, writ
     )
     (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
     assert (
-        identity.problem(table)
+        replica_identity.problem(table)
         == "these partitions have another replica identity than the partitioned table: public.m_2"
     )
 
     writer.execute("alter table m_2 replica identity full")
     (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
-    assert identity.problem(table) is None
+    assert replica_identity.problem(table) is None
 
     writer.execute("alter table m replica identity full")
     (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
-    assert "public.m_1" in identity.problem(table)
+    assert "public.m_1" in replica_identity.problem(table)
 
 
 def test_a_role_that_does_not_own_the_tables_is_told_so(shop, new_role):

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from penstock.source import catalog, copy, facts, slot
+from penstock.source import catalog, copy, server_info, slot
 from tests.postgres.source.conftest import copied, decoded, inserted, window
 
 SAMPLES = {
@@ -171,7 +171,7 @@ def test_copy_and_stream_agree_on_every_type(source, conn, writer, samples):
     writer.execute(slot_made)
 
     rounds = make_table(writer, samples)
-    streamed = inserted(decoded(window(source, facts.position(conn).flushed)))
+    streamed = inserted(decoded(window(source, server_info.position(conn).flushed)))
     with slot.export_snapshot(source) as exported:
         ranges = copy.plan_ranges(catalog.published_tables(conn, "p"), range_bytes=1 << 20, folder="f")
         rows = copied(source, ranges, exported).to_pylist()

@@ -5,7 +5,7 @@ from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import arrow, facts, session
+from penstock.source import arrow, server_info, session
 from penstock.source.session import PINNED
 
 # what a role might have set, and a value that it changes
@@ -102,7 +102,7 @@ def test_the_digest_of_the_settings_changes_with_any_of_them(monkeypatch):
 
 
 def test_the_server_says_who_it_is(conn, database):
-    server = facts.read(conn)
+    server = server_info.read(conn)
 
     expected = conn.execute(
         "select system_identifier, current_setting('server_version_num')::int from pg_control_system()"
@@ -122,7 +122,7 @@ def test_the_horizon_bounds_every_transaction_before_the_flushed_position(conn, 
 
     (before,) = conn.execute("select pg_current_wal_flush_lsn()").fetchone()
 
-    end = facts.position(conn)
+    end = server_info.position(conn)
 
     (after,) = conn.execute("select pg_current_wal_flush_lsn()").fetchone()
     assert before <= end.flushed <= after

@@ -10,11 +10,12 @@ import pytest
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import facts, lock, preflight, publication, session, slot
-from penstock.source.failures import translating
+from penstock.source import lock, publication, server_info, session, slot
+from penstock.source.error_translation import translating
+from penstock.source.preflight import run as preflight
 from stack import ports
-from stack.binaries import Binaries
-from stack.postgres import Server
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
 from tests.postgres.source.conftest import decoded, inserted, pipeline, wait_until, window
 
 SCARCE = {"max_replication_slots": "1", "max_wal_senders": "3", "max_slot_wal_keep_size": "1MB", "hot_standby": "on"}
@@ -87,7 +88,7 @@ def test_a_slot_whose_wal_the_server_removed_is_lost_for_every_verb_but_drop(sou
     with session.connect(source, what="test") as conn:
         found = slot.read(conn, "penstock_shop")
         assert (found.wal_status, found.invalidation, found.restart) == ("lost", "wal_removed", None)
-        end = facts.position(conn).flushed
+        end = server_info.position(conn).flushed
         for verb in (
             lambda: window(source, end, slot="penstock_shop"),
             lambda: slot.advance(conn, "penstock_shop", end),
@@ -106,7 +107,7 @@ def test_a_stopped_server_is_unreachable_and_comes_back_with_the_slot_moved_back
     with sick.connect() as admin:
         admin.execute("insert into t values (1)")
     with session.connect(source, what="test") as conn:
-        confirmed = slot.advance(conn, "penstock_shop", facts.position(conn).flushed)
+        confirmed = slot.advance(conn, "penstock_shop", server_info.position(conn).flushed)
     sick.stop("immediate")
 
     with pytest.raises(SourceError) as caught:
@@ -167,10 +168,10 @@ def test_a_standby_decodes_what_it_has_replayed_once_the_primary_has_helped(sick
         (written,) = admin.execute("select pg_current_wal_flush_lsn()::text").fetchone()
 
     with session.connect(replica, what="test") as conn, lock.hold(conn, "shop"):
-        server = facts.read(conn)
+        server = server_info.read(conn)
         assert (server.in_recovery, server.timeline) == (True, 1)
-        wait_until(lambda: facts.position(conn).flushed >= Lsn.parse(written))
-        end = facts.position(conn).flushed
+        wait_until(lambda: server_info.position(conn).flushed >= Lsn.parse(written))
+        end = server_info.position(conn).flushed
         rows = inserted(decoded(window(replica, end, slot="penstock_shop", publication="penstock_shop")))
         assert rows == [{"n": "7"}]
         assert slot.advance(conn, "penstock_shop", end) == end
@@ -218,7 +219,7 @@ def test_a_window_beyond_the_limit_of_temporary_files_wants_a_person(source, sic
         admin.execute("insert into wide select n, repeat(md5(n::text), 200) from generate_series(1, 500) n")
     try:
         with session.connect(source, what="test") as conn:
-            end = facts.position(conn).flushed
+            end = server_info.position(conn).flushed
         with pytest.raises(SourceError, match="temp_file_limit") as caught:
             window(source, end, slot="penstock_shop", publication="penstock_shop", work_mem=64 << 10)
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import facts, lock, session, slot
+from penstock.source import lock, server_info, session, slot
 from tests.postgres.source.conftest import decoded, inserted, wait_until, window
 
 
@@ -43,7 +43,7 @@ def test_the_exported_snapshot_and_the_slot_divide_the_rows_between_them(source,
         writer.execute("insert into t values (3)")
         before = rows_seen(source, exported)
         exported.assert_alive()
-    after = inserted(decoded(window(source, facts.position(conn).flushed)))
+    after = inserted(decoded(window(source, server_info.position(conn).flushed)))
 
     assert before == [1, 2]
     assert after == [{"n": "3"}]
@@ -100,7 +100,7 @@ def test_a_snapshot_of_later_needs_no_slot_and_lies_before_its_position(source, 
         writer.execute("insert into t values (2)")
         assert rows_seen(source, exported) == [1]
         exported.assert_alive()
-    end = facts.position(conn)
+    end = server_info.position(conn)
 
     assert exported.lsn < end.flushed
     assert int(exported.snapshot.split(":")[1]) < end.xid_horizon
@@ -132,7 +132,7 @@ def test_where_the_wal_stands_at_the_begin_of_a_segment_or_a_page_the_position_i
             if before % unit == header and inserted_at() == before:
                 break
         assert exported.lsn % unit == 0, "nothing lies behind the header"
-        wait_until(lambda lsn=exported.lsn: facts.position(conn).flushed >= lsn)  # without another record
+        wait_until(lambda lsn=exported.lsn: server_info.position(conn).flushed >= lsn)  # without another record
 
 
 @pytest.mark.parametrize("export", ["create_exporting", "export_snapshot"])
@@ -238,7 +238,7 @@ def test_every_commit_is_in_exactly_one_window_wherever_the_windows_split(source
     position = make_slot(writer)
     for n in range(15):
         writer.execute("insert into t values (%s)", (n,))
-    end = facts.position(conn).flushed
+    end = server_info.position(conn).flushed
 
     seen: list[str | None] = []
     while position < end:
@@ -253,7 +253,7 @@ def test_every_commit_is_in_exactly_one_window_wherever_the_windows_split(source
 
 def test_the_position_that_the_server_returns_is_believed(conn, writer):
     make_slot(writer)
-    flushed = facts.position(conn).flushed
+    flushed = server_info.position(conn).flushed
 
     confirmed = slot.advance(conn, "s", Lsn(flushed + (1 << 30)))
 
@@ -268,7 +268,7 @@ def test_an_advance_frees_the_wal_up_to_the_last_restart_point_where_one_call_st
     for _ in range(4):
         writer.execute("select pg_logical_emit_message(false, '', repeat('x', 100000))")
         writer.execute("checkpoint")  # which writes a restart point
-    flushed = facts.position(conn).flushed
+    flushed = server_info.position(conn).flushed
 
     def restart(name: str) -> Lsn:
         found = slot.read(conn, name)
@@ -292,7 +292,7 @@ def test_an_advance_frees_the_wal_up_to_the_last_restart_point_where_one_call_st
 def test_a_slot_that_is_ahead_is_not_moved_back(conn, writer):
     start = make_slot(writer)
     writer.execute("create table t (n int)")
-    ahead = slot.advance(conn, "s", facts.position(conn).flushed)
+    ahead = slot.advance(conn, "s", server_info.position(conn).flushed)
 
     with pytest.raises(SourceError, match="cannot advance replication slot") as caught:
         slot.advance(conn, "s", start)
@@ -316,12 +316,12 @@ def test_a_slot_in_use_is_neither_dropped_nor_advanced(source, conn, writer):
         subscriber.pgconn.exec_(b"START_REPLICATION SLOT s LOGICAL 0/0 (proto_version '1', publication_names 'p')")
         assert slot.read(conn, "s").active
 
-        for verb in (lambda: slot.drop(conn, "s"), lambda: slot.advance(conn, "s", facts.position(conn).flushed)):
+        for verb in (lambda: slot.drop(conn, "s"), lambda: slot.advance(conn, "s", server_info.position(conn).flushed)):
             with pytest.raises(SourceError, match="is active for PID") as caught:
                 verb()
             assert caught.value.slug == "slot-in-use"
         with pytest.raises(SourceError, match="is active for PID") as caught:
-            window(source, facts.position(conn).flushed)
+            window(source, server_info.position(conn).flushed)
         assert caught.value.slug == "slot-in-use"
     wait_until(lambda: not slot.read(conn, "s").active)
 

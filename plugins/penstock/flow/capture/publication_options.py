@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from penstock.config import CHANGES
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing, TableRecord
-from penstock.source import facts, publication
-from penstock.source.findings import names
+from penstock.source import publication, server_info
+from penstock.source.preflight.report import names
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
 
@@ -52,7 +52,7 @@ def hide(
     publishing: Publishing | None = None,
 ) -> None:
     """Pause tables of which changes may be in no window; a copy must see every transaction that is open now."""
-    sight = facts.sight(conn)
+    sight = server_info.sight(conn)
     which = names(table.qualified for table in known if table.oid in tables) or "no table"
     message = f"paused {which}: {reason}"
     ctx.ledger.hide_tables(

@@ -23,7 +23,7 @@ from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, facts, lock, session, slot
+from penstock.source import catalog, lock, server_info, session, slot
 from penstock.wire.columnar import ColumnarDecoder
 from penstock.wire.digest import StreamDigest
 
@@ -108,8 +108,8 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         record = running(ctx)
         before = window_proof.heal(ctx, conn, record)
         if patterns:
-            follow_patterns(ctx, conn, facts.read(conn))
-        end = facts.position(conn)
+            follow_patterns(ctx, conn, server_info.read(conn))
+        end = server_info.position(conn)
         if end.seen is not None:
             ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         # read after the position: so the catalog knows every column that the window can bring
@@ -160,7 +160,7 @@ def sweep(ctx: Context) -> None:
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
-def plan(ctx: Context, known: Known, end: facts.Position, upto: Lsn) -> WindowRecord:
+def plan(ctx: Context, known: Known, end: server_info.Position, upto: Lsn) -> WindowRecord:
     """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
     sweep(ctx)
     return ctx.ledger.plan_window(
@@ -178,7 +178,7 @@ def _land(
     ctx: Context,
     conn: session.SourceSession,
     known: Known,
-    end: facts.Position,
+    end: server_info.Position,
     upto: Lsn,
     *,
     before: Found,

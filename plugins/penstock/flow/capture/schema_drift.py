@@ -29,7 +29,7 @@ from penstock.flow.capture.table_verdict import (
 from penstock.flow.context import Context
 from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
-from penstock.source import facts, leaf_rows
+from penstock.source import leaf_rows, server_info
 from penstock.source.catalog import SourceTable
 from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf
@@ -140,7 +140,7 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
     """Return the digest of now, with the enums that landed labels have to be held against, and until when."""
     waiting = dict(known.catalog_digest.get("grown", {}))
     if more := enum_labels.grown(known.catalog_digest, now):
-        waiting |= dict.fromkeys(map(str, more), str(facts.position(conn).flushed))
+        waiting |= dict.fromkeys(map(str, more), str(server_info.position(conn).flushed))
     return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
@@ -202,7 +202,9 @@ def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozens
         leaf for leaf in suspected.rewritten if leaf.oid not in heard and _seen(leaf_rows.only_sent, conn, leaf, ())
     ]
     waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
-    here = facts.position(conn).flushed  # after the rows were looked at: what they were before is in the WAL up to here
+    here = server_info.position(
+        conn
+    ).flushed  # after the rows were looked at: what they were before is in the WAL up to here
     doubt = Doubt(
         known,
         now,

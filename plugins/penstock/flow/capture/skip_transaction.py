@@ -22,7 +22,7 @@ from penstock.flow.context import Context
 from penstock.landing.manifest import moment
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import facts, lock, peek, session, slot
+from penstock.source import lock, peek, server_info, session, slot
 from penstock.source.peek import Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.messages import POSTGRES_EPOCH_US
@@ -60,7 +60,7 @@ def look(ctx: Context) -> Offender | None:
     Takes several times as long as a capture. Raises SourceError, LedgerError.
     """
     with _standing(ctx) as (conn, known, _):
-        end = Lsn(min(facts.position(conn).flushed, known.position + ctx.pipeline.capture.max_wal_bytes))
+        end = Lsn(min(server_info.position(conn).flushed, known.position + ctx.pipeline.capture.max_wal_bytes))
         return None if end == known.position or _decodes(ctx, conn, known, end) else _offender(ctx, conn, known, end)
 
 
@@ -98,7 +98,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             )
         if _decodes(ctx, conn, known, upto):
             return False
-        end = facts.position(conn)
+        end = server_info.position(conn)
         digest = window_proof.skipped_digest(conn, known, upto, origin=ctx.pipeline.source.origin)
         slot_verdict.judge_again(known, before, source_state.found(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
@@ -171,7 +171,7 @@ def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
             ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
 
 
-def _committed(ctx: Context, offender: Offender, end: facts.Position) -> tuple[datetime | None, datetime | None]:
+def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> tuple[datetime | None, datetime | None]:
     """Return the times between which the transaction committed, by the source's clock; both are one where it told its own.
 
     Where no form of it can be decoded: all that committed before the time that capture has passed is captured.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from penstock.errors import LedgerError, SourceError
 from penstock.ledger.records import PipelineRecord, WindowRecord
 from penstock.lsn import Lsn
-from penstock.source.facts import Fate
+from penstock.source.server_info import Fate
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from penstock.flow.capture.slot_verdict import Found, Known
-from penstock.source import catalog, facts, slot
+from penstock.source import catalog, server_info, slot
 from penstock.source.session import SourceSession
 
 
 def found(conn: SourceSession, known: Known) -> Found:
     """Read from the source what the verdict needs; raises SourceError."""
-    server, state = facts.read(conn), slot.read(conn, known.slot)
+    server, state = server_info.read(conn), slot.read(conn, known.slot)
     return Found(
         system_identifier=server.system_identifier,
         timeline=server.timeline,
@@ -24,6 +24,6 @@ def found(conn: SourceSession, known: Known) -> Found:
         invalidation=state.invalidation if state else None,
         restart=state.restart if state else None,
         confirmed=state.confirmed if state else None,
-        flushed=facts.position(conn).flushed,
+        flushed=server_info.position(conn).flushed,
         standby=server.in_recovery,
     )

@@ -13,12 +13,12 @@ from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.source import catalog, publication
 from penstock.source.catalog import Published, Relation
-from penstock.source.facts import ServerFacts
-from penstock.source.findings import Privileges, names
 from penstock.source.patterns import Choice, choose
+from penstock.source.preflight.report import Privileges, names
+from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
+from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
-from penstock.source.table_rules import unfit
 from penstock.source.tables import SourceTable
 
 

@@ -16,9 +16,9 @@ from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, facts
+from penstock.source import catalog, server_info
 from penstock.source.catalog import SourceTable
-from penstock.source.facts import Sight
+from penstock.source.server_info import Sight
 from penstock.source.session import SourceSession
 
 
@@ -40,7 +40,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: Sequence[Source
             if not (split and record.oid in there and _is_partitioned(record)):
                 _leave(ctx, record, position, exists=record.oid in there)
     if joined := [table for table in found if _has_joined(known.get(table.oid)) and not (split and table.parents)]:
-        sight = facts.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
+        sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
         for table in joined:
             _join(ctx, table, sight)
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import reserved
-from penstock.lake.plan import ColumnPlan
 from penstock.ledger.records import TableFacts, TableRecord
 from penstock.source.catalog import SourceColumn, SourceTable
-from penstock.source.identity import strange_partitions
+from penstock.source.replica_identity import strange_partitions
 from penstock.source.tables import Attach, Leaf
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation

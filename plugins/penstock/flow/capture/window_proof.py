@@ -15,7 +15,7 @@ from penstock.flow.capture.slot_verdict import Found, HistoryError, Known
 from penstock.flow.context import Context
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source import facts, peek, slot
+from penstock.source import peek, server_info, slot
 from penstock.source.peek import Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.digest import StreamDigest
@@ -58,7 +58,7 @@ def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
     xid = ctx.ledger.newest_xid(ctx.name)
     if xid is not None:
-        slot_verdict.same_past(xid, facts.fate(conn, xid), known.position)
+        slot_verdict.same_past(xid, server_info.fate(conn, xid), known.position)
 
 
 def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Found) -> None:

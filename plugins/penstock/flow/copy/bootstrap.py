@@ -20,7 +20,7 @@ from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, facts, publication, session, slot
+from penstock.source import catalog, publication, server_info, session, slot
 from penstock.source.slot import Exported
 from penstock.source.tables import SourceTable
 
@@ -33,7 +33,7 @@ def prepare(ctx: Context) -> str:
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         ctx.ledger.register_pipeline(
             ctx.name,
-            database=facts.read(conn).database,
+            database=server_info.read(conn).database,
             slot=ctx.pipeline.slot,
             publication=ctx.pipeline.publication,
         )
@@ -116,7 +116,7 @@ def _left_over(ctx: Context) -> Lsn | None:
 def _intend(ctx: Context, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        server = facts.read(conn)
+        server = server_info.read(conn)
         publication_options.begin(ctx, conn)
         ctx.ledger.intend_slot(
             ctx.name,
@@ -143,7 +143,7 @@ def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
     """
     tables = tables_at(ctx, exported)
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        time = facts.position(conn).time
+        time = server_info.position(conn).time
     ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables.values()])
     ctx.ledger.record_slot(ctx.name, consistent_point=position, source_time=time)
     ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")

@@ -22,12 +22,12 @@ from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild.resync_request import named
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
+from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.locations import folder_of
-from penstock.lake.maintenance import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
-from penstock.lake.pointers import Place, is_left_behind, place_of
 from penstock.landing import layout
-from penstock.ledger import catalog, new_attempt
+from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.records import CutRecord, TableRecord
 
 
@@ -126,7 +126,7 @@ class _Chosen:
 
 def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
     settings, now = ctx.pipeline.maintain, datetime.now(UTC)
-    there = catalog.listed(ctx.catalog, ctx.pipeline.lake.catalog)
+    there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
     kept = _named_by_cuts(ctx.ledger.cuts(ctx.name, limit=1 << 31))
     upkeep = [
         TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)

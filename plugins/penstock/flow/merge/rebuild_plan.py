@@ -13,7 +13,7 @@ from penstock.errors import LakeError
 from penstock.flow.capture import schema_drift
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import refs
-from penstock.lake.plan import TablePlan
+from penstock.jobs.merge_plan import TablePlan
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
 from penstock.lsn import Lsn

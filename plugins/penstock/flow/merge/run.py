@@ -19,11 +19,11 @@ from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.table_plan import table_plan, with_pointers
 from penstock.flow.spark_job import SparkJob, catalog_secrets, describe
-from penstock.lake.plan import CONFLICTS, MET, MergePlan, MergeResult, TablePlan, TableResult
-from penstock.lake.pointers import Place, Pointer, place_of
+from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.jobs.pointers import Place, Pointer, place_of
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
-from penstock.ledger import catalog
+from penstock.ledger import iceberg_pointers
 from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
 from penstock.lsn import Lsn
 
@@ -136,7 +136,7 @@ def adopt_half_published(ctx: Context) -> None:
     if attempt is None:
         return
     orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
-    if catalog.moved(ctx.catalog, orders.catalog, _pointers(result)):
+    if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result)):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
         ctx.ledger.adopt_published(
             ctx.name,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.lake.plan import FileRef, TablePlan
-from penstock.lake.pointers import aside, place_of
+from penstock.jobs.merge_plan import FileRef, TablePlan
+from penstock.jobs.pointers import aside, place_of
 from penstock.landing.manifest import FileEntry
-from penstock.ledger import catalog
+from penstock.ledger import iceberg_pointers
 from penstock.ledger.records import MergeQueue, TableRecord
 
 
@@ -39,7 +39,7 @@ def with_pointers(ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]) 
     A table that is not as our last cut left it was compacted, or was met by a run that was killed; or it was changed,
     rolled back or dropped by another's hand. Raises LakeError("catalog-unreachable").
     """
-    shown = catalog.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
+    shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
     ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
     return tuple(
         replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))

@@ -14,7 +14,7 @@ from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.run import job, plan_path, read_result, result_path
 from penstock.flow.spark_job import Submit
-from penstock.lake.plan import MET, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import RebuildStep
 from penstock.ledger.records import CopyRecord, RebuildRecord, RebuildState, WindowRecord

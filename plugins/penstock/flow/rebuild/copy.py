@@ -16,7 +16,7 @@ from penstock.flow.context import Context
 from penstock.flow.copy.added_tables import require_joined
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.spark_job import Submit
-from penstock.lake.pointers import rebuilt
+from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.records import RebuildRecord, TableFacts
 from penstock.source import catalog, session, slot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.compare.lake_reader import Target, lake_reader, sql_catalog
 from penstock.flow.context import Context
-from penstock.lake.maintenance import OldTable
-from penstock.lake.pointers import place_of
+from penstock.jobs.maintenance_plan import OldTable
+from penstock.jobs.pointers import place_of
 
 
 def discard(ctx: Context, target: Target) -> None:

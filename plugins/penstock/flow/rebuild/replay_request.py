@@ -16,8 +16,8 @@ from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.rebuild.position import place
 from penstock.flow.rebuild.resync_request import named, not_ready, open_rebuilds, require_running
-from penstock.lake.pointers import rebuilt
-from penstock.ledger.plain import column_from_json
+from penstock.jobs.pointers import rebuilt
+from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import CopyRecord, SkippedRecord, TableFacts, TableRecord, WindowRecord
 from penstock.lsn import Lsn

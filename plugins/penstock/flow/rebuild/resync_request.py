@@ -22,8 +22,8 @@ from penstock.ledger.records import (
 )
 from penstock.lsn import Lsn
 from penstock.source import publication, session
-from penstock.source.identity import problem, unlogged_partitions
 from penstock.source.publication import PublicationFacts
+from penstock.source.replica_identity import problem, unlogged_partitions
 from penstock.source.tables import SourceTable
 
 

@@ -22,7 +22,7 @@ from penstock.flow.rebuild import resync_request as requests
 from penstock.flow.rebuild.drop_table import discard
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import Submit
-from penstock.lake.pointers import rebuilt
+from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import RebuildRecord, TableRecord

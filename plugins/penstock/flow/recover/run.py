@@ -20,8 +20,8 @@ from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord, StatusRecord
-from penstock.source import catalog, facts, lock, publication, session, slot
-from penstock.source.facts import Position, ServerFacts
+from penstock.source import catalog, lock, publication, server_info, session, slot
+from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
 
@@ -49,7 +49,7 @@ def look(ctx: Context) -> Outlook:
     if record.era == 1 or record.state != "bootstrapping":
         Known.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        server, end = facts.read(conn), facts.position(conn)
+        server, end = server_info.read(conn), server_info.position(conn)
         problem = _problem(ctx, conn, record)
         found = slot.read(conn, record.slot)
         tables = _to_copy(ctx, conn)
@@ -160,7 +160,7 @@ def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRec
     found = slot.read(conn, record.slot)
     if found is None:
         return
-    strange = slot_ownership.stranger(record, found, facts.read(conn), adopt=ctx.pipeline.source.adopt)
+    strange = slot_ownership.stranger(record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt)
     statement = slot.drop_statement(record.slot)
     if strange is not None:
         raise SourceError(

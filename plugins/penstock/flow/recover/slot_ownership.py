@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.ledger.records import PipelineRecord
-from penstock.source.facts import ServerFacts
+from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.flow.context import Context
 from penstock.flow.health import paging
 from penstock.flow.recover import slot_ownership
-from penstock.source import facts, lock, publication, session, slot
+from penstock.source import lock, publication, server_info, session, slot
 
 
 def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
@@ -19,7 +19,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
         found = slot.read(conn, record.slot)
         if found is not None:
-            strange = slot_ownership.stranger(record, found, facts.read(conn), adopt=ctx.pipeline.source.adopt)
+            strange = slot_ownership.stranger(record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt)
             if strange is None:
                 statements.append(slot.drop_statement(record.slot))
                 if not dry_run:

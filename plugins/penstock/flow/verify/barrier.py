@@ -14,7 +14,7 @@ from secrets import token_hex
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.capture.run import capture, running
 from penstock.flow.context import Context
-from penstock.ledger.marks import Reached
+from penstock.ledger.barriers import Reached
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from penstock.source.slot import Exported, exact_snapshot

@@ -34,8 +34,8 @@ from penstock.flow.context import Context, Progress
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, publication, session
 from penstock.source.one_table import TableError, of_one_table
-from penstock.source.rendered import RenderedSource, rendered
 from penstock.source.tables import SourceTable
+from penstock.source.text_rows import RenderedSource, rendered
 
 __all__ = ["ComparedColumn", "ComparedTable", "Comparison", "TableComparison", "compare", "compare_tables"]
 

@@ -31,8 +31,8 @@ from penstock.ledger.records import CutRecord
 from penstock.ledger.verifications import Finding, Mode
 from penstock.source import catalog, publication
 from penstock.source.one_table import TableError, of_one_table
-from penstock.source.rendered import rendered
 from penstock.source.slot import Exported
+from penstock.source.text_rows import rendered
 
 __all__ = ["Verification", "require_equal", "verify"]
 

@@ -1,0 +1,98 @@
+"""What is done beside the main job while it goes on: a table joins, another is copied anew, history is filled.
+
+One run copies both tables. Without it the one that joins would be copied as well, by a run that capture asks for: that
+run is kept back, because two would cost the demo half a minute more. A changelog's interval is a minute here: a day
+would not be over before the demo is.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from demo import source
+from demo.drive import PATIENCE, Demo
+from demo.fresh import NAME
+from penstock.ledger.changelogs import FillRecord
+from stack.servers.databases import SHOP
+from stack.servers.postgres import Database
+
+ANEW = "shop.customers"
+JOINED = "shop.gift_cards"
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Copies:
+    """Two copies under load; `begin` comes first, then `build`, then `end`."""
+
+    demo: Demo
+    run: str = ""
+
+    def begin(self) -> None:
+        """Let a table join the publication, and copy it and another one."""
+        with self.demo.progress.step(f"{JOINED} joins the publication") as step:
+            source.sell_gift_cards(Database(self.demo.stack.source, SHOP))
+            self.demo.unpause("capture")
+            self.demo.api.trigger(self.demo.watch.dag("capture"))
+            self.demo.wait(step, lambda: "" if self._state() else "no capture has seen it", self.demo.watch_all)
+            step.result = "seen by capture"
+        self.run = self.demo.api.trigger(self._dag, {"tables": [ANEW, JOINED]})
+        self.demo.unpause("resync")
+
+    def build(self) -> None:
+        """Wait until both stand beside what readers see, while the load, captures and merges go on."""
+        with self.demo.progress.step(f"{self._dag} under load") as step:
+            self.demo.wait(step, self._unbuilt, self.demo.watch_all)
+            step.result = f"{ANEW} copied anew, {JOINED} copied"
+
+    def end(self) -> None:
+        """Wait until they are what readers see."""
+        with self.demo.progress.step(self._dag) as step:
+            self.demo.api.wait_for_run(self._dag, self.run, PATIENCE, self.demo.watch.tell_tasks)
+            self.demo.wait(step, lambda: "" if self._state() == "ready" else f"{JOINED} is {self._state()}")
+            step.result = "both switched in one cut"
+
+    @property
+    def _dag(self) -> str:
+        return self.demo.watch.dag("resync")
+
+    def _unbuilt(self) -> str:
+        tasks = self.demo.api.task_instances(self._dag, self.run)
+        states = {task["task_id"]: task["state"] for task in tasks}
+        return (
+            "" if states.get("build") == "success" else f"look is {states.get('look')}, build is {states.get('build')}"
+        )
+
+    def _state(self) -> str:
+        states = {table.qualified: table.state for table in self.demo.context.ledger.tables(NAME)}
+        return states.get(JOINED, "")
+
+
+@dataclass
+class Backfill:
+    """One interval of the changelog, filled by Airflow's backfill; `begin` comes first, then `end`.
+
+    It is the last whole minute before this was made.
+    """
+
+    demo: Demo
+    minute: datetime = field(default_factory=lambda: datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE)
+
+    def begin(self) -> None:
+        """Ask for the backfill; capture has passed the minute."""
+        span = dict.fromkeys(("from_date", "to_date"), self.minute.isoformat())
+        wanted = {"dag_id": self._dag, "max_active_runs": 1, "dag_run_conf": {}, **span}
+        self.demo.api.call("POST", "backfills", json=wanted)
+        self.demo.unpause("changelog")  # not before: its schedule would ask for that minute first
+
+    def end(self) -> None:
+        """Wait until it is filled."""
+        with self.demo.progress.step(f"{self._dag}, by Airflow's backfill") as step:
+            self.demo.wait(step, lambda: "" if self._filled() else "not filled yet", self.demo.watch.look)
+            step.result = f"{self._filled()[0].rows:,} changes of the minute {self.minute:%H:%M} UTC"
+
+    @property
+    def _dag(self) -> str:
+        return self.demo.watch.dag("changelog")
+
+    def _filled(self) -> list[FillRecord]:
+        return self.demo.context.ledger.fills(NAME, since=self.minute, before=self.minute + MINUTE)

@@ -1,0 +1,173 @@
+"""The orders of a maintenance run on lake tables, and what it answers: plain data, written as JSON like a merge's.
+
+Unlike a merge, maintenance commits to main itself: it changes how rows are stored, never which there are. The plan
+says per table where main must be, and which snapshots somebody may still want to read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from penstock.jobs.pointers import Place
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpkeep:
+    """Order one table: main must be at `expected_snapshot`, or compacted since; `keep` are snapshots of cuts.
+
+    Without `watched` nobody remembers where main was, and any snapshot will do.
+    """
+
+    target: tuple[str, ...]
+    expected_snapshot: int | None
+    keep: tuple[int, ...]
+    oid: int | None = None
+    watched: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OldTable:
+    """Name a table that nobody reads any more and that is to be dropped, and the folder of its files.
+
+    `listed` says that the catalog has it; one that it no longer has left files behind.
+    """
+
+    namespace: str
+    table: str
+    location: str
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableFolder:
+    """Say in which folder a table of the catalog keeps its files."""
+
+    namespace: str
+    table: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePlan:
+    """Order one run.
+
+    Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
+    later, files from `orphans_before` on and branches of attempts from this one on are never touched: they may belong
+    to work that began later, or to readers. `folders` is where every
+    table of the catalog has its files, other pipelines' included. Compaction takes files of which more than `deleted_share` is deleted, and
+    groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
+    """
+
+    pipeline: str
+    attempt: str
+    catalog: str
+    planned_at: int
+    read_since: int
+    orphans_before: int
+    tables: tuple[TableUpkeep, ...]
+    old_tables: tuple[OldTable, ...]
+    folders: tuple[TableFolder, ...]
+    deleted_share: float
+    small_files: int
+    file_bytes: int | None
+    scan_bytes: int
+    time_budget: int
+    parallel_tables: int
+    dry_run: bool = False
+    version: int = 1
+
+    def dumps(self) -> str:
+        """Return the plan as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        """Read what `dumps` wrote; raises ValueError on another version."""
+        data = json.loads(text)
+        if data["version"] != 1:
+            raise ValueError(f"a maintenance plan must have version 1, got {data['version']} instead")
+        tables = tuple(
+            TableUpkeep(**{**entry, "target": tuple(entry["target"]), "keep": tuple(entry["keep"])})
+            for entry in data.pop("tables")
+        )
+        old = tuple(OldTable(**entry) for entry in data.pop("old_tables"))
+        folders = tuple(TableFolder(**entry) for entry in data.pop("folders"))
+        return cls(tables=tables, old_tables=old, folders=folders, **data)
+
+    def other_folders(self, place: Place) -> list[str]:
+        """Return the folders of all tables of the catalog but this one."""
+        return [each.folder for each in self.folders if (each.namespace, each.table) != place]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Measure one table: live files and their bytes, delete files, rows deleted in them, snapshots, manifests.
+
+    `scan_seconds` is what reading every column of every row took; None for a table too large to be read for that.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    delete_files: int
+    deleted_rows: int
+    snapshots: int
+    manifests: int
+    scan_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """Report one table; `left` says why it was left as it was, if it was.
+
+    `snapshot_id` is main afterwards, which shows the same rows as before.
+    """
+
+    target: tuple[str, ...]
+    oid: int | None
+    snapshot_id: int | None
+    before: Figures | None
+    after: Figures | None
+    seconds: float
+    rewritten_files: int = 0
+    expired_snapshots: int = 0
+    branches: int = 0
+    orphans: int = 0
+    left: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceResult:
+    """Report one run on the lake; `dropped` are the old tables that are gone, with all their files."""
+
+    pipeline: str
+    attempt: str
+    tables: tuple[TableReport, ...]
+    dropped: tuple[OldTable, ...]
+    seconds: float
+
+    def dumps(self) -> str:
+        """Return the result as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        """Read what `dumps` wrote."""
+        data = json.loads(text)
+        tables = tuple(map(report_from_json, data.pop("tables")))
+        return cls(tables=tables, dropped=tuple(OldTable(**entry) for entry in data.pop("dropped")), **data)
+
+
+def is_dead(branch: str, attempt: str) -> bool:
+    """Tell whether a branch is that of an attempt before this one; other people's branches are nobody's business."""
+    found = re.fullmatch(r"penstock_(?:[a-z]+_)?(\d{8}t\d{9}_[0-9a-f]{8})", branch)
+    return found is not None and found[1] < attempt
+
+
+def report_from_json(data: dict[str, Any]) -> TableReport:
+    """Read one table's report from plain data."""
+    before, after = (Figures(**data[when]) if data[when] else None for when in ("before", "after"))
+    return TableReport(**{**data, "target": tuple(data["target"]), "before": before, "after": after})

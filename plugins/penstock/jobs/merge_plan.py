@@ -1,0 +1,266 @@
+"""The orders that Airflow gives to Spark, and what Spark answers: plain data, written as JSON beside the landing zone.
+
+A `CopyPlan` names ranges of source tables to land; a `MergePlan` names landed files to bring into lake
+tables on a branch of its own. Spark only prepares: a `MergeResult` lists pointers for `publish` to move.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from penstock.jobs.pointers import Pointer
+from penstock.values.pgtype import PgType
+
+CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
+"""What a change can meet: no row to update, none to delete, or one where it inserts."""
+MET = (*CONFLICTS, "misfits")
+"""What a merge counts besides rows."""
+
+Typed = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """Describe one column of a target table.
+
+    `name` is the field's name in landing files and in the lake. `key` marks the replica identity.
+    `missing_text` is PostgreSQL's text of the value that rows written before the column existed show
+    (its fast default), or None for NULL.
+    """
+
+    name: str
+    attnum: int
+    type: PgType
+    key: bool = False
+    missing_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """Name one landing file and what is known of it before it is read.
+
+    `columns` are the fields of its `new` and `old` structs; the counts are rows per kind of change,
+    `unchanged` the rows with at least one unknown column, `old_key`/`old_full` the rows with an old image.
+    `typed` pairs the columns of a copy that hold values instead of texts with their lake types.
+    """
+
+    uri: str
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    truncates: int = 0
+    unchanged: int = 0
+    old_key: int = 0
+    old_full: int = 0
+    typed: Typed = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """Order one table.
+
+    `identity` is `d`, `i`, `f` or `n` (pg_class.relreplident, with `d` without a primary key given as `n`).
+    With `copy_files` the table is loaded anew from them (the target's rows go first) before the changes apply;
+    `copy_snapshot` (text of pg_current_snapshot()) drops the staged changes that the copy already saw.
+    `expected_snapshot` is main's snapshot as we last published it; None when we never did.
+    `evolve` says that the source has columns which the last merge did not know: they are added even without changes.
+    `fresh` names the table that is made for the copy, to take the target's name when it is published. `rebuild` is the
+    rebuild that prepares or has prepared it. `through` is the position that this table reaches, where it is not the
+    plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
+    under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
+    published last: whose work that is must be looked at, also where there is nothing to merge.
+    """
+
+    oid: int
+    schema: str
+    table: str
+    target: tuple[str, ...]
+    identity: str
+    columns: tuple[ColumnPlan, ...]
+    files: tuple[FileRef, ...]
+    copy_files: tuple[FileRef, ...] | None = None
+    copy_snapshot: str | None = None
+    expected_snapshot: int | None = None
+    evolve: bool = False
+    fresh: tuple[str, ...] | None = None
+    rebuild: str | None = None
+    through: int | None = None
+    before: int | None = None
+    shown: str | None = None
+    look: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """Order one run of the merge: every table from its last position through `upto`.
+
+    Without `cut` the run ends with its tables: it fills fresh tables that nobody reads yet, and records no cut.
+    `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`.
+    """
+
+    pipeline: str
+    attempt: str
+    branch: str
+    catalog: str
+    namespace: str
+    from_lsn: int
+    upto_lsn: int
+    tables: tuple[TablePlan, ...]
+    skip_commit_lsns: tuple[int, ...] = ()
+    on_conflict: str = "continue"
+    on_misfit: str = "keep"
+    parallel_tables: int = 4
+    table_properties: dict[str, str] = field(default_factory=dict)
+    cuts_expected_snapshot: int | None = None
+    source_time: str | None = None
+    era: int = 1
+    cut: bool = True
+    version: int = 1
+
+    def dumps(self) -> str:
+        """Return the plan as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> MergePlan:
+        """Read what `dumps` wrote; raises ValueError on another version."""
+        data = json.loads(text)
+        if data["version"] != 1:
+            raise ValueError(f"a merge plan must have version 1, got {data['version']} instead")
+        tables = tuple(_table(entry) for entry in data.pop("tables"))
+        return cls(tables=tables, skip_commit_lsns=tuple(data.pop("skip_commit_lsns")), **data)
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """Report one table of a merge: its pointer, or why it was paused.
+
+    `counts` has: inserts, updates, deletes, truncates (events read), rows_deleted, rows_written,
+    update_missing, delete_missing, insert_existing, misfits, skipped. `failure` names the class of an error without a
+    kind that paused it. `shows` is the metadata file of a table that does not move, where it was looked at.
+    """
+
+    oid: int
+    target: tuple[str, ...]
+    pointer: Pointer | None
+    snapshot_id: int | None
+    counts: dict[str, int]
+    seconds: float
+    paused_slug: str | None = None
+    paused_reason: str | None = None
+    failure: str | None = None
+    shows: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """Report one run: nothing of it is visible before every pointer is moved; `cuts` is None where it records no cut."""
+
+    pipeline: str
+    attempt: str
+    upto_lsn: int
+    tables: tuple[TableResult, ...]
+    cuts: Pointer | None
+    cuts_snapshot_id: int | None
+    seconds: float
+
+    def dumps(self) -> str:
+        """Return the result as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> MergeResult:
+        """Read what `dumps` wrote."""
+        data = json.loads(text)
+        tables = tuple(
+            TableResult(
+                **{
+                    **entry,
+                    "target": tuple(entry["target"]),
+                    "pointer": Pointer.from_json(entry["pointer"]) if entry["pointer"] else None,
+                }
+            )
+            for entry in data.pop("tables")
+        )
+        cuts = data.pop("cuts")
+        return cls(tables=tables, cuts=Pointer.from_json(cuts) if cuts else None, **data)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRange:
+    """Order one task of a copy: heap blocks `[first_block, last_block)` of one relation, landed as one file.
+
+    `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
+    `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
+    types; a range with a text that is none is landed as texts.
+    """
+
+    oid: int
+    relation_schema: str
+    relation_name: str
+    columns: tuple[str, ...]
+    first_block: int
+    last_block: int | None
+    where: str | None
+    path: str
+    typed: Typed = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """Order one copy: every range is read in the exported snapshot `snapshot_name` and landed at its path."""
+
+    pipeline: str
+    attempt: str
+    landing_uri: str
+    result_folder: str
+    snapshot_name: str
+    parallel: int
+    batch_bytes: int
+    ranges: tuple[CopyRange, ...]
+    landing_options: dict[str, str] = field(default_factory=dict)
+    version: int = 1
+
+    def dumps(self) -> str:
+        """Return the plan as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> CopyPlan:
+        """Read what `dumps` wrote."""
+        data = json.loads(text)
+        ranges = tuple(CopyRange(**_tuples(entry)) for entry in data.pop("ranges"))
+        return cls(ranges=ranges, **data)
+
+
+def _table(data: dict[str, Any]) -> TablePlan:
+    columns = tuple(ColumnPlan(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
+    files = tuple(_file(entry) for entry in data.pop("files"))
+    copied, fresh = data.pop("copy_files"), data.pop("fresh")
+    return TablePlan(
+        columns=columns,
+        files=files,
+        copy_files=None if copied is None else tuple(_file(entry) for entry in copied),
+        target=tuple(data.pop("target")),
+        fresh=None if fresh is None else tuple(fresh),
+        **data,
+    )
+
+
+def _file(data: dict[str, Any]) -> FileRef:
+    return FileRef(**_tuples(data))
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    """Turn the lists of JSON into what they were."""
+    typed = tuple((name, lake_type) for name, lake_type in data["typed"])
+    return {**data, "columns": tuple(data["columns"]), "typed": typed}
+
+
+def _type(data: dict[str, Any]) -> PgType:
+    return PgType.from_json({key: value for key, value in data.items() if value is not None})

@@ -1,0 +1,38 @@
+"""Columns and relations as plain data: what the ledger keeps in its JSON columns, and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from penstock.jobs.merge_plan import ColumnPlan
+from penstock.values.pgtype import PgType
+from penstock.wire.messages import Relation, RelationColumn
+
+
+def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:
+    """Return plain data, with the names of the ledger's columns."""
+    return {
+        "oid": relation.oid,
+        "version": version,
+        "schema": relation.namespace,
+        "name": relation.name,
+        "replica_identity": relation.replica_identity,
+        "columns": [asdict(column) for column in relation.columns],
+    }
+
+
+def relation_from_json(data: dict[str, Any]) -> Relation:
+    """Read what `relation_to_json` wrote."""
+    columns = tuple(RelationColumn(**column) for column in data["columns"])
+    return Relation(data["oid"], data["schema"], data["name"], data["replica_identity"], columns)
+
+
+def column_to_json(column: ColumnPlan) -> dict[str, Any]:
+    """Return plain data."""
+    return {**asdict(column), "type": column.type.to_json()}
+
+
+def column_from_json(data: dict[str, Any]) -> ColumnPlan:
+    """Read what `column_to_json` wrote."""
+    return ColumnPlan(**{**data, "type": PgType.from_json(data["type"])})

@@ -1,0 +1,128 @@
+"""The parts that every DAG of Penstock is made of: defaults, assets, outcomes and failure notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from penstock.config import Pipeline
+from penstock.errors import Directive, PenstockError
+from penstock.flow.context import Context
+from penstock.flow.errors import remembered
+from penstock.flow.health import paging
+from penstock.orchestration.notifications import deliver, failed_run
+from penstock.orchestration.pipelines import find_context
+
+SOURCE_POOL = "penstock_source"
+SPARK_POOL = "penstock_spark"
+BACKFILL_POOL = "penstock_backfill"
+"""Spark work beside the main job: its length must keep no merge waiting."""
+
+
+def landing_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that capture emits when it has landed changes."""
+    return Asset(name=f"{pipeline.name}.landing", uri=f"penstock://{pipeline.name}/landing", group="penstock")
+
+
+def landing_doorbell(pipeline: Pipeline) -> AssetAlias:
+    """Return the alias through which an event is emitted only when there is something to merge."""
+    return AssetAlias(name=f"{pipeline.name}.landed", group="penstock")
+
+
+def new_tables_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that capture emits when tables that joined, or changed, wait for a copy."""
+    return Asset(name=f"{pipeline.name}.new_tables", uri=f"penstock://{pipeline.name}/new_tables", group="penstock")
+
+
+def new_tables_doorbell(pipeline: Pipeline) -> AssetAlias:
+    """Return the alias through which an event is emitted only when a table waits."""
+    return AssetAlias(name=f"{pipeline.name}.tables_joined", group="penstock")
+
+
+def lake_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that a published cut emits, for the DAGs downstream."""
+    return Asset(name=f"{pipeline.name}.lake", uri=f"penstock://{pipeline.name}/lake", group="penstock")
+
+
+def changelog_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that a filled interval emits."""
+    return Asset(name=f"{pipeline.name}.changelog", uri=f"penstock://{pipeline.name}/changelog", group="penstock")
+
+
+def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:
+    """Return what all DAGs have in common: id, tags, one run at a time, a failure notice at DAG level.
+
+    A notice at DAG level also fires when the task process is killed; a task's own callback does not.
+    """
+    return {
+        "dag_id": f"{pipeline.name}.{verb}",
+        "dag_display_name": f"{pipeline.name}.{verb}",
+        "doc_md": doc,
+        "tags": {"penstock", pipeline.name, verb},
+        "start_date": datetime(2025, 1, 1, tzinfo=UTC),
+        "catchup": False,
+        "max_active_runs": 1,
+        "auto_register": False,  # a DAG that failed half-way is in no DAG file's names, and must not appear
+        "default_args": {"owner": "penstock", "retries": 2, "retry_delay": timedelta(seconds=20)},
+        "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
+    }
+
+
+def woken(context: Any) -> bool:
+    """Tell whether an asset has started this run, not a person."""
+    return bool(context["dag_run"].run_type == "asset_triggered")
+
+
+@contextmanager
+def outcome(ctx: Context) -> Iterator[None]:
+    """Do what an error's kind says: retry, page a person, or fail; every error is remembered in the ledger."""
+    ti = get_current_context()["ti"]
+    task = f"{ti.dag_id}.{ti.task_id}"
+    try:
+        with remembered(ctx), _skipped_meanwhile(ti, ctx):
+            yield
+    except PenstockError as error:
+        if error.directive is Directive.RETRY:
+            raise
+        if error.directive is Directive.PAGE:
+            paging.page(ctx, error, task, deliver)
+        raise AirflowFailException(f"{error} See {error.runbook}.") from None
+    paging.mended(ctx, task, deliver)
+
+
+@contextmanager
+def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
+    """Skip, without an error that would wake somebody, what has to wait while another DAG makes the new slot."""
+    makers = [f"{ctx.name}.{verb}" for verb in ("recover", "bootstrap")]
+    try:
+        yield
+    except PenstockError as error:
+        if error.slug not in ("pipeline-halted", "not-bootstrapped") or ti.dag_id in makers:
+            raise
+        at_work = [maker for maker in makers if ti.get_dr_count(maker, states=["running"])]
+        if not at_work:
+            raise
+        raise AirflowSkipException(f"{at_work[0]} is at work; {ti.dag_id} waits for its slot") from None
+
+
+class FailureNotice(BaseNotifier):
+    """Write a failed DAG run into the ledger's events and the log, with the runbook to open."""
+
+    template_fields = ()
+
+    def __init__(self, pipeline: str, verb: str) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.verb = verb
+
+    def notify(self, context: Any) -> None:
+        """Record the failure; runs in the DAG processor, where the task's exception is not at hand."""
+        message = failed_run(self.pipeline, self.verb, context)
+        self.log.error("%s; see docs/runbooks/dag-failed.md", message)
+        with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
+            find_context(self.pipeline).ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)

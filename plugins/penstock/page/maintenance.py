@@ -1,0 +1,69 @@
+"""What the page shows of the last maintenance run, as plain values; figures before and after, per table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.jobs.maintenance_plan import TableReport, report_from_json
+from penstock.ledger.maintenance import MaintenanceRecord
+
+
+@dataclass(frozen=True)
+class UpkeptTable:
+    """Show one table; pairs are before and after, None where nothing was measured."""
+
+    target: str
+    files: tuple[int, int] | None
+    bytes: tuple[int, int] | None
+    delete_files: tuple[int, int] | None
+    snapshots: tuple[int, int] | None
+    scan_seconds: tuple[float | None, float | None]
+    orphans: int
+    left: str | None
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Show one run; without an end it is at work, or was killed."""
+
+    started_at: datetime
+    ended_at: datetime | None
+    dry_run: bool
+    tables: list[UpkeptTable]
+    dropped: list[str]
+    windows: int
+    copies: int
+    released_bytes: int
+
+
+def upkeep(record: MaintenanceRecord) -> Upkeep:
+    """Show a run."""
+    lake = record.report["lake"] if record.report else {"tables": [], "dropped": []}
+    landing = record.report["landing"] if record.report else {}
+    return Upkeep(
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        dry_run=record.dry_run,
+        tables=[_table(report_from_json(dict(entry))) for entry in lake["tables"]],
+        dropped=[f"{entry['namespace']}.{entry['table']}" for entry in lake["dropped"]],
+        windows=landing.get("windows", 0),
+        copies=landing.get("copies", 0),
+        released_bytes=landing.get("bytes", 0),
+    )
+
+
+def _table(report: TableReport) -> UpkeptTable:
+    name, before, after = ".".join(report.target), report.before, report.after
+    if before is None or after is None:
+        return UpkeptTable(name, None, None, None, None, (None, None), 0, report.left)
+    return UpkeptTable(
+        target=name,
+        files=(before.files, after.files),
+        bytes=(before.bytes, after.bytes),
+        delete_files=(before.delete_files, after.delete_files),
+        snapshots=(before.snapshots, after.snapshots),
+        scan_seconds=(before.scan_seconds, after.scan_seconds),
+        orphans=report.orphans,
+        left=report.left,
+    )

@@ -1,0 +1,221 @@
+"""What the page asks: pipeline files for what should be, ledgers for what is; one transaction per ledger and page.
+
+A ledger that does not answer is a problem to show, not the end of the page: the other ledgers' pipelines are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+from penstock import config
+from penstock.connections import Resolver
+from penstock.errors import ConfigError, LedgerError
+from penstock.ledger import Ledger
+from penstock.ledger.page_queries import Panel, PipelinePanel
+from penstock.page import models, views
+from penstock.page.advice import Advice, advice
+from penstock.page.maintenance import Upkeep, upkeep
+from penstock.pipeline_files import read_folder
+
+POINTS = 300
+"""A chart has at most so many points, whatever time it spans."""
+SPANS = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d", 720: "30 d"}
+"""The hours that a chart may span."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Say why something cannot be shown, under its runbook's name, and which pipelines it hides."""
+
+    slug: str
+    message: str
+    pipelines: list[str]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Hold every pipeline at a glance."""
+
+    at: datetime
+    pipelines: list[models.Pipeline]
+    problems: list[Problem]
+
+
+@dataclass(frozen=True)
+class PipelinePage:
+    """Hold everything of one pipeline but its charts."""
+
+    at: datetime
+    pipeline: models.Pipeline
+    advice: list[Advice]
+    tables: list[models.Table]
+    rebuilds: list[models.Rebuild]
+    windows: list[models.Window]
+    cuts: list[models.Cut]
+    events: list[models.Event]
+    upkeep: Upkeep | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Hold a pipeline's charts as columns; times are seconds since 1970, steps without a value are left out.
+
+    The slot's points are the peaks of their steps, in bytes; `warn_bytes` and `critical_bytes` are the limits in force
+    now. Of capture, `changes` are sums, `window_seconds` the longest window of the step.
+    """
+
+    hours: int
+    step_seconds: float
+    slot_time: list[float]
+    unread_bytes: list[int | None]
+    retained_bytes: list[int | None]
+    warn_bytes: int | None
+    critical_bytes: int | None
+    capture_time: list[float]
+    changes: list[int]
+    window_seconds: list[float | None]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Read the pipelines of one deployment; `connections` answers for the ids that pipeline files name."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    connections: Resolver
+    _ledgers: dict[str, Ledger] = field(default_factory=dict, init=False, repr=False)
+
+    def overview(self) -> Overview:
+        """Return every pipeline that has a file or that a ledger of theirs knows."""
+        now = datetime.now(UTC)
+        files, problems = self._files()
+        shown: list[models.Pipeline] = []
+        for conn_id in sorted({pipeline.ledger.connection for pipeline in files.values()}):
+            ours = {name: each for name, each in files.items() if each.ledger.connection == conn_id}
+            try:
+                shown += self._known(conn_id, ours, now)
+            except (ConfigError, LedgerError) as error:
+                problems.append(Problem(error.slug, error.message, sorted(ours)))
+        return Overview(now, sorted(shown, key=_urgency), problems)
+
+    def pipeline(self, name: str) -> PipelinePage:
+        """Return one pipeline; raises ConfigError("config-invalid") for one that nobody knows, and LedgerError."""
+        now = datetime.now(UTC)
+        files, _ = self._files()
+        conn_id = self._ledger_of(name, files)
+        unheard = files[name].health.unheard if name in files else ()
+        with self._ledger(conn_id).panels() as panel:
+            rows = panel.pipelines(name)
+            if not rows:
+                shown = views.unknown(name, files[name].slot, files[name].publication)
+                return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [])
+            (shown,) = _shown(panel, rows, now, files, name)
+            tables = [views.table(row) for row in panel.tables(name)]
+            return PipelinePage(
+                at=now,
+                pipeline=shown,
+                advice=advice(shown, tables, now, unheard),
+                tables=tables,
+                rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
+                windows=[views.window(row) for row in panel.windows(name)],
+                cuts=[views.cut(row) for row in panel.cuts(name)],
+                events=[views.event(row) for row in panel.events(name)],
+                upkeep=next((upkeep(run) for run in panel.maintenances(name)), None),
+            )
+
+    def series(self, name: str, hours: int) -> Series:
+        """Return a pipeline's charts over the last hours; raises as `pipeline` does."""
+        step = timedelta(hours=hours) / POINTS
+        since = datetime.now(UTC) - timedelta(hours=hours)
+        files, _ = self._files()
+        with self._ledger(self._ledger_of(name, files)).panels() as panel:
+            captured = panel.captured(name, since=since, step=step)
+            peaks = panel.slot_peaks(name, since=since, step=step)
+            newest = [views.slot(each) for each in panel.slots(name).values()]
+        return Series(
+            hours=hours,
+            step_seconds=step.total_seconds(),
+            slot_time=[each.at.timestamp() for each in peaks],
+            unread_bytes=[each.unread for each in peaks],
+            retained_bytes=[each.retained for each in peaks],
+            warn_bytes=newest[0].warn_bytes if newest else None,
+            critical_bytes=newest[0].critical_bytes if newest else None,
+            capture_time=[each.at.timestamp() for each in captured],
+            changes=[each.changes for each in captured],
+            window_seconds=[each.seconds for each in captured],
+        )
+
+    def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[models.Pipeline]:
+        with self._ledger(conn_id).panels() as panel:
+            rows = panel.pipelines()
+            shown = _shown(panel, rows, now, files)
+        known = {row.name for row in rows}
+        missing = [
+            views.unknown(name, each.slot, each.publication) for name, each in files.items() if name not in known
+        ]
+        return missing + shown
+
+    def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline]) -> str:
+        """Return the connection of the ledger that knows a pipeline: its file's, or one that has it without a file."""
+        if name in files:
+            return files[name].ledger.connection
+        for conn_id in sorted({each.ledger.connection for each in files.values()}):
+            with self._ledger(conn_id).panels() as panel:
+                if panel.pipelines(name):
+                    return conn_id
+        raise ConfigError("config-invalid", f"expected a file in {self.folder} that defines pipeline {name}")
+
+    def _ledger(self, conn_id: str) -> Ledger:
+        """Return a ledger, and keep it while its connection stays what it is: its revision is checked once."""
+        connection = self.connections(conn_id)
+        kept = self._ledgers.get(conn_id)
+        if kept is None or kept.connection != connection:
+            kept = self._ledgers[conn_id] = Ledger(connection)
+        return kept
+
+    def _files(self) -> tuple[Mapping[str, config.Pipeline], list[Problem]]:
+        found = read_folder(self.folder, self.environment, _read)
+        return found.pipelines, [Problem(error.slug, error.message, []) for error in found.problems]
+
+
+def _shown(
+    panel: Panel,
+    rows: list[PipelinePanel],
+    now: datetime,
+    files: Mapping[str, config.Pipeline],
+    name: str | None = None,
+) -> list[models.Pipeline]:
+    """Put beside each pipeline what slot health knows of it."""
+    slots, alarms = panel.slots(name), panel.alarms(name)
+    return [
+        views.pipeline(
+            row,
+            now,
+            has_file=row.name in files,
+            slot=views.slot(slots[row.name]) if row.name in slots else None,
+            alarms=[views.alarm(each, now) for each in alarms if each.pipeline == row.name],
+        )
+        for row in rows
+    ]
+
+
+def _read(path: Path, environment: Mapping[str, str]) -> config.Pipeline:
+    """Read a file again only when it has changed: every page asks for all of them."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        changed = 0  # the reader says what it is
+    return _load(path, changed, tuple(sorted(environment.items())))
+
+
+@lru_cache(maxsize=256)
+def _load(path: Path, _changed: int, environment: tuple[tuple[str, str], ...]) -> config.Pipeline:
+    return config.load_pipeline(path, dict(environment))
+
+
+def _urgency(shown: models.Pipeline) -> tuple[int, str]:
+    return ["critical", "warn", "ok", "idle"].index(shown.grade), shown.name

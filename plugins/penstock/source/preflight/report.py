@@ -1,0 +1,128 @@
+"""What a preflight asks and what it finds.
+
+`Asked` holds every answer of the source that a rule may need; a rule is a pure function from it to findings.
+A finding is one expectation that was met or not, with the next step for whoever has to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg import sql
+
+from penstock.config import Pipeline
+from penstock.source.patterns import Choice
+from penstock.source.publication import PublicationFacts
+from penstock.source.server_info import ServerFacts
+from penstock.source.slot import Blocker, SlotFacts
+from penstock.source.tables import SourceTable
+
+Level = Literal["ok", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Say how one expectation stands; `slug` is the kind of error that it would be, and names its runbook.
+
+    `subject` is what was looked at, `message` says what was expected and what came. An error forbids a bootstrap.
+    """
+
+    level: Level
+    slug: str
+    subject: str
+    message: str
+    next_step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Hold what our role may do on the server, and how many WAL senders are taken."""
+
+    name: str
+    replication: bool
+    create_in_database: bool
+    senders: int
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """Hold what our role may do with one relation; `narrowed` tells that row-level security would hide rows from it."""
+
+    oid: int
+    schema: str
+    name: str
+    usage: bool
+    select: bool
+    narrowed: bool
+    owned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRows:
+    """Name what writes rows of another server, into this relation, or anywhere where that is not known."""
+
+    writer: str
+    relation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Hold the pipeline and all that the source answered.
+
+    `own` is the pipeline's slot and `publication` its publication, if they exist; `own_slot` says that the slot is
+    known to be ours. `wanted` are the tables that the patterns choose; `tables` those that are published, or would be.
+    """
+
+    pipeline: Pipeline
+    schedule_seconds: int | None
+    own_slot: bool
+    server: ServerFacts
+    role: Role
+    slots: Sequence[SlotFacts]
+    own: SlotFacts | None
+    blockers: Sequence[Blocker]
+    publication: PublicationFacts | None
+    choice: Choice
+    wanted: Sequence[SourceTable]
+    tables: Sequence[SourceTable]
+    privileges: Sequence[Privileges]
+    foreign: Sequence[ForeignRows] = ()
+
+    @property
+    def follows(self) -> bool:
+        """Tell whether capture may alter the publication, as far as that depends on the publication."""
+        facts = self.publication
+        ours = facts is not None and facts.owned and facts.made_for(self.pipeline.name)
+        return ours and not self.server.in_recovery and not self.pipeline.source.adopt
+
+    def staying(self) -> Iterator[SourceTable]:
+        """Yield the tables that are published, or would be, without those that the next capture lets leave."""
+        meant = {table.oid for table in self.wanted}
+        return (table for table in self.tables if table.oid in meant or not self.follows)
+
+
+def ok(subject: str, message: str) -> Finding:
+    """Report an expectation that was met."""
+    return Finding("ok", "preflight-failed", subject, message)
+
+
+def warn(subject: str, message: str, next_step: str, slug: str = "preflight-failed") -> Finding:
+    """Report what may hurt later."""
+    return Finding("warn", slug, subject, message, next_step)
+
+
+def error(subject: str, message: str, next_step: str, slug: str = "preflight-failed") -> Finding:
+    """Report what forbids a bootstrap."""
+    return Finding("error", slug, subject, message, next_step)
+
+
+def names(found: Iterable[str]) -> str:
+    """List names in a message."""
+    return ", ".join(found)
+
+
+def quoted(*name: str) -> str:
+    """Quote a name as an identifier of SQL."""
+    return sql.Identifier(*name).as_string(None)

@@ -1,0 +1,82 @@
+"""The preflight: is the source ready for a pipeline? It asks, and changes nothing.
+
+The publication and the slot that the pipeline wants need not exist yet: then what would be made is checked.
+`RULES` is the whole list of what is looked at.
+"""
+
+from __future__ import annotations
+
+from penstock.config import Pipeline
+from penstock.source import catalog, publication, server_info, slot
+from penstock.source.preflight import publication_rules, server_rules, table_rules
+from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
+from penstock.source.session import SourceSession
+
+__all__ = ["RULES", "Finding", "check"]
+
+RULES = (
+    server_rules.version,
+    server_rules.wal_level,
+    server_rules.settings,
+    server_rules.wal_keep_size,
+    server_rules.idle_timeout,
+    server_rules.role,
+    server_rules.room,
+    server_rules.slot,
+    server_rules.blockers,
+    publication_rules.patterns,
+    publication_rules.publication,
+    publication_rules.membership,
+    publication_rules.options,
+    publication_rules.origins,
+    publication_rules.age,
+    publication_rules.may_publish,
+    table_rules.may_read,
+    table_rules.identities,
+    table_rules.contents,
+    table_rules.targets,
+)
+_ORDER = ("error", "warn", "ok")
+
+
+def check(
+    conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None = None, own_slot: bool = False
+) -> list[Finding]:
+    """Return every finding, the good ones too, errors first; raises SourceError when the source cannot be asked.
+
+    `schedule_seconds` is the time between two captures; `own_slot` says that a slot that exists is known to be ours.
+    """
+    asked = ask(conn, pipeline, schedule_seconds=schedule_seconds, own_slot=own_slot)
+    findings = (finding for rule in RULES for finding in rule(asked))
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
+
+
+def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None, own_slot: bool) -> Asked:
+    """Ask the source all that the rules need; raises SourceError."""
+    (role,) = conn.records(Role, "role")
+    slots = slot.all_slots(conn)
+    found = publication.read(conn, pipeline.publication)
+    selection = publication.select_tables(conn, pipeline.tables)
+    tables = list(selection.tables)
+    if found is not None:
+        tables = catalog.published_tables(conn, pipeline.publication, sizes=False)
+    relations = {
+        *(table.oid for table in (*tables, *selection.tables)),
+        *(leaf.oid for table in tables for leaf in table.leaves),
+    }
+    return Asked(
+        pipeline=pipeline,
+        schedule_seconds=schedule_seconds,
+        own_slot=own_slot,
+        server=server_info.read(conn),
+        role=role,
+        slots=slots,
+        own=next((each for each in slots if each.name == pipeline.slot), None),
+        blockers=slot.blockers(conn),
+        publication=found,
+        choice=selection.choice,
+        wanted=selection.tables,
+        tables=tables,
+        privileges=conn.records(Privileges, "privileges", oids=sorted(relations)),
+        foreign=conn.records(ForeignRows, "foreign_rows"),
+    )

@@ -1,0 +1,145 @@
+"""The preflight's rules for the tables that are or would be published. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from penstock.lake.columns import reserved
+from penstock.source.patterns import chosen_by
+from penstock.source.preflight.report import Asked, Finding, Role, error, names, ok, quoted, warn
+from penstock.source.publication import PublicationFacts
+from penstock.source.replica_identity import problem
+from penstock.source.tables import SourceTable
+
+_CUTS = "_penstock_cuts"  # the table beside every pipeline's own
+
+
+def may_read(asked: Asked) -> Iterator[Finding]:
+    """Check that our role may read every row of every heap that is to be copied."""
+    heaps = {leaf.oid for table in asked.tables for leaf in table.leaves}
+    read = [each for each in asked.privileges if each.oid in heaps]
+    if schemas := sorted({quoted(each.schema) for each in read if not each.usage}):
+        step = _grant("usage on schema", schemas, asked.role)
+        yield error("privileges", f"expected USAGE on the schemas {names(schemas)}", step, "source-auth")
+    if unreadable := [quoted(each.schema, each.name) for each in read if not each.select]:
+        step = _grant("select on", unreadable, asked.role)
+        yield error("privileges", f"expected SELECT on {names(unreadable)}", step, "source-auth")
+    if narrowed := [quoted(each.schema, each.name) for each in read if each.narrowed]:
+        yield error(
+            "row-level security",
+            f"expected to read every row, but policies would hide rows of {names(narrowed)}: "
+            "the stream shows them all, so the copy must too",
+            f"run: alter role {quoted(asked.role.name)} bypassrls; or exclude the tables",
+            "source-auth",
+        )
+    if read and not (schemas or unreadable or narrowed):
+        yield ok("privileges", f"may read all {len(read)} heaps to copy")
+
+
+def identities(asked: Asked) -> Iterator[Finding]:
+    """Check that every table can take updates and deletes once it is published."""
+    facts = asked.publication
+    sent = asked.pipeline.source.publish if facts is None else facts.sent
+    if not {"update", "delete"} & set(sent):
+        return
+    published = {table.oid for table in asked.tables}
+    for table in asked.wanted:
+        if table.oid not in published and (found := unfit(table, facts)):
+            slug, why, step = found
+            why = f"it matches tables.include and does not join the publication, because {why}"
+            yield warn(table.qualified, why, f"{step}; or exclude it", slug)
+    for table in asked.tables:
+        if reason := problem(table):
+            yield error(
+                table.qualified,
+                f"expected a usable replica identity, but {reason}: "
+                "the application's updates and deletes would fail, or their old rows be misread",
+                f"run: alter table {quoted(table.schema, table.name)} replica identity full (and each partition); "
+                "or add a key; or exclude it",
+                "no-usable-identity",
+            )
+
+
+def contents(asked: Asked) -> Iterator[Finding]:
+    """Check the columns, and name rows and columns that will not be in the lake."""
+    for table in asked.tables:
+        yield from _columns(table)
+        yield from _rows(table)
+
+
+def targets(asked: Asked) -> Iterator[Finding]:
+    """Check that no two tables that stay share a target, and none takes a name of our own."""
+    by_target: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    by_target[asked.pipeline.namespace, _CUTS].append("the pipeline's own table of cuts")
+    logged = chosen_by(asked.pipeline.changelog.tables)
+    for table in asked.staying():
+        target = asked.pipeline.target(table.schema, table.name)
+        if logged(table.schema, table.name) and target not in by_target:  # two of one target are told once
+            by_target[asked.pipeline.changelog_target(target)].append(f"the changelog of {table.qualified}")
+        by_target[target].append(table.qualified)
+    for target, claimed in by_target.items():
+        if len(claimed) > 1:
+            yield error(
+                ".".join(target),
+                f"expected one source table per target, got {names(claimed)}",
+                "change lake.target so that it tells them apart, or exclude one (from changelog.tables, if it is a changelog)",
+                "target-clash",
+            )
+
+
+def unfit(table: SourceTable, publication: PublicationFacts | None) -> tuple[str, str, str] | None:
+    """Say why a table must not join a publication, as slug, reason and next step, or return None."""
+    silent = publication is not None and not (publication.update or publication.delete)
+    if not silent and (reason := problem(table)):
+        return "no-usable-identity", reason, "add a key, or set replica identity full"
+    if clash := _clash(table):
+        return (
+            "target-clash",
+            f"the lake's tables keep the name of its column {clash} for themselves",
+            "rename the column",
+        )
+    return None
+
+
+def _clash(table: SourceTable) -> str | None:
+    return reserved(column.name for column in table.columns)
+
+
+def _columns(table: SourceTable) -> Iterator[Finding]:
+    if clash := _clash(table):
+        yield error(
+            table.qualified,
+            f"expected no column {clash}: the lake's tables keep that name for a column of their own",
+            "rename the column, or leave it out by a column list of the publication",
+            "target-clash",
+        )
+    if table.hidden:
+        yield warn(
+            table.qualified,
+            f"these columns are generated or not published, and will not be in the lake: {names(table.hidden)}",
+            "nothing to do if they are not wanted",
+        )
+
+
+def _rows(table: SourceTable) -> Iterator[Finding]:
+    if table.filter_digest is not None:
+        yield warn(
+            table.qualified,
+            "only rows that pass the publication's row filter will be in the lake",
+            "nothing to do if that is meant",
+        )
+    silent = [f"{leaf.schema}.{leaf.name}" for leaf in table.leaves if leaf.kind != "r" or leaf.persistence != "p"]
+    if silent:
+        alone = (
+            "; it has no other partition, so the table is empty in the lake" if len(silent) == len(table.leaves) else ""
+        )
+        yield warn(
+            table.qualified,
+            f"rows of these partitions are not in the WAL and will not be in the lake: {names(silent)}{alone}",
+            "nothing to do if they are not wanted; else make them ordinary logged tables",
+        )
+
+
+def _grant(what: str, names_: Iterable[str], role: Role) -> str:
+    return f"run: grant {what} {names(names_)} to {quoted(role.name)}"

@@ -1,0 +1,53 @@
+"""Drop a table that was set aside, with all its files, so that a run killed on the way is finished by the next one.
+
+The catalog forgets it first. Then its folder goes by name: nothing has to be read to know what to delete. A folder that is
+not the table's alone stays, and only the files go that the table's own metadata names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark import SparkContext
+
+from penstock.jobs.maintenance_plan import OldTable
+from penstock.lake.locations import owns_folder
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.session import java
+
+_log = logging.getLogger("penstock.maintain")
+
+
+def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) -> OldTable | None:
+    """Drop one old table through any table's `io`; return it, or None where its files cannot be told from other tables'.
+
+    `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
+    before it had deleted the files. One that it has again is another one.
+    """
+    there = table.exists()
+    location = table.folder() if there else old.location
+    alone = owns_folder(location, others)
+    if (there and not old.listed) or not (alone or (there and location not in others)):
+        _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
+        return None
+    if alone:
+        if there:
+            table.drop()
+        io.deletePrefix(f"{location.rstrip('/')}/")
+    else:
+        _purge(table)
+    _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
+    return replace(old, location=location)
+
+
+def _purge(table: LakeTable) -> None:
+    """Drop a table and the files that its metadata names."""
+    manager = table.session._jsparkSession.sessionState().catalogManager()
+    parts = SparkContext._gateway.new_array(java("java.lang.String"), len(table.target))
+    for place, part in enumerate(table.target):
+        parts[place] = part
+    name = java("org.apache.iceberg.catalog.TableIdentifier").of(parts)
+    manager.catalog(table.catalog).icebergCatalog().dropTable(name, True)

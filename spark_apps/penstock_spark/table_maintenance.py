@@ -1,0 +1,180 @@
+"""One table's maintenance: compact, drop dead branches, expire snapshots, gather manifests, delete orphans.
+
+Every step is a commit of Iceberg's own that leaves the table whole, in an order in which a step finds what the one
+before it made obsolete. Nothing that began after the plan was made is touched.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import LakeError
+from penstock.jobs.maintenance_plan import Figures, MaintenancePlan, TableReport, TableUpkeep, is_dead
+from penstock.jobs.pointers import place_of
+from penstock.lake.locations import owns_folder
+from penstock_spark.lake_table import LakeTable
+from penstock_spark.session import java
+
+_MANIFEST_BYTES = 8 << 20
+_FEW_MANIFESTS = 10
+_SHARED = "orphans were not looked for: another table keeps its files in its folder, or around it"
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Maintain one table as its order says."""
+
+    table: LakeTable
+    plan: MaintenancePlan
+    order: TableUpkeep
+
+    def run(self) -> TableReport:
+        """Do all that is due and report it; a table that is not as we left it is left alone."""
+        started = time.monotonic()
+        report = TableReport(self.order.target, self.order.oid, self.order.expected_snapshot, None, None, 0.0)
+        if not self.table.exists():
+            return replace(report, left="the catalog does not have it")
+        if self.order.watched and not self.table.is_ours(self.order.expected_snapshot):
+            return replace(report, left="it has commits that this pipeline did not publish: the next merge pauses it")
+        before = self.figures(scan=True)
+        report = replace(report, before=before, after=before)
+        if not self.plan.dry_run:
+            report = self._work(report, before)
+        report = replace(report, seconds=round(time.monotonic() - started, 3))
+        passed = self.table.since(self.order.expected_snapshot)
+        if self.order.watched and passed[-1:] != [self.order.expected_snapshot]:  # main is not ours to take over
+            return replace(report, left="another session wrote to it meanwhile: the next merge pauses it")
+        return replace(report, snapshot_id=passed[0] if passed else None)
+
+    def _work(self, report: TableReport, before: Figures) -> TableReport:
+        rewritten = self._compact() if before.files else 0
+        branches = self._drop_dead_branches()
+        expired = self._expire()
+        self._gather_manifests()
+        alone = owns_folder(self.table.folder(), self.plan.other_folders(place_of(self.order.target)))
+        return replace(
+            report,
+            after=self.figures(scan=rewritten > 0, known=before),
+            rewritten_files=rewritten,
+            branches=branches,
+            expired_snapshots=expired,
+            orphans=self._delete_orphans() if alone else 0,
+            left=None if alone else _SHARED,
+        )
+
+    # --- figures ------------------------------------------------------------------------------------
+
+    def figures(self, *, scan: bool, known: Figures | None = None) -> Figures:
+        """Measure the table as it is; without `scan` its time is the known one, for the same files."""
+        loaded = self.table.load()
+        snapshot = loaded.currentSnapshot()
+        snapshots = sum(1 for _ in loaded.snapshots())
+        if snapshot is None:
+            return Figures(0, 0, 0, 0, 0, snapshots, 0)
+        summary = snapshot.summary()
+        totals = {
+            name: int(summary.get(f"total-{name}") or 0)
+            for name in ("data-files", "files-size", "records", "delete-files", "position-deletes")
+        }
+        seconds = known.scan_seconds if known else None
+        if scan:
+            seconds = self.scan_seconds() if totals["files-size"] <= self.plan.scan_bytes else None
+        return Figures(
+            files=totals["data-files"],
+            bytes=totals["files-size"],
+            rows=totals["records"] - totals["position-deletes"],
+            delete_files=totals["delete-files"],
+            deleted_rows=totals["position-deletes"],
+            snapshots=snapshots,
+            manifests=int(snapshot.allManifests(loaded.io()).size()),
+            scan_seconds=seconds,
+        )
+
+    def scan_seconds(self) -> float:
+        """Read every column of every row and return how long that took."""
+        started = time.monotonic()
+        self.table.session.table(self.table.sql_name).write.format("noop").mode("overwrite").save()
+        return round(time.monotonic() - started, 3)
+
+    # --- the steps ----------------------------------------------------------------------------------
+
+    def _compact(self) -> int:
+        """Rewrite small files, and those with deleted rows in them; return how many."""
+        action = self._actions().rewriteDataFiles(self.table.load()).binPack()
+        for option, value in self._compaction().items():
+            action = action.option(option, value)
+        result = action.execute()
+        if result.failedDataFilesCount():
+            raise LakeError(
+                "spark-failed",
+                f"expected to rewrite all chosen files of {'.'.join(self.order.target)}, "
+                f"but {result.failedDataFilesCount()} were not; what was committed stays: run maintenance again",
+            )
+        return int(result.rewrittenDataFilesCount())
+
+    def _compaction(self) -> dict[str, str]:
+        sized = {} if self.plan.file_bytes is None else {"target-file-size-bytes": str(self.plan.file_bytes)}
+        return sized | {
+            "delete-ratio-threshold": str(self.plan.deleted_share),
+            "min-input-files": str(self.plan.small_files),
+            "remove-dangling-deletes": "true",
+            # a long rewrite that is killed keeps what it has committed
+            "partial-progress.enabled": "true",
+        }
+
+    def _drop_dead_branches(self) -> int:
+        """Drop the branches of merges that can no longer be published."""
+        loaded = self.table.load()
+        names = [str(name) for name in loaded.refs().keySet().toArray()]
+        dead = [name for name in names if is_dead(name, self.plan.attempt)]
+        manage = loaded.manageSnapshots()
+        for name in dead:
+            manage = manage.removeBranch(name)
+        if dead:
+            manage.commit()
+        return len(dead)
+
+    def _expire(self) -> int:
+        """Expire the snapshots that no cut names and nothing else needs; delete the files that only they had."""
+        loaded = self.table.load()
+        compacted = self.table.since(self.order.expected_snapshot)
+        kept = {*self.order.keep, *compacted, *_refs(loaded), *self.table.main_since(self.plan.read_since)}
+        old = [
+            int(snapshot.snapshotId())
+            for snapshot in loaded.snapshots()
+            if snapshot.timestampMillis() < self.plan.planned_at and snapshot.snapshotId() not in kept
+        ]
+        if old:
+            # without a time of its own, Iceberg would also expire what is older than five days, cuts included
+            expire = loaded.expireSnapshots().expireOlderThan(0)
+            for snapshot_id in old:
+                expire = expire.expireSnapshotId(snapshot_id)
+            expire.commit()
+        return len(old)
+
+    def _gather_manifests(self) -> None:
+        """Write few manifests in place of many small ones, from which every scan would be planned."""
+        loaded = self.table.load()
+        snapshot = loaded.currentSnapshot()
+        if snapshot is None:
+            return
+        manifests = snapshot.allManifests(loaded.io())
+        total = sum(manifest.length() for manifest in manifests)
+        if manifests.size() > _FEW_MANIFESTS + 2 * total // _MANIFEST_BYTES:
+            self._actions().rewriteManifests(loaded).execute()
+
+    def _delete_orphans(self) -> int:
+        """Delete the table's old files that no snapshot, branch or metadata file names; return how many."""
+        action = self._actions().deleteOrphanFiles(self.table.load()).olderThan(self.plan.orphans_before)
+        # listed by the table's own client, which knows its store; the slash keeps out `t2` beside `t`
+        action = action.usePrefixListing(True).location(f"{self.table.folder().rstrip('/')}/")
+        return sum(1 for _ in action.execute().orphanFileLocations())
+
+    def _actions(self) -> Any:
+        return java("org.apache.iceberg.spark.actions.SparkActions").get(self.table.session._jsparkSession)
+
+
+def _refs(loaded: Any) -> set[int]:
+    return {int(ref.snapshotId()) for ref in loaded.refs().values()}
