@@ -52,8 +52,8 @@ def measure() -> list[Figure]:
             world.capture()
         world.merge()
         replayed = _seconds(world, lambda: rebuild.replay(world.ctx, Replay((TABLE,)), world.submit))
-        (copied,) = {each.copy_lsn for each in world.ctx.ledger.rebuilds(world.name, states=["done"])}
-        changes = sum(window.rows for window in world.ctx.ledger.windows(world.name, after=copied))
+        (copied,) = {each.copy_lsn for each in world.ctx.ledger.rebuilds.all(world.name, states=["done"])}
+        changes = sum(window.rows for window in world.ctx.ledger.windows.all(world.name, after=copied))
         _require_equal(world)
     return [
         Figure("resync_rows_per_s", ROWS / resynced, "rows/s"),

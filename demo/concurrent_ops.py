@@ -63,7 +63,7 @@ class Copies:
         )
 
     def _state(self) -> str:
-        states = {table.qualified: table.state for table in self.demo.context.ledger.tables(NAME)}
+        states = {table.qualified: table.state for table in self.demo.context.ledger.tables.all(NAME)}
         return states.get(JOINED, "")
 
 
@@ -95,4 +95,4 @@ class Backfill:
         return self.demo.watch.dag("changelog")
 
     def _filled(self) -> list[FillRecord]:
-        return self.demo.context.ledger.fills(NAME, since=self.minute, before=self.minute + MINUTE)
+        return self.demo.context.ledger.changelogs.fills(NAME, since=self.minute, before=self.minute + MINUTE)

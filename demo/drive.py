@@ -112,7 +112,7 @@ class Demo:
         """Capture everything up to `goal`; one is asked for, instead of waiting for the full minute."""
 
         def missing() -> str:
-            landed = self.context.ledger.pipeline(NAME).position
+            landed = self.context.ledger.pipelines.get(NAME).position
             return "" if landed is not None and landed >= goal else f"landed through {landed} of {goal}"
 
         with self.progress.step("The last capture") as step:
@@ -132,7 +132,7 @@ class Demo:
             if self.cut >= goal:
                 return ""
             merges = self.api.runs(self.watch.dag("merge"))
-            if not self.context.ledger.status(NAME).unmerged_rows and not fresh.unfinished(merges):
+            if not self.context.ledger.events.status(NAME).unmerged_rows and not fresh.unfinished(merges):
                 self.api.trigger(self.watch.dag("merge"), {"force": True})
             return f"merged through {self.cut} of {goal}"
 
@@ -205,7 +205,7 @@ class Demo:
 
     def figures(self) -> Figures:
         """Return what went through each stage; copies made after bootstrap's aside."""
-        copies = self.context.ledger.copies(NAME)
+        copies = self.context.ledger.tables.copies(NAME)
         return Figures(
             load=self.totals(),
             copied_rows=sum(copied.rows for copied in copies if copied.started_at < self.watch.cuts()[0].published_at),

@@ -31,7 +31,7 @@ class Verification:
             step.result = self._verified()
 
     def _verified(self) -> str:
-        tables = self.demo.context.ledger.verified_tables(NAME)
+        tables = self.demo.context.ledger.verifications.tables(NAME)
         through = [table.verified_through for table in tables if table.verified_through is not None]
         if unlike := [f"{table.schema}.{table.name}" for table in tables if table.differs]:
             raise StackError("every table to be equal", f"not so: {unlike}", "read docs/runbooks/verify-differs.md")

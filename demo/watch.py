@@ -38,11 +38,11 @@ class Watch:
 
     def windows(self) -> list[WindowRecord]:
         """Return the windows that were landed, in order."""
-        return [window for window in self.context.ledger.windows(self.context.name) if window.staged_at is not None]
+        return [window for window in self.context.ledger.windows.all(self.context.name) if window.staged_at is not None]
 
     def cuts(self) -> list[CutRecord]:
         """Return the cuts, oldest first."""
-        return sorted(self.context.ledger.cuts(self.context.name, limit=MANY), key=lambda cut: cut.published_at)
+        return sorted(self.context.ledger.merges.cuts(self.context.name, limit=MANY), key=lambda cut: cut.published_at)
 
     def runs(self, verb: str) -> Iterator[Json]:
         """Yield the runs of one DAG of this demo."""
@@ -55,7 +55,7 @@ class Watch:
     def merges_begun(self) -> int:
         """Count the merges after the bootstrap's: those that published their cut, and one that may be at work."""
         published = [cut.attempt for cut in self.cuts()]
-        latest = self.context.ledger.pipeline(self.context.name).merge_attempt
+        latest = self.context.ledger.pipelines.get(self.context.name).merge_attempt
         return len(published) - 1 + (latest not in published)
 
     def task_seconds(self, verb: str, task_id: str) -> list[float]:
@@ -88,7 +88,7 @@ class Watch:
                     raise StackError(expected, came, "`make up` shows the run and its whole log in Airflow's UI")
 
     def _stop_at_problems(self) -> None:
-        known = self.context.ledger.status(self.context.name)
+        known = self.context.ledger.events.status(self.context.name)
         problems = {f"{table.schema}.{table.name}": (table.paused_slug, table.paused_reason) for table in known.paused}
         if known.pipeline.state == "halted":
             problems = {f"pipeline {self.context.name}": (known.pipeline.halted_slug, known.pipeline.halted_reason)}

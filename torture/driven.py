@@ -77,7 +77,7 @@ class Driven:
 
     def resync(self, tables: Sequence[str], submit: Submit | None = None) -> bool:
         """Copy tables again and switch them; those that joined by themselves, since they may have to wait."""
-        known = self.ctx.ledger.tables(self.world.name)
+        known = self.ctx.ledger.tables.all(self.world.name)
         joined = {table.qualified for table in known if table.waits}
         parts = [[table for table in tables if (table in joined) is late] for late in (False, True)]
         return all([self._together(part, submit) for part in parts if part])  # noqa: C419  # every part has its try
@@ -92,12 +92,12 @@ class Driven:
 
     def due(self) -> list[str]:
         """Name the tables that are to be copied: paused ones, and those that joined."""
-        found = self.ctx.ledger.tables(self.world.name)
+        found = self.ctx.ledger.tables.all(self.world.name)
         return [table.qualified for table in found if table.state in ("paused", "new")]
 
     def heal(self) -> None:
         """Bring a halted pipeline back, as its runbook says."""
-        record = self.ctx.ledger.pipeline(self.world.name)
+        record = self.ctx.ledger.pipelines.get(self.world.name)
         if record.state != "halted" and not self.consumed:
             return
         if record.state == "halted" and not (self.consumed and record.halted_slug in EXPECTED):
@@ -108,7 +108,7 @@ class Driven:
 
     def note_paused(self) -> None:
         """Count the tables that are paused now, by reason."""
-        for table in self.ctx.ledger.tables(self.world.name):
+        for table in self.ctx.ledger.tables.all(self.world.name):
             if table.state == "paused":
                 self.report.paused[table.paused_slug or "?"] += 1
                 self.report.tell(
@@ -119,7 +119,7 @@ class Driven:
         """Find tables that take longer than they may to be ready."""
         found: list[TableRecord] = [
             table
-            for table in self.ctx.ledger.tables(self.world.name)
+            for table in self.ctx.ledger.tables.all(self.world.name)
             if table.state not in ("ready", "dropped") and table.left_lsn is None
         ]
         self.waiting = {table.qualified: self.waiting.get(table.qualified, 0) + 1 for table in found}
@@ -132,7 +132,7 @@ class Driven:
         try:
             with remembered(self.ctx):
                 known = {
-                    table.qualified for table in self.ctx.ledger.tables(self.world.name) if table.state != "dropped"
+                    table.qualified for table in self.ctx.ledger.tables.all(self.world.name) if table.state != "dropped"
                 }
                 wanted = [table for table in tables if table in known]
                 if not wanted:

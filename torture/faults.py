@@ -15,32 +15,31 @@ from penstock.flow.merge import run as merge
 from tests.faults.conftest import run, run_with_spark
 from torture.driven import Driven
 
-LEDGER = "penstock.ledger:Ledger"
 CAPTURE = (
-    f"{LEDGER}.plan_window",
+    "penstock.ledger.windows:Windows.plan",
     "penstock.landing.writer:FileWriter.write",
     "penstock.landing.writer:FileWriter.close",
-    f"{LEDGER}.stage_window",
+    "penstock.ledger.windows:Windows.stage",
     "penstock.source.slot:advance",
-    f"{LEDGER}.confirm_windows",
+    "penstock.ledger.windows:Windows.confirm",
 )
 PUBLISH = (
-    f"{LEDGER}.publish",
+    "penstock.ledger.merges:Merges.publish",
     "penstock.ledger.merges:_advance",
     "penstock.ledger.merges:_record",
     "penstock.ledger.merges:move",
     "penstock.ledger.merges:move_elsewhere",
 )
 RESYNC = (
-    f"{LEDGER}.start_rebuilds",
-    f"{LEDGER}.start_rebuild_copy",
+    "penstock.ledger.rebuilds:Rebuilds.start",
+    "penstock.ledger.rebuilds:Rebuilds.start_copy",
     "penstock_spark.copy:land",
-    f"{LEDGER}.finish_rebuild_copy",
-    f"{LEDGER}.run_rebuilds",
+    "penstock.ledger.rebuilds:Rebuilds.finish_copy",
+    "penstock.ledger.rebuilds:Rebuilds.run",
     "penstock.ledger.rebuilds:move",
-    f"{LEDGER}.advance_rebuilds",
-    f"{LEDGER}.begin_merge",
-    f"{LEDGER}.publish",
+    "penstock.ledger.rebuilds:Rebuilds.advance",
+    "penstock.ledger.merges:Merges.begin",
+    "penstock.ledger.merges:Merges.publish",
     "penstock.ledger.merges:move",
 )
 
@@ -80,7 +79,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
 
 def resync_killed(dice: random.Random, driven: Driven) -> str:
     """Kill a resync of one table at a step; it is asked for again later, or given up by nobody."""
-    found = driven.ctx.ledger.tables(driven.world.name)
+    found = driven.ctx.ledger.tables.all(driven.world.name)
     tables = [table.qualified for table in found if table.state in ("ready", "paused") and table.left_lsn is None]
     plain = [table for table in tables if "," not in table]
     if not plain:

@@ -22,7 +22,7 @@ ANONYMOUS = "a table that the source does not have under this name"
 
 def ready(world: World) -> list[TableRecord]:
     """Return the tables that the pipeline vouches for."""
-    found = world.ctx.ledger.tables(world.name)
+    found = world.ctx.ledger.tables.all(world.name)
     return [table for table in found if table.state == "ready" and table.left_lsn is None]
 
 

@@ -61,9 +61,9 @@ def _world(source: Database, home: World, number: int) -> Iterator[World]:
 
 def judge(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
-    copies = {copied.oid: copied for copied in world.ctx.ledger.copies(world.name)}
+    copies = {copied.oid: copied for copied in world.ctx.ledger.tables.copies(world.name)}
     with rendered(world.ctx.source, what="torture") as texts:
-        for record in world.ctx.ledger.tables(world.name):
+        for record in world.ctx.ledger.tables.all(world.name):
             if record.state not in JUDGED or record.left_lsn is not None or record.oid not in copies:
                 continue
             table = model.by_name.get((record.schema, record.target[-1]))
@@ -191,7 +191,7 @@ def _is_map(batch: pa.RecordBatch, name: str) -> bool:
 
 def _changes(world: World, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
-    for window in world.ctx.ledger.windows(world.name):
+    for window in world.ctx.ledger.windows.all(world.name):
         for entry in window.files:
             if entry.oid == record.oid:
                 changes += world.ctx.landing.read(entry.path).to_pylist()

@@ -25,7 +25,7 @@ def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(wo
     world16.capture()
     world16.merge()
 
-    tables = world16.ctx.ledger.tables(world16.name)
+    tables = world16.ctx.ledger.tables.all(world16.name)
     assert {(table.name, table.state, table.paused_reason) for table in tables} == {
         ("bag", "ready", None),
         ("keyed", "ready", None),

@@ -40,7 +40,7 @@ def change(world: World, statements: str) -> None:
 def lose(world: World, statements: str) -> None:
     """Let changes be captured, and then be gone from the landing zone without a trace."""
     change(world, statements)
-    for entry in world.ctx.ledger.windows(world.name)[-1].files:
+    for entry in world.ctx.ledger.windows.all(world.name)[-1].files:
         path = world.landing / entry.path
         landed = pq.read_table(path)
         pq.write_table(landed.slice(0, 0), path)
@@ -56,12 +56,12 @@ def publish(world: World, deliver: Callable[[Alert], Delivery] | None) -> None:
 
 
 def known(world: World) -> dict[str, VerifiedTable]:
-    return {table.name: table for table in world.ctx.ledger.verified_tables(world.name)}
+    return {table.name: table for table in world.ctx.ledger.verifications.tables(world.name)}
 
 
 def counted(world: World) -> dict[str, Any]:
     """Return what the last cut counted, as the ledger has it."""
-    cut = world.ctx.ledger.last_cut(world.name)
+    cut = world.ctx.ledger.merges.last_cut(world.name)
     assert cut is not None
     return {table["name"]: table["counts"] for table in cut.tables if "counts" in table}
 
@@ -101,7 +101,7 @@ def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(world16
     lines = dict(status.lines(status.status(world16.ctx)))
     assert lines["conflicts public.t"].startswith("[divergence-suspected] update_missing 1, delete_missing 1,")
     assert lines["misfits public.sound"].startswith("1 values")
-    with world16.ctx.ledger.panels() as panel:
+    with world16.ctx.ledger.page.panels() as panel:
         page = {row.name: views.table(row) for row in panel.tables(world16.name)}
     assert (page["t"].conflicts, page["t"].suspected, page["sound"].misfits) == (met, True, 1)
     assert {each.slug for each in health.look(world16.ctx).findings} >= {"divergence-suspected"}
@@ -124,7 +124,7 @@ def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(world16
     ids = rebuild.resync(world16.ctx, ["public.t"], world16.submit)
     assert rebuild.switch(world16.ctx, ids, world16.submit)
     assert known(world16)["t"].conflicts == {}
-    assert [each for each in world16.ctx.ledger.alarms(world16.name) if each.closed_at is None] == []
+    assert [each for each in world16.ctx.ledger.health.alarms(world16.name) if each.closed_at is None] == []
     equal(world16)
 
 
@@ -145,7 +145,7 @@ def test_what_a_copy_and_the_changes_beside_it_have_in_common_is_no_conflict(wor
     assert rebuild.switch(world16.ctx, ids, world16.submit)
 
     assert known(world16)["t"].conflicts == {}
-    assert world16.ctx.ledger.alarms(world16.name) == []
+    assert world16.ctx.ledger.health.alarms(world16.name) == []
     equal(world16)
 
 

@@ -75,8 +75,8 @@ def once(world: World, statement: str, during: str = "copy_tables") -> Callable[
 def copied(world: World) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the finished copies hold, by table, as texts."""
     ledger, found = world.ctx.ledger, {}
-    names = {table.oid: table for table in ledger.tables(world.name)}
-    for each in ledger.copies(world.name, state="copied"):
+    names = {table.oid: table for table in ledger.tables.all(world.name)}
+    for each in ledger.tables.copies(world.name, state="copied"):
         columns = [column.name for column in names[each.oid].columns]
         rows = [row for file in each.files for row in world.ctx.landing.read(file.path).to_pylist()]
         texts = (tuple(None if row[name] is None else str(row[name]) for name in columns) for row in rows)
@@ -101,7 +101,7 @@ def changing(world: World, statement: str) -> Callable[[SparkJob], None]:
 
 
 def paused(world: World) -> dict[str, str | None]:
-    return {each.name: each.paused_slug for each in world.ctx.ledger.tables(world.name) if each.state == "paused"}
+    return {each.name: each.paused_slug for each in world.ctx.ledger.tables.all(world.name) if each.state == "paused"}
 
 
 def equal(world: World) -> None:
@@ -125,7 +125,7 @@ def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_befo
     bootstrap.copy(bare16.ctx, once(bare16, DDL[name]))
 
     assert copied(bare16) == source(bare16)
-    assert bare16.ctx.ledger.pipeline(bare16.name).state == "running"
+    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
 
 
 def landing(monkeypatch: pytest.MonkeyPatch, world: World, number: int, statement: str) -> None:
@@ -168,7 +168,7 @@ def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
     bootstrap.copy(bare16.ctx, copy_without_spark)
     bare16.capture()
 
-    assert len({each.id for each in bare16.ctx.ledger.copies(bare16.name)}) == 1
+    assert len({each.id for each in bare16.ctx.ledger.tables.copies(bare16.name)}) == 1
     assert landed(bare16, "a", "id") == at_source(bare16, "a", "id"), "the stream has the TRUNCATE"
 
 
@@ -185,13 +185,17 @@ def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_
 
     monkeypatch.setattr(bootstrap, "_record", altered)
     bootstrap.copy(bare16.ctx, copy_without_spark)
-    known = {table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables(bare16.name)}
+    known = {
+        table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables.all(bare16.name)
+    }
     assert known["other"] == ["id"], "the table as the snapshot sees it"
     assert copied(bare16)["public.t"] == source(bare16)["public.t"], "the rows of the new file, under a later snapshot"
 
     bare16.capture()
 
-    known = {table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables(bare16.name)}
+    known = {
+        table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables.all(bare16.name)
+    }
     assert known["other"] == ["id", "c"]
     assert paused(bare16) == {}
 
@@ -203,7 +207,7 @@ def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_wai
 
     bootstrap.copy(bare16.ctx, once(bare16, f"drop table t; {leave}"))
 
-    assert bare16.ctx.ledger.pipeline(bare16.name).state == "running"
+    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
     assert copied(bare16)["public.m"] == source(bare16)["public.m"]
     bare16.capture()
     assert states(bare16)["t"] == "dropped"

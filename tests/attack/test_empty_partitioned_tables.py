@@ -57,7 +57,7 @@ def test_the_first_copy_of_a_table_without_partitions_ends(bare16: World) -> Non
 
     bootstrap.copy(bare16.ctx, copy_without_spark)
 
-    assert bare16.ctx.ledger.pipeline(bare16.name).state == "running"
+    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
     assert states(bare16) == dict.fromkeys((*EMPTY, "t"), "copied")
 
 

@@ -69,9 +69,9 @@ def adopting(world: World) -> None:
 
 def landed(world: World) -> Counter[str]:
     """Count the changes of each table that are landed."""
-    names = {table.oid: table.name for table in world.ctx.ledger.tables(world.name)}
+    names = {table.oid: table.name for table in world.ctx.ledger.tables.all(world.name)}
     found: Counter[str] = Counter()
-    for window in world.ctx.ledger.windows(world.name):
+    for window in world.ctx.ledger.windows.all(world.name):
         for entry in window.files:
             found[names[entry.oid]] += entry.rows
     return found
@@ -126,8 +126,8 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: World) ->
     begin(bare, "select")
     bare.capture()
     name = bare.ctx.pipeline.publication
-    (t,) = (table for table in bare.ctx.ledger.tables(bare.name) if table.name == "t")
-    bare.ctx.ledger.pause_table(bare.name, t.oid, slug="schema-change", reason="a column was renamed")
+    (t,) = (table for table in bare.ctx.ledger.tables.all(bare.name) if table.name == "t")
+    bare.ctx.ledger.tables.pause(bare.name, t.oid, slug="schema-change", reason="a column was renamed")
 
     with holding(bare, "prepared", "commit"):
         assert {each.slug for each in look(bare.ctx).findings} <= {"nobody-is-told"}

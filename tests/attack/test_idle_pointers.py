@@ -36,7 +36,7 @@ def change(world: World, statements: str) -> None:
 
 
 def states(world: World) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables(world.name)}
+    return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables.all(world.name)}
 
 
 def run(world: World, statement: str) -> None:
@@ -102,12 +102,12 @@ def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(
     assert attempt is not None
     world16.submit(merge.job(world16.ctx, attempt))
     run(world16, f"drop table lake.{world16.name}.public.idle")
-    before = world16.ctx.ledger.last_cut(world16.name)
+    before = world16.ctx.ledger.merges.last_cut(world16.name)
 
     with pytest.raises(LakeError, match=r"publish-conflict.*public\.idle"):
         merge.publish(world16.ctx, attempt)
 
-    assert world16.ctx.ledger.last_cut(world16.name) == before
+    assert world16.ctx.ledger.merges.last_cut(world16.name) == before
     world16.merge()
     assert states(world16) == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
     assert sorted(world16.lake_rows("busy", "id")) == [(1,), (2,), (3,), (4,)]

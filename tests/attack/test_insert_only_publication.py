@@ -60,7 +60,7 @@ def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_al
     assert (finding.outcome, finding.missing, finding.extra, finding.different) == ("equal", 0, 0, 0)
     assert finding.details["left_out"] == {"extra": 2, "different": 3}
     assert any("does not send every kind of change: 2 extra, 3 different" in line for line in world.lines)
-    assert world.ctx.ledger.alarms(world.name) == []
+    assert world.ctx.ledger.health.alarms(world.name) == []
 
 
 def verified(world: World) -> Verification:

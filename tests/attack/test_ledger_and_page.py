@@ -223,12 +223,12 @@ def test_the_whole_ledger_and_every_page_hold_no_secret_and_no_row_and_show_host
     fail(world)
 
     ledger, shown = dumped(world.ledger), pages(world, folder)
-    tables = {table.name: table.state for table in world.ctx.ledger.tables(world.name)}
+    tables = {table.name: table.state for table in world.ctx.ledger.tables.all(world.name)}
     assert tables["stops"] == "paused"
     if world.spark is not None:
         assert {state for name, state in tables.items() if name != "stops"} == {"ready"}
         assert "update_missing" in ledger["penstock.cut"]
-        alarms = {(alarm.slug, alarm.subject) for alarm in world.ctx.ledger.alarms(world.name)}
+        alarms = {(alarm.slug, alarm.subject) for alarm in world.ctx.ledger.health.alarms(world.name)}
         assert ("verify-differs", "public.differs") in alarms
     assert_silent({**ledger, **shown, "lines": "\n".join(world.lines)})
     page, said = shown[f"/cdc/pipelines/{world.name}"], json.loads(shown[f"/cdc/api/pipelines/{world.name}"])

@@ -62,7 +62,7 @@ def equal(world: World) -> None:
     """Assert that every table is ready, and by PyIceberg equal to the source."""
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
-    assert {table.state for table in world.ctx.ledger.tables(world.name)} == {"ready"}
+    assert {table.state for table in world.ctx.ledger.tables.all(world.name)} == {"ready"}
 
 
 def read_by_all(world: World, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
@@ -134,7 +134,7 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
 
     equal(world)
     with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for table in world.ctx.ledger.tables(world.name):
+        for table in world.ctx.ledger.tables.all(world.name):
             if table.name in VARIABLES:
                 found = reader.table(table.target)
                 assert found is not None
@@ -201,6 +201,6 @@ def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again
     assert all(table.left is None and table.orphans == 0 for table in report.lake.tables)
     equal(world)
     with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for table in world.ctx.ledger.tables(world.name):
+        for table in world.ctx.ledger.tables.all(world.name):
             assert len(read_by_all(world, reader, table.target)) == 3
     assert not any(Path(old.location.removeprefix("file://")).exists() for old in report.lake.dropped)

@@ -43,11 +43,11 @@ def change(world: World, tables: tuple[str, ...], statement: str) -> None:
 
 
 def states(world: World) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables(world.name)}
+    return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables.all(world.name)}
 
 
 def reason(world: World, name: str) -> str:
-    (found,) = (table for table in world.ctx.ledger.tables(world.name) if table.name == name)
+    (found,) = (table for table in world.ctx.ledger.tables.all(world.name) if table.name == name)
     return found.paused_reason or ""
 
 
@@ -147,8 +147,8 @@ def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
     assert "USER_RAISED_EXCEPTION" in reason(world16, "odd")
     assert SECRET not in reason(world16, "odd")
     monkeypatch.undo()
-    world16.ctx.ledger.resume_table(
-        world16.name, next(t.oid for t in world16.ctx.ledger.tables(world16.name) if t.name == "odd")
+    world16.ctx.ledger.tables.resume(
+        world16.name, next(t.oid for t in world16.ctx.ledger.tables.all(world16.name) if t.name == "odd")
     )
     world16.merge(force=True)
     equal(world16)

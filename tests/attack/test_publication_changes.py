@@ -48,7 +48,7 @@ def own(world: World) -> str:
 
 def paused(world: World) -> dict[str, str]:
     """Return the reasons of the tables that were paused, each by the one kind."""
-    found = [table for table in world.ctx.ledger.tables(world.name) if table.state == "paused"]
+    found = [table for table in world.ctx.ledger.tables.all(world.name) if table.state == "paused"]
     assert {table.paused_slug for table in found} <= {"publication-changed"}
     return {table.name: table.paused_reason or "" for table in found}
 
@@ -162,8 +162,8 @@ def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narr
 
 def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: World) -> None:
     name = own(bare16)
-    (table,) = (each for each in bare16.ctx.ledger.tables(bare16.name) if each.name == "t")
-    bare16.ctx.ledger.pause_table(bare16.name, table.oid, slug="divergence", reason="a row was not there")
+    (table,) = (each for each in bare16.ctx.ledger.tables.all(bare16.name) if each.name == "t")
+    bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug="divergence", reason="a row was not there")
 
     reasons = captured(bare16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
     assert set(reasons) == ALL, "the catalog does not tell it from an option that was changed and changed back"

@@ -470,10 +470,10 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
             bare.sql(step.format(t=name))
 
     bare.capture()
-    if any(table.catalog_digest.get("undecided") for table in bare.ctx.ledger.tables(bare.name)):
+    if any(table.catalog_digest.get("undecided") for table in bare.ctx.ledger.tables.all(bare.name)):
         bare.capture()  # the server wrote something of its own between the end of the window and the look
 
-    found = {record.name: record for record in bare.ctx.ledger.tables(bare.name)}
+    found = {record.name: record for record in bare.ctx.ledger.tables.all(bare.name)}
     wrong = [
         (title, each.reason, found[name].paused_reason)
         for (title, each), name in zip(cases.items(), tables, strict=True)
@@ -550,8 +550,8 @@ def test_what_changed_while_nobody_looked_at_a_paused_table_is_found_when_it_is_
 ) -> None:
     begin(bare16, ROOT.format(t="root"))
     bare16.capture()
-    (record,) = bare16.ctx.ledger.tables(bare16.name)
-    bare16.ctx.ledger.pause_table(bare16.name, record.oid, slug=slug, reason="for this test")
+    (record,) = bare16.ctx.ledger.tables.all(bare16.name)
+    bare16.ctx.ledger.tables.pause(bare16.name, record.oid, slug=slug, reason="for this test")
     bare16.sql("truncate root_1")
     bare16.sql("insert into root values (1, 1)")
     bare16.capture()

@@ -51,7 +51,7 @@ def write(world: World, megabytes: int) -> None:
 
 
 def missed(world: World, start: datetime, end: datetime) -> list[MissingRecord]:
-    return list(world.ctx.ledger.interval_work(world.name, from_time=start, upto_time=end).missing)
+    return list(world.ctx.ledger.changelogs.interval_work(world.name, from_time=start, upto_time=end).missing)
 
 
 def filled(world: World, start: datetime, end: datetime) -> None:
@@ -75,13 +75,13 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     world = bare16
     limited(world, "5MB")
     write(world, 3)
-    before = world.ctx.ledger.pipeline(world.name).position
+    before = world.ctx.ledger.pipelines.get(world.name).position
     with pytest.raises(SourceError, match="decoding-limit"):
         world.capture()
 
     found = looked(world)
     assert [table.name for table in found.tables] == ["also", "big"]
-    assert world.ctx.ledger.pipeline(world.name).position == before, "a look has staged something"
+    assert world.ctx.ledger.pipelines.get(world.name).position == before, "a look has staged something"
     assert set(states(world).values()) == {"copied"}
 
     assert skip_transaction.skip(world.ctx) == found
@@ -91,7 +91,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert landed(world, "t", "id") == at_source(world, "t", "id")
     assert landed(world, "other", "id") == at_source(world, "other", "id")
     assert {"1", "3"} == set(landed(world, "big", "id")), "only the one transaction is left out"
-    (skipped,) = world.ctx.ledger.skipped(world.name)
+    (skipped,) = world.ctx.ledger.skips.all(world.name)
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
         resume.resume_table(world.ctx, "public.big")
@@ -114,7 +114,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: W
 
     assert set(states(world).values()) == {"paused"}
     assert landed(world, "t", "id") == at_source(world, "t", "id")
-    (skipped,) = world.ctx.ledger.skipped(world.name)
+    (skipped,) = world.ctx.ledger.skips.all(world.name)
     assert (skipped.lsn, skipped.xid) == (found.lsn, None)
 
 
@@ -125,7 +125,7 @@ def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: Worl
     write(world, 3)
     world.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
     skip_transaction.skip(world.ctx)
-    place = world.ctx.ledger.pipeline(world.name).position
+    place = world.ctx.ledger.pipelines.get(world.name).position
 
     # as after a crash: the slot is where it was before
     world.sql(f"select pg_drop_replication_slot('{slot}')")
@@ -146,7 +146,7 @@ def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
 
     assert skip_transaction.look(bare16.ctx) is None
     assert skip_transaction.skip(bare16.ctx) is None
-    assert bare16.ctx.ledger.skipped(bare16.name) == []
+    assert bare16.ctx.ledger.skips.all(bare16.name) == []
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare1
     (message,) = (each for each in told(world, "changes-late") if "was left out" in each)
     assert f"committed at {found.lsn}" in message
     assert "fill it again" in message
-    late = [fill.late_rows for fill in reversed(world.ctx.ledger.fills(world.name))]
+    late = [fill.late_rows for fill in reversed(world.ctx.ledger.changelogs.fills(world.name))]
     assert late == [4, 0], "three changes before it, and it"
 
 
@@ -252,7 +252,7 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
         assert [row["op"] for row in logged(world, table, start, end)] == list(ops), table
     (row,) = (row for row in logged(world, "big", start, end) if row["op"] == "S")
     assert (row["commit_lsn"], row["era"], row["ordinal"]) == (found.lsn, 1, 0)
-    assert row["xid"] == world.ctx.ledger.skipped(world.name)[0].xid
+    assert row["xid"] == world.ctx.ledger.skips.all(world.name)[0].xid
     assert (row["new"], row["old"], row["unknown"]) == (None, None, None)
     message = told(world, "transaction-skipped")[-1]
     assert f"the transaction that committed at {found.lsn}" in message
@@ -282,5 +282,5 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
     replay_request.sources(world.ctx, Replay(("public.big",)))
     with pytest.raises(LakeError, match="range-unavailable"):
         replay_request.sources(
-            world.ctx, Replay(("public.big",), from_=str(world.ctx.ledger.skipped(world.name)[0].lsn))
+            world.ctx, Replay(("public.big",), from_=str(world.ctx.ledger.skips.all(world.name)[0].lsn))
         )

@@ -90,7 +90,7 @@ def landed(world: World) -> set[int]:
     ctx = world.ctx
     rows: Iterator[dict[str, Any]] = (
         row
-        for window in ctx.ledger.windows(world.name)
+        for window in ctx.ledger.windows.all(world.name)
         for entry in window.files
         for row in ctx.landing.read(entry.path).to_pylist()
     )
@@ -128,13 +128,15 @@ def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_i
     for number in itertools.count(1):
         world.sql(f"insert into t values ({number}), (-{number})")
         flush(world)
-        before = world.ctx.ledger.pipeline(world.name).position
+        before = world.ctx.ledger.pipelines.get(world.name).position
         with stopped_before(number, lambda: attack(world)) as statements:
             slug = halted(world)
         if next(statements) <= number:
             break
         whole = {number, -number} <= landed(world)
-        assert whole or world.ctx.ledger.pipeline(world.name).position == before, f"rows missed at statement {number}"
+        assert whole or world.ctx.ledger.pipelines.get(world.name).position == before, (
+            f"rows missed at statement {number}"
+        )
         assert whole or slug in slugs, f"nothing said at statement {number}"
         if slug is None and attack is not advance and attack is not consume:
             assert halted(world) in slugs, f"nothing said after statement {number}"

@@ -67,7 +67,7 @@ def take_back(server: Server, kept: Path) -> None:
 
 
 def position(world: World) -> str:
-    return str(world.ctx.ledger.pipeline(world.name).position)
+    return str(world.ctx.ledger.pipelines.get(world.name).position)
 
 
 def confirmed(world: World) -> str:
@@ -85,7 +85,7 @@ def halt(world: World, expected: str) -> None:
     """Capture as a task does, and see the pipeline halted."""
     with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
         world.capture()
-    assert world.ctx.ledger.pipeline(world.name).state == "halted"
+    assert world.ctx.ledger.pipelines.get(world.name).state == "halted"
 
 
 def stays_halted(world: World, expected: str) -> None:
@@ -93,7 +93,7 @@ def stays_halted(world: World, expected: str) -> None:
     assert "resume is enough" not in "\n".join(recover.look(world.ctx).lines)
     with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
         resume(world.ctx)
-    world.ctx.ledger.resume(world.name)
+    world.ctx.ledger.pipelines.resume(world.name)
     halt(world, expected)
 
 
@@ -156,7 +156,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
     bootstrap.copy(world.ctx, copy_without_spark)
     world.sql("insert into t values (4)")
     world.capture()
-    assert world.ctx.ledger.pipeline(world.name).doubted_from is None
+    assert world.ctx.ledger.pipelines.get(world.name).doubted_from is None
 
 
 @pytest.mark.slow

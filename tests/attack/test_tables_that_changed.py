@@ -48,9 +48,9 @@ def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_dec
 
 def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: World) -> None:
     begin(bare16)
-    (table,) = bare16.ctx.ledger.tables(bare16.name)
+    (table,) = bare16.ctx.ledger.tables.all(bare16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
-        bare16.ctx.ledger.pause_table(bare16.name, table.oid, slug=slug, reason="x")
+        bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug=slug, reason="x")
         assert added_tables.ring(bare16.ctx) == []
         assert to_copy(bare16.ctx, None) == []
 
@@ -105,7 +105,7 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     assert rebuild.switch(world.ctx, ids, world.submit)
 
     assert set(states(world).values()) == {"ready"}
-    assert {each.id: each.state for each in world.ctx.ledger.rebuilds(world.name, states=None)} == {ids[0]: "done"}
+    assert {each.id: each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {ids[0]: "done"}
     equal(world)
     follows(world)
     assert added_tables.ring(world.ctx) == []

@@ -97,11 +97,11 @@ def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(wo
 
         unread = dict.fromkeys((*DAMAGED, LOCKED_OUT), "unreadable")
         assert outcomes(found) == {**unread, "a_wrong_one": "differs", "z_sound": "equal"}
-        reasons = {each.name: each.reason or "" for each in world16.ctx.ledger.findings(found.number)}
+        reasons = {each.name: each.reason or "" for each in world16.ctx.ledger.verifications.findings(found.number)}
         assert "[source-auth]" in reasons[LOCKED_OUT]
         assert {name for name, reason in reasons.items() if "[lake-unreadable]" in reason} == set(DAMAGED)
         assert "catalog has none of that name" in reasons["row"]
-        alarms = {(alarm.slug, alarm.subject) for alarm in world16.ctx.ledger.alarms(world16.name)}
+        alarms = {(alarm.slug, alarm.subject) for alarm in world16.ctx.ledger.health.alarms(world16.name)}
         assert {("verify-unreadable", f"public.{name}") for name in unread} | {
             ("verify-differs", "public.a_wrong_one")
         } == alarms
@@ -113,7 +113,7 @@ def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(wo
             require_equal(found.differing, found.lsn, found.unreadable)
         with pytest.raises(LakeError, match=r"\[verify-unreadable\].*public\.closed"):
             require_equal([], found.lsn, found.unreadable)
-        assert [mark for mark in world16.ctx.ledger.marks(world16.name) if mark.reason == "verify"] == []
+        assert [mark for mark in world16.ctx.ledger.barriers.all(world16.name) if mark.reason == "verify"] == []
 
         compared = {table.name: table for table in compare.compare(ctx).tables}
         assert {name for name, table in compared.items() if table.trouble is not None} == {*unread} - {"row"}
@@ -150,7 +150,7 @@ def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(world16:
     file.write_bytes(kept)
 
     assert outcomes(verify(world16.ctx, merge=lambda: str(world16.merge())))["data"] == "equal"
-    assert world16.ctx.ledger.alarms(world16.name) == []
+    assert world16.ctx.ledger.health.alarms(world16.name) == []
 
 
 def while_read(world: World, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, statement: str) -> None:
@@ -188,7 +188,7 @@ def test_what_changes_while_it_is_compared_is_no_difference(world16: World, monk
     found = verify(world16.ctx, merge=lambda: str(world16.merge()))
     assert outcomes(found) == {"m": "skipped", "gone": "skipped", "t": "skipped", "z_sound": "equal"}
     assert (found.differing, found.unreadable) == ([], [])
-    assert world16.ctx.ledger.alarms(world16.name) == []
+    assert world16.ctx.ledger.health.alarms(world16.name) == []
 
     # `compare` has no position: it takes a later look
     world16.capture()

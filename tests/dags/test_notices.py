@@ -216,5 +216,5 @@ def test_the_dag_processor_sends_the_notice_of_a_run_of_which_nothing_but_its_na
     (post,) = hook.posts
     what, *_ = post["message"].splitlines()
     assert what == f"what: {deployed.name}.slot_health failed in {request.run_id}: {reason}"
-    (event, *_) = deployed.ctx.ledger.events(deployed.name)
+    (event, *_) = deployed.ctx.ledger.events.all(deployed.name)
     assert (event.slug, event.message) == ("dag-failed", what.removeprefix("what: "))

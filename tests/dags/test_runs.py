@@ -57,7 +57,7 @@ def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: Wo
     assert states(run("capture", deployed)) == {"windows": "success"}
     assert states(run("capture", deployed)) == {"windows": "success"}
 
-    windows = deployed.ctx.ledger.windows(deployed.name)
+    windows = deployed.ctx.ledger.windows.all(deployed.name)
     assert sum(window.rows for window in windows) == 49
     assert {window.state for window in windows} == {"confirmed"}
 
@@ -86,10 +86,13 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed:
     failed = run("capture", deployed)
 
     assert states(failed) == {"windows": "failed"}
-    record = deployed.ctx.ledger.pipeline(deployed.name)
+    record = deployed.ctx.ledger.pipelines.get(deployed.name)
     assert (record.state, record.halted_slug) == ("halted", "slot-ahead")
     assert states(run("capture", deployed)) == {"windows": "failed"}
-    assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)][:2] == ["pipeline-halted", "slot-ahead"]
+    assert [event.slug for event in deployed.ctx.ledger.events.all(deployed.name)][:2] == [
+        "pipeline-halted",
+        "slot-ahead",
+    ]
 
 
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
@@ -107,7 +110,7 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
 
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)
-    assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.cuts(deployed.name)] == ["ready", "ready"]
+    assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.merges.cuts(deployed.name)] == ["ready", "ready"]
 
 
 @pytest.mark.slow
@@ -124,19 +127,19 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     deployed.sql("insert into t values (5, 'not captured yet')")
     monkeypatch.setattr(trigger_dag.MergeBell, "ring", lambda _: merge_by_command(deployed))
     assert states(run("verify", deployed, mode="whole")) == {"compare": "success", "equal": "success"}
-    (verified,) = deployed.ctx.ledger.verified_tables(deployed.name)
-    cut = deployed.ctx.ledger.last_cut(deployed.name)
+    (verified,) = deployed.ctx.ledger.verifications.tables(deployed.name)
+    cut = deployed.ctx.ledger.merges.last_cut(deployed.name)
     assert cut is not None
     assert (verified.verified_through, verified.outcome) == (cut.lsn, "equal")
     deployed.sql("delete from t where id = 5")
 
     logged = {"from": before.isoformat(), "to": after.isoformat()}
     assert states(run("changelog", deployed, **logged)) == {"wait": "success", "fill": "success"}
-    (filled,) = deployed.ctx.ledger.fills(deployed.name)
+    (filled,) = deployed.ctx.ledger.changelogs.fills(deployed.name)
     assert (filled.from_time, filled.upto_time, filled.rows) == (before, after, 3)
 
     assert states(run("maintain", deployed)) == {"maintain": "success"}
-    (maintained,) = deployed.ctx.ledger.maintenances(deployed.name)
+    (maintained,) = deployed.ctx.ledger.maintenance.all(deployed.name)
     assert maintained.report is not None
     done = {table["target"][-1]: table["left"] for table in maintained.report["lake"]["tables"]}
     assert done == {"t": None, "t__changelog": None, "_penstock_cuts": None}
@@ -144,7 +147,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     deployed.sql("delete from t where id = 1; insert into t values (4, 'never captured')")
     assert states(run("recover", deployed)).pop("look") == "success"
-    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "a dry run changes nothing"
+    assert deployed.ctx.ledger.pipelines.get(deployed.name).state == "running", "a dry run changes nothing"
     assert states(run("recover", deployed, dry_run=False)) == dict.fromkeys(
         ("look", "merge", "publish_last", "new_era", "copy", "load", "publish"), "success"
     )
@@ -179,7 +182,7 @@ def test_resync_and_replay_run_by_airflow_make_tables_anew(
     run("bootstrap", deployed)
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
     run("capture", deployed)
-    assert [table.state for table in deployed.ctx.ledger.tables(deployed.name)] == ["paused"]
+    assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["paused"]
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
 
     done = dict.fromkeys(("look", "build", "switch"), "success")
@@ -195,7 +198,7 @@ def test_resync_and_replay_run_by_airflow_make_tables_anew(
     assert states(run("replay", deployed, tables=["public.t"], dry_run=False, shadow="then")) == done
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 3)
-    kinds = [each.kind for each in deployed.ctx.ledger.rebuilds(deployed.name, states=["done"])]
+    kinds = [each.kind for each in deployed.ctx.ledger.rebuilds.all(deployed.name, states=["done"])]
     assert kinds == ["resync", "replay", "shadow"]
 
 
@@ -206,9 +209,9 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed", "its copy is not loaded yet"
     assert states(run("maintain", deployed, tables=["public.tt"]))["maintain"] == "failed"
 
-    slugs = [event.slug for event in deployed.ctx.ledger.events(deployed.name)]
+    slugs = [event.slug for event in deployed.ctx.ledger.events.all(deployed.name)]
     assert slugs[:3] == ["table-unknown", "table-not-ready", "table-unknown"]
-    assert deployed.ctx.ledger.rebuilds(deployed.name, states=None) == []
+    assert deployed.ctx.ledger.rebuilds.all(deployed.name, states=None) == []
 
 
 def merge_by_command(world: World) -> None:
@@ -226,8 +229,8 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
     from airflow.utils.session import create_session  # noqa: PLC0415
 
     begin(deployed)
-    (table,) = deployed.ctx.ledger.tables(deployed.name)
-    deployed.ctx.ledger.pause_table(deployed.name, table.oid, slug="schema-change", reason="for this test")
+    (table,) = deployed.ctx.ledger.tables.all(deployed.name)
+    deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="schema-change", reason="for this test")
     run("merge", deployed)  # from now on Airflow knows it
     said: list[str | None] = []
 
@@ -258,7 +261,7 @@ def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(de
 
     assert states(run("verify", deployed, tables=["public.tt"])) == {"compare": "failed", "equal": "upstream_failed"}
 
-    (event, *_) = deployed.ctx.ledger.events(deployed.name)
+    (event, *_) = deployed.ctx.ledger.events.all(deployed.name)
     assert "got public.tt; did you mean public.t?" in event.message
 
 
@@ -272,7 +275,7 @@ def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: Wo
         ({"from": "2020-01-02T00:00:00Z"}, "interval-invalid"),
     ):
         assert states(run("changelog", deployed, **wanted)) == {"wait": "failed", "fill": "upstream_failed"}
-        newest = deployed.ctx.ledger.events(deployed.name, limit=1)[0]
+        newest = deployed.ctx.ledger.events.all(deployed.name, limit=1)[0]
         assert newest.slug == slug
 
 
@@ -297,29 +300,29 @@ def test_airflows_backfill_makes_a_run_for_each_data_interval_in_either_order(de
 
 def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:
     begin(deployed)
-    deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
+    deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
     assert states(run("resume", deployed)) == {"resume": "success"}
-    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running"
+    assert deployed.ctx.ledger.pipelines.get(deployed.name).state == "running"
 
     deployed.sql("alter table t rename name to title")
     assert states(run("capture", deployed)) == {"windows": "success"}
     assert states(run("resume", deployed, table="public.t")) == {"resume": "failed"}
     deployed.sql("alter table t rename title to name")
     assert states(run("resume", deployed, table="public.t")) == {"resume": "success"}
-    assert [table.state for table in deployed.ctx.ledger.tables(deployed.name)] == ["copied"]
+    assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["copied"]
 
 
 def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: World) -> None:
     begin(deployed)
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
-    before = deployed.ctx.ledger.pipeline(deployed.name)
+    before = deployed.ctx.ledger.pipelines.get(deployed.name)
 
     looked = states(run("recover", deployed))
 
     assert looked.pop("look") == "success"
     assert set(looked.values()) == {"skipped"}
-    assert deployed.ctx.ledger.pipeline(deployed.name) == before
-    assert deployed.ctx.ledger.events(deployed.name) == []
+    assert deployed.ctx.ledger.pipelines.get(deployed.name) == before
+    assert deployed.ctx.ledger.events.all(deployed.name) == []
 
 
 def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
@@ -329,8 +332,8 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
 
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
-    for table in deployed.ctx.ledger.tables(deployed.name):
-        deployed.ctx.ledger.pause_table(deployed.name, table.oid, slug="schema-change", reason="for this test")
+    for table in deployed.ctx.ledger.tables.all(deployed.name):
+        deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="schema-change", reason="for this test")
 
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
 
@@ -359,25 +362,25 @@ def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_le
     deployed.sql(f"insert into big values (1, convert_to(repeat('x', {3 << 20}), 'UTF8'))")
     deployed.sql("insert into t values (3, 'after')")
     deployed.sql("set synchronous_commit = on; select pg_current_xact_id()")
-    before = deployed.ctx.ledger.pipeline(deployed.name)
+    before = deployed.ctx.ledger.pipelines.get(deployed.name)
     assert states(run("capture", deployed)) == {"windows": "failed"}
 
     looked = run("skip_transaction", deployed)
 
     assert states(looked) == {"skip": "success"}
     assert "it touched public.big" in looked.get_task_instance("skip").xcom_pull("skip")
-    assert deployed.ctx.ledger.pipeline(deployed.name) == before, "a dry run changes nothing"
-    assert {table.state for table in deployed.ctx.ledger.tables(deployed.name)} == {"copied"}
+    assert deployed.ctx.ledger.pipelines.get(deployed.name) == before, "a dry run changes nothing"
+    assert {table.state for table in deployed.ctx.ledger.tables.all(deployed.name)} == {"copied"}
 
     assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}
     assert states(run("capture", deployed)) == {"windows": "success"}
-    found = {table.name: (table.state, table.paused_slug) for table in deployed.ctx.ledger.tables(deployed.name)}
+    found = {table.name: (table.state, table.paused_slug) for table in deployed.ctx.ledger.tables.all(deployed.name)}
     assert found == {"big": ("paused", "transaction-skipped"), "t": ("copied", None)}
-    assert sum(window.rows for window in deployed.ctx.ledger.windows(deployed.name)) == 2
-    assert len(deployed.ctx.ledger.skipped(deployed.name)) == 1
+    assert sum(window.rows for window in deployed.ctx.ledger.windows.all(deployed.name)) == 2
+    assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1
 
     assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}, "nothing is in the way"
-    assert len(deployed.ctx.ledger.skipped(deployed.name)) == 1
+    assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1
 
 
 def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: World) -> None:
@@ -422,10 +425,10 @@ def test_slot_health_tells_people_once_and_records_what_it_saw(
             done = states(run("slot_health", deployed))
             assert done == {"check": "success", "drain": "skipped", "delivered": "success"}
 
-    slugs = [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)]
+    slugs = [alarm.slug for alarm in deployed.ctx.ledger.health.alarms(deployed.name)]
     assert {"slot-retained", "slot-unread"} <= set(slugs)
     assert sorted(post["title"].split()[2] for post in hook.posts) == sorted(slugs)
-    assert len(deployed.ctx.ledger.slot_samples(deployed.name, deployed.name)) == 2
+    assert len(deployed.ctx.ledger.health.slot_samples(deployed.name, deployed.name)) == 2
 
 
 def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: World, tmp_path: Path) -> None:
@@ -437,7 +440,7 @@ def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: 
 
     assert states(run("slot_health", deployed))["drain"] == "success"
 
-    assert sum(window.rows for window in deployed.ctx.ledger.windows(deployed.name)) == 49
+    assert sum(window.rows for window in deployed.ctx.ledger.windows.all(deployed.name)) == 49
 
 
 def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(deployed: World, tmp_path: Path) -> None:
@@ -448,7 +451,7 @@ def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(d
 
     assert states(run("slot_health", deployed)) == {"check": "success", "drain": "success", "delivered": "failed"}
 
-    assert "alert-undelivered" in {event.slug for event in deployed.ctx.ledger.events(deployed.name)}
+    assert "alert-undelivered" in {event.slug for event in deployed.ctx.ledger.events.all(deployed.name)}
 
 
 def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
@@ -458,7 +461,7 @@ def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
 
     run("slot_health", deployed)
 
-    assert [alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)] == ["capture-paused"]
+    assert [alarm.slug for alarm in deployed.ctx.ledger.health.alarms(deployed.name)] == ["capture-paused"]
 
 
 @pytest.mark.slow
@@ -479,7 +482,7 @@ def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
     run("slot_health", deployed)
     assert open_alarms(deployed) == set()
 
-    deployed.ctx.ledger.halt(deployed.name, slug="source-changed", reason="for this test")
+    deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
     run("capture", deployed)
     run("slot_health", deployed)
     assert open_alarms(deployed) == {"pipeline-halted", "capture-failing"}
@@ -491,18 +494,18 @@ def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
 
 
 def open_alarms(world: World) -> set[str]:
-    return {alarm.slug for alarm in world.ctx.ledger.alarms(world.name) if alarm.closed_at is None}
+    return {alarm.slug for alarm in world.ctx.ledger.health.alarms(world.name) if alarm.closed_at is None}
 
 
 def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
     begin(deployed)
-    deployed.ctx.ledger.halt(deployed.name, slug="slot-ahead", reason="for this test")
+    deployed.ctx.ledger.pipelines.halt(deployed.name, slug="slot-ahead", reason="for this test")
     assert states(run("capture", deployed)) == {"windows": "failed"}
     pause_capture(deployed, False)
 
     run("slot_health", deployed)
 
-    slugs = {alarm.slug for alarm in deployed.ctx.ledger.alarms(deployed.name)}
+    slugs = {alarm.slug for alarm in deployed.ctx.ledger.health.alarms(deployed.name)}
     assert slugs >= {"pipeline-halted", "capture-failing"}
 
 
@@ -530,7 +533,7 @@ def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
     assert "docs/runbooks/source-auth.md" in opened["message"]
     assert closed["title"].startswith("[penstock] closed: source-auth")
     assert "s3cret" not in json.dumps(hook.posts)
-    assert deployed.ctx.ledger.pipeline(deployed.name).state == "running", "nothing is halted"
+    assert deployed.ctx.ledger.pipelines.get(deployed.name).state == "running", "nothing is halted"
 
 
 @contextmanager
@@ -559,14 +562,16 @@ def running(dag_id: str) -> Iterator[None]:
 
 def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(deployed: World) -> None:
     begin(deployed)
-    deployed.ctx.ledger.halt(deployed.name, slug="slot-lost", reason="for this test")
+    deployed.ctx.ledger.pipelines.halt(deployed.name, slug="slot-lost", reason="for this test")
     with running(f"{deployed.name}.recover"):
         assert states(run("capture", deployed)) == {"windows": "skipped"}
         assert states(run("merge", deployed))["plan"] == "skipped"
-        assert [event.slug for event in deployed.ctx.ledger.events(deployed.name)] == ["slot-lost"], "nobody is woken"
+        assert [event.slug for event in deployed.ctx.ledger.events.all(deployed.name)] == ["slot-lost"], (
+            "nobody is woken"
+        )
 
     assert states(run("capture", deployed)) == {"windows": "failed"}
-    assert deployed.ctx.ledger.events(deployed.name)[0].slug == "pipeline-halted"
+    assert deployed.ctx.ledger.events.all(deployed.name)[0].slug == "pipeline-halted"
 
 
 def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: World) -> None:

@@ -35,8 +35,8 @@ def control(database16: Database) -> Database:
     )
     ledger.migrate()
     for name in ("shop", "sales"):
-        ledger.register_pipeline(name, database="shop", slot=f"penstock_{name}", publication=f"penstock_{name}")
-        ledger.event(name, slug="dag-failed", message="something happened")
+        ledger.pipelines.register(name, database="shop", slot=f"penstock_{name}", publication=f"penstock_{name}")
+        ledger.events.add(name, slug="dag-failed", message="something happened")
     create_tables(database16.dsn())
     for namespace in OWN + FOREIGN:
         database16.execute("insert into iceberg_namespace_properties values ('lake', %s, 'exists', 'true')", namespace)

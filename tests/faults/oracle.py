@@ -62,8 +62,8 @@ def _texts(row: tuple[Any, ...]) -> Row:
 
 
 def _known(world: World, table: str) -> tuple[TableRecord, CopyRecord]:
-    record = next(each for each in world.ctx.ledger.tables(world.name) if each.name == table)
-    (copied,) = (each for each in world.ctx.ledger.copies(world.name) if each.oid == record.oid)
+    record = next(each for each in world.ctx.ledger.tables.all(world.name) if each.name == table)
+    (copied,) = (each for each in world.ctx.ledger.tables.copies(world.name) if each.oid == record.oid)
     return record, copied
 
 
@@ -81,7 +81,7 @@ def _changes(world: World, record: TableRecord, copied: CopyRecord) -> tuple[lis
     ctx = world.ctx
     changes: list[dict[str, Any]] = []
     reached = Lsn(0)
-    for window in ctx.ledger.windows(world.name):
+    for window in ctx.ledger.windows.all(world.name):
         assert window.from_lsn >= reached, "windows overlap"
         reached = window.upto_lsn
         for entry in window.files:

@@ -12,7 +12,6 @@ import pytest
 
 Step = tuple[str, str, int]
 
-LEDGER = "penstock.ledger:Ledger"
 ZONE = "penstock.landing.zone:LandingZone"
 WRITE_TEXT = f"{ZONE}.write_text"
 

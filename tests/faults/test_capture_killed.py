@@ -11,18 +11,18 @@ from tests.faults.oracle import at_source, landed
 from tests.world import World
 
 STEPS = [
-    ("penstock.ledger:Ledger.plan_window", "after"),
+    ("penstock.ledger.windows:Windows.plan", "after"),
     ("penstock.landing.writer:FileWriter.close", "after"),
-    ("penstock.ledger:Ledger.stage_window", "after"),
+    ("penstock.ledger.windows:Windows.stage", "after"),
     ("penstock.source.slot:advance", "after"),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
-    ("penstock.ledger:Ledger.plan_window", "before"),
+    ("penstock.ledger.windows:Windows.plan", "before"),
     ("penstock.landing.writer:FileWriter.write", "after"),
-    ("penstock.ledger:Ledger.stage_window", "before"),
+    ("penstock.ledger.windows:Windows.stage", "before"),
     ("penstock.source.slot:advance", "before"),
-    ("penstock.ledger:Ledger.confirm_windows", "before"),
-    ("penstock.ledger:Ledger.confirm_windows", "after"),
+    ("penstock.ledger.windows:Windows.confirm", "before"),
+    ("penstock.ledger.windows:Windows.confirm", "after"),
 ]
 CHANGES = """
 insert into t select n, 'row ' || n, repeat(md5(n::text), 100) from generate_series({0} * 100 + 1, {0} * 100 + 50) n;
@@ -68,7 +68,7 @@ def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(
     repaired = run(doomed, "capture")
     assert repaired.returncode == 0, repaired.stderr[-2000:]
     assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
-    listed = {entry.path for window in doomed.ctx.ledger.windows(doomed.name) for entry in window.files}
+    listed = {entry.path for window in doomed.ctx.ledger.windows.all(doomed.name) for entry in window.files}
     assert set(doomed.ctx.landing.list(f"{doomed.name}/windows")) == listed, "a dead attempt left files"
 
 

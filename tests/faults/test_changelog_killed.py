@@ -14,20 +14,20 @@ from penstock.flow.changelog.coverage import Interval
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.faults.steps import LEDGER, WRITE_TEXT
+from tests.faults.steps import WRITE_TEXT
 from tests.scenarios.changelogs import begin, flush, holds, now
 from tests.world import World
 
 pytestmark = pytest.mark.spark
 
 PLANNING = [
-    (f"{LEDGER}.hold", "before"),
-    (f"{LEDGER}.interval_work", "after"),
+    ("penstock.ledger.advisory_lock:AdvisoryLocks.hold", "before"),
+    ("penstock.ledger.changelogs:Changelogs.interval_work", "after"),
     (WRITE_TEXT, "before"),
     (WRITE_TEXT, "after"),
 ]
 SETTLING = [
-    (f"{LEDGER}.fill_changelogs", "before"),
+    ("penstock.ledger.changelogs:Changelogs.fill", "before"),
     ("penstock.ledger.changelogs:lock", "after"),
     ("penstock.ledger.changelogs:move", "before"),
     ("penstock.ledger.changelogs:move", "after"),
@@ -70,7 +70,7 @@ def shown(world: World) -> dict[str, Any]:
     rows = world.lake.database.execute(
         "select table_name, metadata_location from iceberg_tables where table_namespace = %s", f"{world.name}.public"
     )
-    return {"pointers": dict(rows), "fills": [fill.attempt for fill in world.ctx.ledger.fills(world.name)]}
+    return {"pointers": dict(rows), "fills": [fill.attempt for fill in world.ctx.ledger.changelogs.fills(world.name)]}
 
 
 @pytest.mark.parametrize(("planning", "settling"), [LAST_STEPS, ALL_STEPS])
@@ -105,9 +105,9 @@ def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: 
     attempt = changelog.plan(world.ctx, third)
     world.submit(changelog.job(world.ctx, attempt))
 
-    killed(world, f"settle:{attempt}", f"{LEDGER}.fill_changelogs", "after")
+    killed(world, f"settle:{attempt}", "penstock.ledger.changelogs:Changelogs.fill", "after")
 
-    assert world.ctx.ledger.fills(world.name, limit=1)[0].attempt == attempt
+    assert world.ctx.ledger.changelogs.fills(world.name, limit=1)[0].attempt == attempt
     assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
     changelog.settle(world.ctx, attempt)
     world.changelog(third.start, third.end)
@@ -122,7 +122,7 @@ def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
 
     world, slot = watched
     fourth = interval(world, 4)
-    before = world.ctx.ledger.fills(world.name)
+    before = world.ctx.ledger.changelogs.fills(world.name)
     fill_table = application.fill_table
 
     def ends(session: Any, plan: Any, order: Any) -> Any:
@@ -135,7 +135,7 @@ def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
         patched.setattr(application, "fill_table", ends)
         with pytest.raises(KeyboardInterrupt):
             world.changelog(fourth.start, fourth.end)
-    assert world.ctx.ledger.fills(world.name) == before
+    assert world.ctx.ledger.changelogs.fills(world.name) == before
     world.changelog(fourth.start, fourth.end)
 
     assert holds(world, slot, "keyed", fourth.start, fourth.end) == ["I", "U"]

@@ -23,37 +23,37 @@ from penstock.lsn import Lsn
 from tests.faults.conftest import run, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
-from tests.faults.steps import LEDGER, WRITE_TEXT, called, slow
+from tests.faults.steps import WRITE_TEXT, called, slow
 from tests.world import World, wait_for
 
 STEPS = [
     ("penstock.source.slot:_create", "after", 1),
-    (f"{LEDGER}.record_slot", "after", 1),
-    (f"{LEDGER}.start_copy", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
+    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
     ("penstock_spark.copy:land", "after", 3),
     (WRITE_TEXT, "after", 2),  # the result of the first table
-    (f"{LEDGER}.finish_copy", "after", 1),
+    ("penstock.ledger.tables:Tables.finish_copy", "after", 1),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
-    (f"{LEDGER}.intend_slot", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.intend_slot", "before", 1),
     ("penstock.source.slot:_create", "before", 1),
     ("penstock.source.slot:_text_of", "after", 1),
-    (f"{LEDGER}.save_tables", "after", 1),
+    ("penstock.ledger.tables:Tables.save", "after", 1),
     (WRITE_TEXT, "after", 1),  # the plan
     ("penstock.landing.writer:CopyWriter.write", "after", 1),
     (WRITE_TEXT, "after", 4),
-    (f"{LEDGER}.finish_bootstrap", "after", 1),
-    (f"{LEDGER}.intend_slot", "after", 1),
-    (f"{LEDGER}.save_tables", "before", 1),
-    (f"{LEDGER}.record_slot", "before", 1),
-    (f"{LEDGER}.start_copy", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.intend_slot", "after", 1),
+    ("penstock.ledger.tables:Tables.save", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.record_slot", "before", 1),
+    ("penstock.ledger.tables:Tables.start_copy", "before", 1),
     (WRITE_TEXT, "before", 1),
     ("penstock.landing.writer:CopyWriter.close", "after", 1),
     (WRITE_TEXT, "before", 2),
     (WRITE_TEXT, "after", 3),
-    (f"{LEDGER}.finish_copy", "before", 1),
-    (f"{LEDGER}.finish_copy", "after", 2),
-    (f"{LEDGER}.finish_bootstrap", "before", 1),
+    ("penstock.ledger.tables:Tables.finish_copy", "before", 1),
+    ("penstock.ledger.tables:Tables.finish_copy", "after", 2),
+    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "before", 1),
 ]
 CRASHES = [
     ("penstock.source.slot:_create", "after", 1),
@@ -156,7 +156,7 @@ def proved(world: World) -> dict[int, str]:
     folder = f"{world.name}/copies"
     results = [Path(path) for path in world.ctx.landing.list(folder) if path.endswith(".json")]
     found = {int(path.stem): path.parent.name for path in results if path.stem != "plan"}
-    return found | {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    return found | {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
 
 
 def goes_on_exactly(world: World) -> list[str]:
@@ -178,9 +178,9 @@ def goes_on_exactly(world: World) -> list[str]:
 
         bootstrap.copy(world.ctx, submit)
 
-    assert world.ctx.ledger.pipeline(world.name).state == "running"
-    assert position in (None, world.ctx.ledger.pipeline(world.name).consistent_point), "the slot was made anew"
-    copies = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    assert world.ctx.ledger.pipelines.get(world.name).state == "running"
+    assert position in (None, world.ctx.ledger.pipelines.get(world.name).consistent_point), "the slot was made anew"
+    copies = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
     assert len(copies) == 3
     assert finished.items() <= copies.items(), "a finished table was copied again"
     assert differing(world) == []
@@ -224,7 +224,7 @@ def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: Worl
     for expected in (1, 2):
         kill(doomed, WRITE_TEXT, "after", 2)  # the first table that this run finishes is its last
         assert len(proved(doomed)) == expected
-    snapshots = {copied.snapshot for copied in doomed.ctx.ledger.copies(doomed.name)}
+    snapshots = {copied.snapshot for copied in doomed.ctx.ledger.tables.copies(doomed.name)}
     assert len(snapshots) == 2, "each run copies under a snapshot of its own"
     assert goes_on_exactly(doomed) == []
 

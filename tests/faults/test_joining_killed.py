@@ -17,13 +17,13 @@ JOINING = [
     ("penstock.source.publication:alter", "before"),
     ("penstock.source.publication:alter", "after"),
     ("penstock.source.server_info:sight", "after"),
-    ("penstock.ledger:Ledger.join_table", "before"),
-    ("penstock.ledger:Ledger.join_table", "after"),
+    ("penstock.ledger.membership:Membership.join", "before"),
+    ("penstock.ledger.membership:Membership.join", "after"),
 ]
 LEAVING = [
     ("penstock.source.publication:alter", "after"),
-    ("penstock.ledger:Ledger.leave_table", "before"),
-    ("penstock.ledger:Ledger.leave_table", "after"),
+    ("penstock.ledger.membership:Membership.leave", "before"),
+    ("penstock.ledger.membership:Membership.leave", "after"),
 ]
 
 

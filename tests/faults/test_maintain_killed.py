@@ -33,7 +33,7 @@ from penstock.lsn import Lsn
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
-from tests.faults.steps import LEDGER, ZONE, Step, called, slow
+from tests.faults.steps import ZONE, Step, called, slow
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.recovery import equal
 from tests.world import World
@@ -63,20 +63,20 @@ insert into anew select max(id) + 1, 'new' from anew;
 """
 WATCHED = ("item", "visit", "still")  # `anew` is made anew all the time, so its snapshots have a table of their own
 OF_THE_TASK: list[Step] = [
-    (f"{LEDGER}.trim_history", "before", 1),
-    (f"{LEDGER}.trim_history", "after", 1),
-    (f"{LEDGER}.begin_merge", "after", 1),
-    (f"{LEDGER}.begin_maintenance", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.trim_history", "before", 1),
+    ("penstock.ledger.maintenance:Maintenance.trim_history", "after", 1),
+    ("penstock.ledger.merges:Merges.begin", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.begin", "after", 1),
     (f"{ZONE}.write_text", "after", 1),  # the plan
-    (f"{LEDGER}.move_compacted", "before", 1),  # Spark has done all of its part
-    (f"{LEDGER}.move_compacted", "after", 1),
-    (f"{LEDGER}.forget_old_tables", "after", 1),
-    (f"{LEDGER}.forget_landed", "before", 1),
-    (f"{LEDGER}.forget_landed", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.move_compacted", "before", 1),  # Spark has done all of its part
+    ("penstock.ledger.maintenance:Maintenance.move_compacted", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.forget_old_tables", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.forget_landed", "before", 1),
+    ("penstock.ledger.maintenance:Maintenance.forget_landed", "after", 1),
     (f"{ZONE}.delete_folder", "after", 1),
     (f"{ZONE}.delete_folder", "after", 3),
-    (f"{LEDGER}.end_maintenance", "before", 1),
-    (f"{LEDGER}.end_maintenance", "after", 1),
+    ("penstock.ledger.maintenance:Maintenance.end", "before", 1),
+    ("penstock.ledger.maintenance:Maintenance.end", "after", 1),
 ]
 OF_SPARK: list[Step] = [
     (f"{UPKEEP}._compact", "before", 1),
@@ -119,7 +119,7 @@ class Shop:
 
     def snapshot(self, table: str) -> int:
         """Return the snapshot that the last cut shows of a table."""
-        cut = self.world.ctx.ledger.last_cut(self.world.name)
+        cut = self.world.ctx.ledger.merges.last_cut(self.world.name)
         assert cut is not None
         return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
 
@@ -225,7 +225,7 @@ def let_be_due(shop: Shop) -> Due:
     """Let there be something to do for every step: small files, old cuts, windows and tables, and what killed runs left."""
     world, number = shop.world, next(_numbers)
     shop.busy()
-    aged = {window.upto_lsn for window in world.ctx.ledger.windows(world.name)}
+    aged = {window.upto_lsn for window in world.ctx.ledger.windows.all(world.name)}
     for statement in (
         "update penstock.window set staged_at = staged_at - {0}, confirmed_at = confirmed_at - {0} where pipeline = %s",
         "update penstock.event set at = at - {0} where pipeline = %s",
@@ -259,7 +259,7 @@ def set_aside(shop: Shop) -> list[Path]:
         f"{world.name}.\\_penstock\\_old%",
     )
     old = [OldTable(namespace, table, place.rpartition("/metadata/")[0]) for namespace, table, place in found]
-    world.ctx.ledger.see_old_tables(world.name, old)
+    world.ctx.ledger.maintenance.see_old_tables(world.name, old)
     world.ledger.execute(
         "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", world.name
     )
@@ -274,7 +274,7 @@ def everything_is_there(shop: Shop) -> None:
     """Assert that readers see what they saw: tables, cuts, changelogs; and that the ledger's files exist."""
     world = shop.world
     with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for cut in world.ctx.ledger.cuts(world.name, limit=1000):
+        for cut in world.ctx.ledger.merges.cuts(world.name, limit=1000):
             for entry in cut.tables:
                 if entry["name"] in WATCHED:
                     found = read(shop, reader, entry["name"], entry["snapshot_id"])
@@ -283,8 +283,8 @@ def everything_is_there(shop: Shop) -> None:
             assert read(shop, reader, table) == shop.shown[table][shop.snapshot(table)]
     for interval in shop.filled:
         assert changelogs.holds(world, shop.slot, "item", *interval)
-    landed = [entry.path for window in world.ctx.ledger.windows(world.name) for entry in window.files]
-    copied = [entry.path for copy in world.ctx.ledger.copies(world.name) for entry in copy.files]
+    landed = [entry.path for window in world.ctx.ledger.windows.all(world.name) for entry in window.files]
+    copied = [entry.path for copy in world.ctx.ledger.tables.copies(world.name) for entry in copy.files]
     assert [path for path in (*landed, *copied) if not (world.landing / path).exists()] == []
 
 
@@ -317,24 +317,26 @@ def ends(shop: Shop, due: Due) -> None:
 
     assert report is not None
     assert {table.left for table in report.lake.tables} == {None}
-    (newest,) = world.ctx.ledger.maintenances(world.name)
+    (newest,) = world.ctx.ledger.maintenance.all(world.name)
     assert (newest.attempt, newest.report is not None) == (report.attempt, True)
     (item,) = (table for table in report.lake.tables if table.target[-1] == "item")
     assert item.after is not None
     assert (item.after.delete_files, item.after.files, due.orphan.exists()) == (0, 1, False)
     assert [place for place in due.old_tables if any(each.is_file() for each in place.rglob("*"))] == []
     assert not due.folder.exists()
-    windows = world.ctx.ledger.windows(world.name)
+    windows = world.ctx.ledger.windows.all(world.name)
     assert due.windows.isdisjoint(window.upto_lsn for window in windows)
     known = {range_folder(world.name, window.from_lsn, window.upto_lsn) for window in windows}
     assert set(world.ctx.landing.folders(windows_folder(world.name))) <= known
     young = datetime.now(UTC) - timedelta(days=30)
-    assert all(event.at > young for event in world.ctx.ledger.events(world.name))
+    assert all(event.at > young for event in world.ctx.ledger.events.all(world.name))
     with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
         found = reader.table((world.name, "public", "item"))
         assert found is not None
         assert due.branch not in found.table.refs()
-        named = {e["snapshot_id"] for c in world.ctx.ledger.cuts(world.name) for e in c.tables if e["name"] == "item"}
+        named = {
+            e["snapshot_id"] for c in world.ctx.ledger.merges.cuts(world.name) for e in c.tables if e["name"] == "item"
+        }
         there = {snapshot.snapshot_id for snapshot in found.table.snapshots()}
         assert named <= there
         assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"

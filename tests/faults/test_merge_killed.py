@@ -29,7 +29,7 @@ from penstock_spark import merge as merging
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.faults.steps import LEDGER, WRITE_TEXT
+from tests.faults.steps import WRITE_TEXT
 from tests.world import World
 
 pytestmark = pytest.mark.spark
@@ -111,11 +111,11 @@ def pointers(world: World) -> dict[str, str]:
 
 
 def cuts(world: World) -> list[CutRecord]:
-    return world.ctx.ledger.cuts(world.name, limit=1000)
+    return world.ctx.ledger.merges.cuts(world.name, limit=1000)
 
 
 def table(world: World, name: str) -> TableRecord:
-    (found,) = (record for record in world.ctx.ledger.tables(world.name) if record.name == name)
+    (found,) = (record for record in world.ctx.ledger.tables.all(world.name) if record.name == name)
     return found
 
 
@@ -139,7 +139,7 @@ def killed(world: World, verb: str, step: str, when: str) -> None:
 def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: World) -> None:
     change(world)
     before, published = pointers(world), cuts(world)
-    for step in (f"{LEDGER}.begin_merge", WRITE_TEXT):
+    for step in ("penstock.ledger.merges:Merges.begin", WRITE_TEXT):
         for when in ("before", "after"):
             killed(world, "plan", step, when)
 
@@ -208,7 +208,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
     before, published = pointers(world), cuts(world)
 
     for step, when in (
-        (f"{LEDGER}.publish", "before"),
+        ("penstock.ledger.merges:Merges.publish", "before"),
         ("penstock.ledger.merges:_advance", "after"),
         ("penstock.ledger.merges:_record", "after"),
         ("penstock.ledger.merges:move", "after"),
@@ -244,7 +244,7 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world:
     change(world)
     attempt = planned(world)
     spark_merge(world, attempt)
-    killed(world, f"publish:{attempt}", f"{LEDGER}.publish", "after")
+    killed(world, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
     after, (newest, *_) = pointers(world), cuts(world)
     assert newest.attempt == attempt
 
@@ -275,7 +275,7 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(worl
 
 def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: World) -> None:
     change(world)
-    files = [entry for window in world.ctx.ledger.windows(world.name)[-1:] for entry in window.files]
+    files = [entry for window in world.ctx.ledger.windows.all(world.name)[-1:] for entry in window.files]
     missing = next(entry.path for entry in files if entry.oid == table(world, "item").oid)
     place, aside = world.landing / missing, world.landing / "aside"
     before, published = pointers(world), cuts(world)
@@ -288,14 +288,14 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: Wo
     with pytest.raises(LakeError, match="landing-file-missing") as in_plan, remembered(world.ctx):
         merge.plan(world.ctx)
     assert missing in in_plan.value.message
-    assert world.ctx.ledger.pipeline(world.name).halted_slug == "landing-file-missing"
+    assert world.ctx.ledger.pipelines.get(world.name).halted_slug == "landing-file-missing"
     with pytest.raises(LedgerError, match="pipeline-halted"):
         merge.plan(world.ctx)
     assert cuts(world) == published
     assert pointers(world).keys() == before.keys()
 
     aside.rename(place)
-    world.ctx.ledger.resume(world.name)
+    world.ctx.ledger.pipelines.resume(world.name)
     world.merge()
     equal(world)
 

@@ -21,7 +21,7 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run, run_with_spark
-from tests.faults.steps import LEDGER, WRITE_TEXT, Step, called, slow
+from tests.faults.steps import WRITE_TEXT, Step, called, slow
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 from tests.world import World
 
@@ -36,26 +36,26 @@ delete from visit where ctid = (select ctid from visit limit 1);
 insert into visit values ('page', {0}), ('page', {0});
 """
 BUILDING: list[Step] = [
-    (f"{LEDGER}.start_rebuilds", "before", 1),
-    (f"{LEDGER}.start_rebuilds", "after", 1),
-    (f"{LEDGER}.run_rebuilds", "before", 1),
-    (f"{LEDGER}.run_rebuilds", "after", 1),
-    (f"{LEDGER}.advance_rebuilds", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.start", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.start", "after", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.run", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.run", "after", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.advance", "before", 1),
     ("penstock.ledger.rebuilds:move", "after", 1),
-    (f"{LEDGER}.advance_rebuilds", "after", 1),
-    (f"{LEDGER}.begin_merge", "after", 1),
-    (f"{LEDGER}.publish", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.advance", "after", 1),
+    ("penstock.ledger.merges:Merges.begin", "after", 1),
+    ("penstock.ledger.merges:Merges.publish", "before", 1),
     ("penstock.ledger.merges:_advance", "after", 1),
     ("penstock.ledger.merges:move", "after", 1),
-    (f"{LEDGER}.publish", "after", 1),
+    ("penstock.ledger.merges:Merges.publish", "after", 1),
 ]
 COPYING: list[Step] = [
-    (f"{LEDGER}.start_rebuild_copy", "before", 1),
-    (f"{LEDGER}.start_rebuild_copy", "after", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.start_copy", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.start_copy", "after", 1),
     ("penstock_spark.copy:land", "after", 1),
     (WRITE_TEXT, "after", 2),  # the result of the first table
-    (f"{LEDGER}.finish_rebuild_copy", "before", 1),
-    (f"{LEDGER}.finish_rebuild_copy", "after", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.finish_copy", "before", 1),
+    ("penstock.ledger.rebuilds:Rebuilds.finish_copy", "after", 1),
 ]
 LOADING: list[Step] = [
     ("penstock_spark.data_files:_take_over", "after", 1),
@@ -63,8 +63,12 @@ LOADING: list[Step] = [
     ("penstock_spark.data_files:replace_all", "after", 1),
     ("penstock_spark.lake_table:LakeTable.stage", "after", 1),
 ]
-QUICK = {("resync", f"{LEDGER}.advance_rebuilds", "before", 1)}
-SECOND_CHUNK: Step = (f"{LEDGER}.advance_rebuilds", "before", 2)  # not of a resync: its copy saw what is landed
+QUICK = {("resync", "penstock.ledger.rebuilds:Rebuilds.advance", "before", 1)}
+SECOND_CHUNK: Step = (
+    "penstock.ledger.rebuilds:Rebuilds.advance",
+    "before",
+    2,
+)  # not of a resync: its copy saw what is landed
 CASES = [("resync", *step) for step in (*COPYING, *BUILDING)] + [
     ("replay", *step) for step in (*BUILDING, SECOND_CHUNK)
 ]
@@ -112,7 +116,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: 
     change(world, number)
     change(world, number + 300)
     before = readable(world)
-    switched = step.rpartition(":")[2] == "Ledger.publish" and when == "after"
+    switched = step.rpartition(":")[2] == "Merges.publish" and when == "after"
     asked = f"{verb}:{','.join(TABLES)}"
 
     killed = run_with_spark(world, asked, step, when, str(occurrence))
@@ -126,7 +130,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: 
         run_with_spark(world, asked, step, when, str(occurrence))  # this one finds what the first one left
     again(world, verb)
     follows(world)
-    assert world.ctx.ledger.rebuilds(world.name) == []
+    assert world.ctx.ledger.rebuilds.all(world.name) == []
 
 
 @pytest.mark.slow
@@ -142,12 +146,12 @@ def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: World, 
     assert readable(world) == before, "readers have seen nothing"
     again(world, "resync")
     follows(world)
-    assert world.ctx.ledger.rebuilds(world.name) == []
+    assert world.ctx.ledger.rebuilds.all(world.name) == []
 
 
 def start_young(world: World) -> None:
     """Let windows be few: a replay begins with the newest copy."""
-    if len(world.ctx.ledger.windows(world.name)) > 40:
+    if len(world.ctx.ledger.windows.all(world.name)) > 40:
         ids = rebuild.resync(world.ctx, TABLES, world.submit)
         assert rebuild.switch(world.ctx, ids, world.submit)
 
@@ -203,7 +207,7 @@ def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: World) -> None:
     assert "ledger-conflict" in late.stderr
     assert readable(world) == before
     merge.publish(world.ctx, newer)
-    assert {each.id for each in world.ctx.ledger.rebuilds(world.name, states=["done"])} >= set(ids)
+    assert {each.id for each in world.ctx.ledger.rebuilds.all(world.name, states=["done"])} >= set(ids)
     equal(world)
     follows(world)
 
@@ -225,7 +229,7 @@ def test_a_switch_that_was_published_by_half_is_taken_over(
 
         world.merge(force=True)  # finds that the lake has moved
 
-        assert {each.state for each in world.ctx.ledger.rebuilds(world.name, states=None)} == {"done"}
+        assert {each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {"done"}
         equal(world)
         follows(world)
 

@@ -19,7 +19,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
-from tests.faults.steps import LEDGER, WRITE_TEXT, called, slow
+from tests.faults.steps import WRITE_TEXT, called, slow
 from tests.scenarios.recovery import SHOP, consume, equal, flush, follows, recovered
 from tests.world import World
 
@@ -38,24 +38,24 @@ STEPS = [
 ]
 OTHERS = [
     ("penstock.source.slot:_create", "after", 1),
-    (f"{LEDGER}.halt", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.halt", "after", 1),
     ("penstock.source.slot:drop", "before", 1),
-    (f"{LEDGER}.begin_era", "after", 1),
-    (f"{LEDGER}.record_slot", "after", 1),
-    (f"{LEDGER}.finish_bootstrap", "after", 1),
-    (f"{LEDGER}.halt", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.begin_era", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.halt", "before", 1),
     ("penstock.source.publication:ensure", "after", 1),
-    (f"{LEDGER}.begin_era", "before", 1),
-    (f"{LEDGER}.intend_slot", "before", 1),
-    (f"{LEDGER}.intend_slot", "after", 1),
-    (f"{LEDGER}.save_tables", "after", 1),
-    (f"{LEDGER}.start_copy", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.begin_era", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.intend_slot", "before", 1),
+    ("penstock.ledger.pipelines:Pipelines.intend_slot", "after", 1),
+    ("penstock.ledger.tables:Tables.save", "after", 1),
+    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
     ("penstock_spark.copy:land", "after", 1),
-    (f"{LEDGER}.finish_copy", "after", 1),
-    (f"{LEDGER}.finish_bootstrap", "before", 1),
+    ("penstock.ledger.tables:Tables.finish_copy", "after", 1),
+    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "before", 1),
 ]
 PUBLISHING = [
-    (f"{LEDGER}.publish", "before"),
+    ("penstock.ledger.merges:Merges.publish", "before"),
     ("penstock.ledger.merges:_advance", "after"),
     ("penstock.ledger.merges:_record", "after"),
     ("penstock.ledger.merges:move", "after"),
@@ -126,12 +126,12 @@ def test_the_switch_is_whole_or_not_at_all(world: World) -> None:
     attempt = merge.plan(world.ctx)
     assert attempt is not None
     world.submit(merge.job(world.ctx, attempt))
-    before, cuts = readable(world), world.ctx.ledger.cuts(world.name, limit=1000)
+    before, cuts = readable(world), world.ctx.ledger.merges.cuts(world.name, limit=1000)
 
     for step, when in PUBLISHING:
         killed(world, f"publish:{attempt}", step, when, "1")
-        assert (readable(world), world.ctx.ledger.cuts(world.name, limit=1000)) == (before, cuts)
-    killed(world, f"publish:{attempt}", f"{LEDGER}.publish", "after", "1")
+        assert (readable(world), world.ctx.ledger.merges.cuts(world.name, limit=1000)) == (before, cuts)
+    killed(world, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after", "1")
     after = readable(world)
     assert all(one != other for one, other in zip(before, after, strict=True))
 
@@ -149,14 +149,14 @@ def test_the_last_merge_of_an_era_may_be_killed_too(world: World) -> None:
         attempt = merge.plan(world.ctx, last=True)
         assert attempt is not None
         world.submit(merge.job(world.ctx, attempt))
-        killed(world, f"publish-last:{attempt}", f"{LEDGER}.publish", when, "1")
+        killed(world, f"publish-last:{attempt}", "penstock.ledger.merges:Merges.publish", when, "1")
 
         recovered(world)
 
         follows(world)
-        last = world.ctx.ledger.pipeline(world.name).era - 1
-        position = world.ctx.ledger.gaps(world.name)[0].from_lsn
-        assert position in {cut.lsn for cut in world.ctx.ledger.cuts(world.name) if cut.era == last}
+        last = world.ctx.ledger.pipelines.get(world.name).era - 1
+        position = world.ctx.ledger.pipelines.gaps(world.name)[0].from_lsn
+        assert position in {cut.lsn for cut in world.ctx.ledger.merges.cuts(world.name) if cut.era == last}
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
 
         recover.begin(world.ctx, recover.look(world.ctx))
         recover.new_era(world.ctx)
-        assert attempt in {cut.attempt for cut in world.ctx.ledger.cuts(world.name)}
+        assert attempt in {cut.attempt for cut in world.ctx.ledger.merges.cuts(world.name)}
         bootstrap.copy(world.ctx, copy_without_spark)
         attempt = merge.plan(world.ctx)
         assert attempt is not None
@@ -209,4 +209,4 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
 
         follows(world)
-        assert attempt in {cut.attempt for cut in world.ctx.ledger.cuts(world.name)}
+        assert attempt in {cut.attempt for cut in world.ctx.ledger.merges.cuts(world.name)}

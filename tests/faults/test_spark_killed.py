@@ -106,12 +106,12 @@ def kill_jvm(job: SparkJob) -> None:
 def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: World, submitting: Callable[..., Submit]) -> None:
     with pytest.raises(LakeError, match="spark-failed"):
         bootstrap.copy(world.ctx, submitting("public.sale: "))  # its first words on the second table
-    finished = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    finished = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
     world.sql(CHANGES)
 
     bootstrap.copy(world.ctx, submitting())
 
-    copies = {copied.oid: copied.id for copied in world.ctx.ledger.copies(world.name, state="copied")}
+    copies = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
     assert len(finished) in (1, 2), "it was killed in the middle"
     assert len(copies) == 3
     assert finished.items() <= copies.items()

@@ -22,9 +22,9 @@ MARKS = "penstock.flow.verify.barrier"
 VERIFY = "penstock.flow.verify.run"
 STEPS = [
     ("penstock.source.slot:_create", "after"),
-    ("penstock.ledger:Ledger.add_mark", "before"),
-    ("penstock.ledger:Ledger.add_mark", "after"),
-    ("penstock.ledger:Ledger.begin_verification", "after"),
+    ("penstock.ledger.barriers:Barriers.add", "before"),
+    ("penstock.ledger.barriers:Barriers.add", "after"),
+    ("penstock.ledger.verifications:Verifications.begin", "after"),
     (f"{VERIFY}:fingerprint", "after"),
     (f"{MARKS}:capture", "before"),
     (f"{MARKS}:capture", "after"),
@@ -64,19 +64,19 @@ def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark
         process = run(shop, "verify", step, when, "1")
         assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
         assert left(shop) == [], (step, when)
-        assert len(shop.ctx.ledger.marks(shop.name)) <= 1, (step, when)
+        assert len(shop.ctx.ledger.barriers.all(shop.name)) <= 1, (step, when)
 
-    (mark,) = shop.ctx.ledger.marks(shop.name)
+    (mark,) = shop.ctx.ledger.barriers.all(shop.name)
     shop.sql("insert into t values (-1)")
     assert run(shop, "capture").returncode == 0
-    windows = shop.ctx.ledger.windows(shop.name)
+    windows = shop.ctx.ledger.windows.all(shop.name)
     assert mark.lsn in {window.upto_lsn for window in windows}
     assert windows[-1].upto_lsn > mark.lsn, "a capture goes past the mark of a verification that is no more"
 
     unharmed = run(shop, "verify")
     assert "[verify-late]" in unharmed.stderr, unharmed.stderr[-2000:]
     assert left(shop) == []
-    assert shop.ctx.ledger.marks(shop.name) == []
+    assert shop.ctx.ledger.barriers.all(shop.name) == []
     shop.merge()
     shop.settings["verify"] = {"wait": "5m"}  # now there is somebody who merges, however long that takes
     assert verify(shop.ctx, merge=lambda: str(shop.merge() or "")).differing == []

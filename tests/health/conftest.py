@@ -58,11 +58,11 @@ class Watched:
         return Delivery(taken=1)
 
     def open_alarms(self) -> dict[str, str]:
-        alarms = self.world.ctx.ledger.alarms(self.world.name)
+        alarms = self.world.ctx.ledger.health.alarms(self.world.name)
         return {alarm.slug: alarm.level for alarm in alarms if alarm.closed_at is None}
 
     def events(self, slug: str) -> list[str]:
-        events = self.world.ctx.ledger.events(self.world.name, limit=100)
+        events = self.world.ctx.ledger.events.all(self.world.name, limit=100)
         return [event.message for event in events if event.slug == slug]
 
     def slots(self) -> set[str]:

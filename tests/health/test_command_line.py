@@ -32,4 +32,4 @@ def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, e
     assert "slot-retained" in shown.stdout
     assert {alarm["slug"] for alarm in json.loads(plain.stdout)["alarms"]} == {"slot-retained", "slot-unread"}
     assert watched.open_alarms() == {}
-    assert watched.world.ctx.ledger.slot_samples(watched.world.name, watched.slot) == []
+    assert watched.world.ctx.ledger.health.slot_samples(watched.world.name, watched.slot) == []

@@ -115,11 +115,11 @@ def test_a_person_who_has_mended_it_closes_it_by_resume(watched: Watched) -> Non
     with pytest.raises(LedgerError, match="ledger-conflict"):
         resume.resume(watched.world.ctx)
     meet(watched, "target-clash")
-    watched.world.ctx.ledger.halt(watched.world.name, slug="source-changed", reason="for this test")
+    watched.world.ctx.ledger.pipelines.halt(watched.world.name, slug="source-changed", reason="for this test")
     resume.resume(watched.world.ctx)
 
     assert watched.open_alarms() == {}
-    assert watched.world.ctx.ledger.pipeline(watched.world.name).state == "running"
+    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
 
 
 def test_nothing_stays_open_for_a_pipeline_that_is_torn_down(watched: Watched) -> None:

@@ -137,7 +137,7 @@ def test_slot_unreserved(own: Server, watched_on: NewWatched, hire: Hire) -> Non
 
 
 def test_slot_orphaned(watched: Watched, oncall: OnCall) -> None:
-    watched.world.ctx.ledger.tear_down(watched.world.name)
+    watched.world.ctx.ledger.pipelines.tear_down(watched.world.name)
     watched.check()
     assert watched.open_alarms() == {"slot-orphaned": "critical"}
 
@@ -253,7 +253,7 @@ def test_pipeline_halted(watched: Watched, oncall: OnCall) -> None:
         watched.world.source = wrong
         with pytest.raises(SourceError, match="source-changed") as caught:
             capture.capture(watched.world.ctx)
-        watched.world.ctx.ledger.halt(watched.world.name, slug=caught.value.slug, reason=caught.value.message)
+        watched.world.ctx.ledger.pipelines.halt(watched.world.name, slug=caught.value.slug, reason=caught.value.message)
         watched.world.source = right
     watched.check()
     assert watched.open_alarms()["pipeline-halted"] == "critical"

@@ -62,7 +62,7 @@ def test_a_lost_slot_is_dropped_when_it_may_be_and_the_pipeline_halts_with_the_w
     watched.check()
 
     assert watched.slots() == set()
-    record = watched.world.ctx.ledger.pipeline(watched.world.name)
+    record = watched.world.ctx.ledger.pipelines.get(watched.world.name)
     assert (record.state, record.halted_slug) == ("halted", "slot-dropped")
     assert f"{watched.world.name}.recover" in str(record.halted_reason)
     assert any("pg_drop_replication_slot" in message for message in watched.events("slot-dropped"))
@@ -88,7 +88,7 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
     assert watched.slots() == set()
     (event,) = [
         e
-        for e in watched.world.ctx.ledger.events(watched.world.name, limit=50)
+        for e in watched.world.ctx.ledger.events.all(watched.world.name, limit=50)
         if e.slug == "slot-dropped" and "ran:" in e.message
     ]
     assert event.details["retained"] >= event.details["drop"]
@@ -121,7 +121,7 @@ def test_a_slot_dropped_by_hand_is_missed(watched: Watched) -> None:
 
 
 def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched: Watched) -> None:
-    watched.world.ctx.ledger.tear_down(watched.world.name)
+    watched.world.ctx.ledger.pipelines.tear_down(watched.world.name)
     watched.check()
     assert watched.open_alarms() == {"slot-orphaned": "critical"}
     assert watched.slots() == {watched.slot}
@@ -130,7 +130,7 @@ def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched
     watched.check()
 
     assert watched.slots() == set()
-    assert watched.world.ctx.ledger.pipeline(watched.world.name).state == "torn_down"
+    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "torn_down"
 
 
 def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_without_dry_run(
@@ -157,7 +157,7 @@ def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_w
         watched.check()
         assert foreign not in watched.slots()
         assert any("rule 'report*'" in message for message in watched.events("slot-abandoned"))
-        assert watched.world.ctx.ledger.pipeline(watched.world.name).state == "running"
+        assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
     finally:
         if foreign in watched.slots():
             watched.world.sql(f"select pg_drop_replication_slot('{foreign}')")
@@ -169,7 +169,7 @@ def foreign_due(watched: Watched) -> Iterator[str]:
     foreign = watched.foreign(f"reporting_{watched.world.name}")
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
-    watched.world.ctx.ledger.record_slot_samples(watched.world.name, watched.look().samples.values())
+    watched.world.ctx.ledger.health.record_slot_samples(watched.world.name, watched.look().samples.values())
     deadline = time.monotonic() + 120
     while not watched.look().drops:
         assert time.monotonic() < deadline
@@ -269,7 +269,7 @@ def test_the_own_slot_stays_while_a_capture_is_at_work(watched: Watched) -> None
         watched.check()
 
     assert watched.slots() == {watched.slot}
-    assert watched.world.ctx.ledger.pipeline(watched.world.name).state == "running"
+    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
     assert any("did not drop" in message for message in watched.events("slot-dropped"))
 
 
@@ -337,13 +337,13 @@ def test_a_pipeline_that_nobody_bootstrapped_is_looked_at_and_nothing_is_recorde
 def test_samples_carry_the_limits_and_old_ones_are_forgotten(watched: Watched) -> None:
     watched.check()
     ledger, name = watched.world.ctx.ledger, watched.world.name
-    (sample,) = ledger.slot_samples(name, watched.slot)
+    (sample,) = ledger.health.slot_samples(name, watched.slot)
     assert sample.details["limits"]["warn"] == 16 << 20
     assert sample.retained is not None
 
     watched.policy(keep=1)
     deadline = time.monotonic() + 120
-    while sample in ledger.slot_samples(name, watched.slot):
+    while sample in ledger.health.slot_samples(name, watched.slot):
         assert time.monotonic() < deadline
         watched.check()
 

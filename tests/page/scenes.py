@@ -89,17 +89,17 @@ class Scene:
             connection.execute(statement.encode(), {"name": self.name, "start": str(START), **values})
 
     def register(self) -> None:
-        self.ledger.register_pipeline(self.name, database=self.name, slot=self.slot, publication=self.slot)
+        self.ledger.pipelines.register(self.name, database=self.name, slot=self.slot, publication=self.slot)
 
     def bootstrap(self) -> None:
         """A pipeline that runs, with its tables in the lake."""
         self.register()
-        self.ledger.intend_slot(
+        self.ledger.pipelines.intend_slot(
             self.name, system_identifier=(1 << 64) - 1, timeline=1, database=self.name, publication_oid=16400, made=True
         )
-        self.ledger.record_slot(self.name, consistent_point=START)
-        self.ledger.save_tables(self.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
-        self.ledger.finish_bootstrap(self.name)
+        self.ledger.pipelines.record_slot(self.name, consistent_point=START)
+        self.ledger.tables.save(self.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
+        self.ledger.pipelines.finish_bootstrap(self.name)
 
     def past(self, *, windows: int = 60, every: int = 60, behind: int = 90) -> None:
         """Windows at equal steps until now, and a cut after every fifth that is older than `behind` seconds."""
@@ -139,7 +139,7 @@ class Scene:
         )
 
     def alarm(self, slug: str, level: str, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
-        self.ledger.see_alarm(
+        self.ledger.health.see_alarm(
             self.name,
             slug=slug,
             subject=subject or self.slot,
@@ -150,7 +150,7 @@ class Scene:
         )
 
     def event(self, slug: str, message: str, *, level: str = "info", table_oid: int | None = None) -> None:
-        self.ledger.event(self.name, slug=slug, message=message, level=level, table_oid=table_oid)
+        self.ledger.events.add(self.name, slug=slug, message=message, level=level, table_oid=table_oid)
 
 
 def facts(oid: int, table: str) -> TableFacts:
@@ -189,7 +189,7 @@ def filling(scene: Scene) -> None:
         subject="pid 4711",
         minutes=70,
     )
-    scene.ledger.pause_table(
+    scene.ledger.tables.pause(
         scene.name,
         16406,
         slug="schema-change",
@@ -200,10 +200,10 @@ def filling(scene: Scene) -> None:
 def rebuilding(scene: Scene) -> None:
     """A replay is half-way."""
     place = ("shop", "_penstock_new_again", "shop", "order_line")
-    scene.ledger.start_rebuilds(scene.name, [NewRebuild("again", "replay", facts(16403, "order_line"), place, "first")])
-    scene.ledger.run_rebuilds(scene.name, ids=["again"], run="run")
+    scene.ledger.rebuilds.start(scene.name, [NewRebuild("again", "replay", facts(16403, "order_line"), place, "first")])
+    scene.ledger.rebuilds.run(scene.name, ids=["again"], run="run")
     step = RebuildStep("again", Lsn(START + 100 * 8 * MIB), 4711, 1_234_567, "building")
-    scene.ledger.advance_rebuilds(
+    scene.ledger.rebuilds.advance(
         scene.name, run="run", catalog=scene.ledger.connection, catalog_name="lake", pointers=[], steps=[step]
     )
 
@@ -215,7 +215,7 @@ def lost(scene: Scene) -> None:
     scene.samples(grown=20 * GIB, status="lost")
     scene.alarm("slot-lost", "critical", "The slot penstock_billing was invalidated: wal_removed.", minutes=12)
     scene.alarm("pipeline-halted", "critical", "The pipeline is halted by slot-lost.", minutes=11)
-    scene.ledger.halt(
+    scene.ledger.pipelines.halt(
         scene.name,
         slug="slot-lost",
         reason="expected the slot penstock_billing to hold WAL from 16/5C000000 on, but its wal_status is lost "
@@ -226,4 +226,4 @@ def lost(scene: Scene) -> None:
 def starting(scene: Scene) -> None:
     """The first copy is under way."""
     scene.register()
-    scene.ledger.save_tables(scene.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
+    scene.ledger.tables.save(scene.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])

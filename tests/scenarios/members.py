@@ -20,13 +20,15 @@ def begin(world: World, tables: str = "create table t (id int primary key); inse
 
 def states(world: World) -> dict[str, str]:
     """Name the state of every table, as `waiting` for one that joined and is not copied."""
-    found = world.ctx.ledger.tables(world.name)
+    found = world.ctx.ledger.tables.all(world.name)
     return {table.name: "waiting" if table.waits else table.state for table in found}
 
 
 def told(world: World, slug: str) -> list[str]:
     """Return the messages of all events of a slug, oldest first."""
-    return [event.message for event in reversed(world.ctx.ledger.events(world.name, limit=1000)) if event.slug == slug]
+    return [
+        event.message for event in reversed(world.ctx.ledger.events.all(world.name, limit=1000)) if event.slug == slug
+    ]
 
 
 def members(world: World) -> set[str]:
@@ -38,14 +40,16 @@ def members(world: World) -> set[str]:
 def copy_waiting(world: World, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
     ctx = world.ctx
-    tables, copy_id = ctx.ledger.waiting_tables(world.name), new_attempt()
+    tables, copy_id = ctx.ledger.membership.waiting(world.name), new_attempt()
     require_joined(ctx, tables, wait=wait)
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
             sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        ctx.ledger.start_copy(world.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
+        ctx.ledger.tables.start_copy(
+            world.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids
+        )
         copy_tables(ctx, exported, copy_id, sources, copy_without_spark)
     for oid in oids:
-        ctx.ledger.finish_copy(world.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid) or [])
+        ctx.ledger.tables.finish_copy(world.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid) or [])
     return [table.name for table in tables]

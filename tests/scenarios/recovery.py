@@ -93,9 +93,9 @@ def traces(world: World) -> dict[str, Any]:
     return {
         "slots": world.sql("select slot_name, confirmed_flush_lsn::text from pg_replication_slots order by 1"),
         "publications": world.sql("select oid, pubname from pg_publication"),
-        "pipeline": ctx.ledger.pipeline(world.name),
-        "tables": ctx.ledger.tables(world.name),
-        "events": ctx.ledger.events(world.name),
+        "pipeline": ctx.ledger.pipelines.get(world.name),
+        "tables": ctx.ledger.tables.all(world.name),
+        "events": ctx.ledger.events.all(world.name),
         "landing": ctx.landing.list(world.name),
         "catalog": world.lake.database.execute(pointers) if world.lake else None,
     }

@@ -150,7 +150,7 @@ def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(worl
     assert found == [(1, "before"), (2, "after")]
     history = source_history.changes(world16, slot, "keyed")
     assert [change.new["name"] for change in history if change.new] == ["before", "never captured", "after"]
-    warning = next(event for event in world16.ctx.ledger.events(world16.name) if event.slug == "interval-gone")
+    warning = next(event for event in world16.ctx.ledger.events.all(world16.name) if event.slug == "interval-gone")
     assert "none was captured between" in warning.message
     assert "after era 1" in warning.message
 
@@ -177,7 +177,9 @@ def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: 
     world.changelog(before.start, after.end)
     world.changelog(before.start, after.end)
     assert holds(world, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
-    assert [fill.from_time for fill in world.ctx.ledger.fills(world.name, since=before.start)] == [before.start]
+    assert [fill.from_time for fill in world.ctx.ledger.changelogs.fills(world.name, since=before.start)] == [
+        before.start
+    ]
 
 
 @pytest.mark.slow
@@ -236,7 +238,7 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
     attempt = changelog.plan(world.ctx, several[1])
     orders = ChangelogPlan.loads(world.ctx.landing.read_text(f"{world.name}/runs/{attempt}/plan.json"))
     named = [file.uri for table in orders.tables for file in table.files]
-    windows = {file.path: window for window in world.ctx.ledger.windows(world.name) for file in window.files}
+    windows = {file.path: window for window in world.ctx.ledger.windows.all(world.name) for file in window.files}
     assert len(windows) > 5
     assert len(named) == 1
     (window,) = (window for path, window in windows.items() if named[0].endswith(path))
@@ -284,7 +286,7 @@ def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(
 def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[World, str]) -> None:
     world, _ = watched
     one = interval(world)
-    with world.ctx.ledger.hold(world.name, changelog.WORK), pytest.raises(LedgerError) as caught:
+    with world.ctx.ledger.locks.hold(world.name, changelog.WORK), pytest.raises(LedgerError) as caught:
         world.changelog(one.start, one.end)
 
     assert caught.value.slug == "work-under-way"
@@ -356,7 +358,7 @@ def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watche
     world, slot = watched
     old, new = interval(world), interval(world)
     world.changelog(old.start, old.end)
-    first_kept = min(window.from_lsn for window in world.ctx.ledger.windows(world.name) if _within(window, new))
+    first_kept = min(window.from_lsn for window in world.ctx.ledger.windows.all(world.name) if _within(window, new))
     world.ledger.execute(
         "delete from penstock.window where pipeline = %s and from_lsn < %s::pg_lsn", world.name, str(first_kept)
     )
@@ -374,7 +376,7 @@ def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watche
 def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[World, str]) -> None:
     world, slot = watched
     one = interval(world)
-    (window,) = (window for window in world.ctx.ledger.windows(world.name) if _within(window, one))
+    (window,) = (window for window in world.ctx.ledger.windows.all(world.name) if _within(window, one))
     place = world.landing / window.files[0].path
     place.rename(world.landing / "aside")
 
@@ -382,7 +384,7 @@ def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched:
         world.changelog(one.start, one.end)
 
     assert window.files[0].path in caught.value.message
-    assert world.ctx.ledger.pipeline(world.name).state == "running"
+    assert world.ctx.ledger.pipelines.get(world.name).state == "running"
     (world.landing / "aside").rename(place)
     world.changelog(one.start, one.end)
     assert holds(world, slot, "keyed", one.start, one.end) == ["I"]
@@ -407,9 +409,11 @@ def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill
     by_origin(world, f"insert into keyed (id) values ({next(_keys)})", f"'{forged}'")
     flush(world)
 
-    fills = {fill.from_time: fill.late_rows for fill in world.ctx.ledger.fills(world.name, since=filled.start)}
+    fills = {
+        fill.from_time: fill.late_rows for fill in world.ctx.ledger.changelogs.fills(world.name, since=filled.start)
+    }
     assert (fills[filled.start], fills[other.start]) == (1, 0)
-    event = next(event for event in world.ctx.ledger.events(world.name) if event.slug == "changes-late")
+    event = next(event for event in world.ctx.ledger.events.all(world.name) if event.slug == "changes-late")
     assert f"1 changes that claim to have committed in {filled} were captured after" in event.message
     world.changelog(filled.start, filled.end)
     assert holds(world, slot, "keyed", filled.start, filled.end) == ["I", "I"]
@@ -429,7 +433,7 @@ def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watc
 
     changelog.fill(world.ctx, filled, submit)
 
-    (fill,) = world.ctx.ledger.fills(world.name, since=filled.start)
+    (fill,) = world.ctx.ledger.changelogs.fills(world.name, since=filled.start)
     assert fill.late_rows == 1
 
 
@@ -437,7 +441,7 @@ def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tu
     world, _ = watched
     by_origin(world, f"insert into keyed (id) values ({next(_keys)})", "'infinity'")
     flush(world)
-    event = next(event for event in world.ctx.ledger.events(world.name) if event.slug == "changes-late")
+    event = next(event for event in world.ctx.ledger.events.all(world.name) if event.slug == "changes-late")
     assert "no time of the calendar" in event.message
 
     after = interval(world)

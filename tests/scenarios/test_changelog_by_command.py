@@ -38,7 +38,7 @@ def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_
     flush(world16)
     early = penstock("changelog", "--from", start.isoformat(), "--to", end.isoformat())
     assert (early.exit_code, "[interval-not-captured]" in early.output) == (1, True), early.output
-    assert world16.ctx.ledger.fills(world16.name) == []
+    assert world16.ctx.ledger.changelogs.fills(world16.name) == []
 
     assert penstock("capture").exit_code == 0
     for _ in range(2):
@@ -48,7 +48,7 @@ def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_
 
     assert holds(world16, slot, "keyed", start, end) == ["I", "I", "U"]
     assert holds(world16, slot, "keyless", start, end) == ["I"]
-    (filled,) = world16.ctx.ledger.fills(world16.name)
+    (filled,) = world16.ctx.ledger.changelogs.fills(world16.name)
     assert (filled.from_time, filled.upto_time, filled.rows) == (start, end, 4)
 
 
@@ -103,8 +103,8 @@ def traces(world: World) -> dict[str, Any]:
     pointers = "select table_name from iceberg_tables where table_namespace like %s"
     assert world.lake is not None
     return {
-        "fills": world.ctx.ledger.fills(world.name),
-        "tables": world.ctx.ledger.tables(world.name),
+        "fills": world.ctx.ledger.changelogs.fills(world.name),
+        "tables": world.ctx.ledger.tables.all(world.name),
         "landing": world.ctx.landing.list(world.name),
         "lake": world.lake.database.execute(pointers, f"{world.name}%"),
     }

@@ -19,7 +19,7 @@ def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(ba
     report = world.capture()
 
     assert report.changes == 2
-    states = {(table.name, table.state) for table in world.ctx.ledger.tables(world.name)}
+    states = {(table.name, table.state) for table in world.ctx.ledger.tables.all(world.name)}
     assert states == {("other", "copied"), ("t", "dropped"), ("t", "new")}
     world.sql("insert into other values (2)")
     assert world.capture().changes == 1

@@ -37,7 +37,7 @@ def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(world: World
 
     world.bootstrap()
 
-    (copied,) = world.ctx.ledger.copies(world.name)
+    (copied,) = world.ctx.ledger.tables.copies(world.name)
     assert {dict(file.typed).get("day") for file in copied.files} == {"date", None}
     lake = {row[0]: row[1:] for row in world.lake_rows("t", "id, day, tags, _misfits")}
     source = {row[0]: row[1:] for row in world.sql("select id, day, tags from t where id < 6000")}

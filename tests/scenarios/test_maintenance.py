@@ -103,7 +103,7 @@ def maintained(world: World, **arguments: Any) -> tuple[Upkept, dict[str, TableR
 
 def equal(world: World) -> bool:
     """Tell whether source and lake are equal, whole tables, and all of them are ready."""
-    states = {table.state for table in world.ctx.ledger.tables(world.name)}
+    states = {table.state for table in world.ctx.ledger.tables.all(world.name)}
     return compare(world.ctx).equal and states == {"ready"}
 
 
@@ -169,14 +169,14 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert all(table.before == table.after for table in looked.lake.tables), "a dry run changes nothing"
     assert iceberg(world, "item").properties["penstock.lsn"] == mark
     assert [ref for ref in iceberg(world, "item").refs() if ref.startswith("penstock_")] == []
-    recorded = {table.name: table.snapshot_id for table in world.ctx.ledger.tables(world.name)}
+    recorded = {table.name: table.snapshot_id for table in world.ctx.ledger.tables.all(world.name)}
     assert recorded["item"] == item.snapshot_id == iceberg(world, "item").current_snapshot().snapshot_id
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
         merge.publish(world.ctx, prepared)
     world.merge()
     assert equal(world)
-    (newest,) = world.ctx.ledger.maintenances(world.name)
+    (newest,) = world.ctx.ledger.maintenance.all(world.name)
     assert newest.report is not None
     assert newest.report == json.loads(json.dumps(report.to_json()))
     lines = dict(status.lines(status.status(world.ctx)))
@@ -216,7 +216,7 @@ def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: 
 
 def cut_snapshot(world: World, table: str) -> int:
     """Return the snapshot that the last cut shows of a table."""
-    cut = world.ctx.ledger.last_cut(world.name)
+    cut = world.ctx.ledger.merges.last_cut(world.name)
     assert cut is not None
     return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
 
@@ -257,7 +257,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> 
     assert snapshots(world, "taken") == before
     assert tables["item"].left is None
     # mended: the row is back, and main is where the last merge left it
-    expected = next(table.snapshot_id for table in world.ctx.ledger.tables(world.name) if table.name == "taken")
+    expected = next(table.snapshot_id for table in world.ctx.ledger.tables.all(world.name) if table.name == "taken")
     world.spark.sql(f"call lake.system.rollback_to_snapshot('{world.name}.public.taken', {expected})")
     busy(world, 1)
     assert equal(world)
@@ -325,12 +325,12 @@ def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
 
 
 def test_an_unknown_table_is_refused_before_any_work(world: World) -> None:
-    before = world.ctx.ledger.maintenances(world.name)
+    before = world.ctx.ledger.maintenance.all(world.name)
 
     with pytest.raises(ConfigError, match=r"table-unknown.*public\.nope.*public\.item"):
         world.maintain(tables=["public.nope"])
 
-    assert world.ctx.ledger.maintenances(world.name) == before
+    assert world.ctx.ledger.maintenance.all(world.name) == before
 
 
 # --- killed, doubled, beside others -----------------------------------------------------------------
@@ -351,7 +351,7 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
     busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
     for _ in range(2):
         with monkeypatch.context() as patched:  # Spark's work is done, and the ledger never hears of it
-            patched.setattr("penstock.ledger.Ledger.move_compacted", Killed.now)
+            patched.setattr("penstock.ledger.maintenance.Maintenance.move_compacted", Killed.now)
             with pytest.raises(Killed):
                 world.maintain()
     world.merge(force=True)
@@ -362,14 +362,16 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
 @pytest.mark.slow
 def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: World) -> None:
     world.settings |= {"lake": {"wait": "1s"}}
-    with world.ctx.ledger.hold(world.name, lake_lock.WORK):
+    with world.ctx.ledger.locks.hold(world.name, lake_lock.WORK):
         for work in (world.maintain, world.merge):
             with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {world.name} lake"):
                 work()
     world.settings = {name: value for name, value in world.settings.items() if name != "lake"}
 
     held = ExitStack()
-    held.enter_context(world.ctx.ledger.hold(world.name, lake_lock.WORK, wait=10))  # a session ends a little later
+    held.enter_context(
+        world.ctx.ledger.locks.hold(world.name, lake_lock.WORK, wait=10)
+    )  # a session ends a little later
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(world.maintain) for _ in range(2)]
         time.sleep(1)
@@ -414,7 +416,7 @@ def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained
     world.merge()
     world.changelog(start, end)
 
-    with world.ctx.ledger.hold(world.name, changelog.WORK):
+    with world.ctx.ledger.locks.hold(world.name, changelog.WORK):
         _, tables = maintained(world)
     assert "item__changelog" not in tables
     assert "changelogs are being filled: they are left for the next time" in world.lines

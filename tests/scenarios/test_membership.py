@@ -128,7 +128,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(ba
     bare.sql("insert into public.t values (7)")
     flush(bare)
     assert bare.capture().changes == 1
-    assert [(table.schema, table.state) for table in bare.ctx.ledger.tables(bare.name)] == [("public", "copied")]
+    assert [(table.schema, table.state) for table in bare.ctx.ledger.tables.all(bare.name)] == [("public", "copied")]
     assert [found.slug for found in preflight.check(bare.ctx) if found.level == "error"] == ["target-clash"]
     patterns(bare, "*.t", exclude=("s.t",))
     usual = {"preflight-failed", "alert-undelivered"}  # what was checked, and that no channel is set
@@ -269,7 +269,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
         open_.execute("insert into u values (2, 'after')")
 
         with pytest.raises(SourceError, match=r"table-joining.*public\.u.*process \d+ \(the shop\)") as caught:
-            require_joined(bare.ctx, bare.ctx.ledger.waiting_tables(bare.name), wait=0)
+            require_joined(bare.ctx, bare.ctx.ledger.membership.waiting(bare.name), wait=0)
         assert caught.value.directive.value == "retry"
 
         done = threading.Timer(1.5, lambda: open_.execute("commit"))
@@ -332,7 +332,7 @@ def test_the_status_names_the_tables_that_wait(bare16: World) -> None:
     bare16.capture()
 
     lines = dict(status_flow.lines(status_flow.status(bare16.ctx)))
-    (record,) = bare16.ctx.ledger.waiting_tables(bare16.name)
+    (record,) = bare16.ctx.ledger.membership.waiting(bare16.name)
     assert lines["waiting public.u"] == f"for its copy, since {record.joined_lsn}"
 
 
@@ -341,11 +341,11 @@ def test_the_status_names_the_tables_that_wait(bare16: World) -> None:
 
 def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(bare: World) -> None:
     begin(bare)
-    (old,) = bare.ctx.ledger.tables(bare.name)
+    (old,) = bare.ctx.ledger.tables.all(bare.name)
     bare.sql("drop table t; create table t (id int primary key, name text)")
     bare.capture()
 
-    found = {table.oid: table.state for table in bare.ctx.ledger.tables(bare.name)}
+    found = {table.oid: table.state for table in bare.ctx.ledger.tables.all(bare.name)}
     assert found.pop(old.oid) == "dropped"
     assert list(found.values()) == ["new"]
     assert told(bare, "table-removed")[0].startswith("public.t was dropped at the source; it is merged through")
@@ -354,7 +354,7 @@ def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(
     flush(bare)
     bare.capture()
     copy_waiting(bare)
-    (now,) = (table for table in bare.ctx.ledger.tables(bare.name) if table.oid != old.oid)
+    (now,) = (table for table in bare.ctx.ledger.tables.all(bare.name) if table.oid != old.oid)
     assert now.state == "copied"
 
 
@@ -377,8 +377,8 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
 
 def test_a_paused_table_that_leaves_is_dropped(bare16: World) -> None:
     begin(bare16)
-    (record,) = bare16.ctx.ledger.tables(bare16.name)
-    bare16.ctx.ledger.pause_table(bare16.name, record.oid, slug="divergence", reason="for this test")
+    (record,) = bare16.ctx.ledger.tables.all(bare16.name)
+    bare16.ctx.ledger.tables.pause(bare16.name, record.oid, slug="divergence", reason="for this test")
     bare16.sql("drop table t; create table other (id int primary key)")
     bare16.capture()
     assert states(bare16) == {"t": "dropped", "other": "waiting"}

@@ -125,7 +125,7 @@ def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_a
     world.capture()
     assert states(world) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
     world.merge()
-    (left,) = (table for table in world.ctx.ledger.tables(world.name) if table.name == "u")
+    (left,) = (table for table in world.ctx.ledger.tables.all(world.name) if table.name == "u")
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
     assert sorted(world.lake_rows("u", "id, note")) == told
     world.sql(CHANGES.format("u"))
@@ -173,19 +173,19 @@ def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_th
     world.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
     catch_up(world)
     assert states(world) == {"t": "ready", "u": "dropped", "w": "dropped"}
-    assert {table.name for table in world.ctx.ledger.tables_to_discard(world.name)} == {"u", "w"}
+    assert {table.name for table in world.ctx.ledger.membership.to_discard(world.name)} == {"u", "w"}
 
     world.maintain()
     assert len(world.lake_rows("u")) == 50, "it rests before it goes"
     world.settings["tables"] = {"include": ["public.t", "public.u"], "on_removed": "drop"}
     world.capture()
-    assert {table.name for table in world.ctx.ledger.tables_to_discard(world.name)} == {"w"}, "u has come back"
+    assert {table.name for table in world.ctx.ledger.membership.to_discard(world.name)} == {"w"}, "u has come back"
 
     world.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
     world.maintain()
     names = "select table_name from iceberg_tables where table_namespace = %s order by 1"
     assert world.lake.database.execute(names, f"{world.name}.public") == [("t",), ("u",)]
-    assert world.ctx.ledger.tables_to_discard(world.name) == []
+    assert world.ctx.ledger.membership.to_discard(world.name) == []
     copy_new(world)
     catch_up(world)
     equal(world)

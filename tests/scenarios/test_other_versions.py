@@ -82,4 +82,4 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(world_of_version:
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.name: table.source_rows for table in found.tables} == {"batch": 2, "item": 52, "log": 17, "sale": 25}
-    assert {table.state for table in world.ctx.ledger.tables(world.name)} == {"ready"}
+    assert {table.state for table in world.ctx.ledger.tables.all(world.name)} == {"ready"}

@@ -94,7 +94,7 @@ def recovers(world: World, slug: str) -> None:
     outlook = recover.look(world.ctx)
     assert outlook.slug == slug
     said = "\n".join(outlook.lines)
-    position = world.ctx.ledger.pipeline(world.name).position
+    position = world.ctx.ledger.pipelines.get(world.name).position
     assert f"lost to the stream: changes from {position} (20" in said
     assert "landed and safe: 3 changes in 1 windows, merged first" in said
     assert "3 tables" in said
@@ -115,14 +115,14 @@ def recovers(world: World, slug: str) -> None:
     equal(world)
     assert {row[0] for row in world.lake_rows("item")}.isdisjoint({4, 5, 6}), "rows deleted meanwhile are gone"
     follows(world)
-    record = world.ctx.ledger.pipeline(world.name)
+    record = world.ctx.ledger.pipelines.get(world.name)
     assert (record.state, record.era, record.slot_made) == ("running", 2, True)
-    (gap,) = world.ctx.ledger.gaps(world.name)
+    (gap,) = world.ctx.ledger.pipelines.gaps(world.name)
     assert (gap.era, gap.reason, gap.from_lsn, gap.upto_lsn) == (1, slug, position, record.consistent_point)
     assert gap.from_time is not None
     assert gap.upto_time is not None
     assert gap.from_time < gap.upto_time
-    assert {cut.era for cut in world.ctx.ledger.cuts(world.name)} == {1, 2}
+    assert {cut.era for cut in world.ctx.ledger.merges.cuts(world.name)} == {1, 2}
     assert kept(world) == old["item"], "the old table stays, under another name, until somebody drops it"
     with pytest.raises(LedgerError, match="nothing-to-recover"):
         recover.look(world.ctx)
@@ -145,7 +145,7 @@ def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: W
     recovered(world16)
 
     follows(world16)
-    assert [gap.era for gap in world16.ctx.ledger.gaps(world16.name)] == [2, 1]
+    assert [gap.era for gap in world16.ctx.ledger.pipelines.gaps(world16.name)] == [2, 1]
     assert len(kept(world16, 1)) == 30
     assert len(kept(world16, 2)) == 31
 
@@ -168,7 +168,7 @@ def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16:
     assert recover.look(world16.ctx).slug == "slot-missing"
     recovered(world16)
     follows(world16)
-    assert world16.ctx.ledger.pipeline(world16.name).era == 3
+    assert world16.ctx.ledger.pipelines.get(world16.name).era == 3
     assert len(kept(world16, 1)) == 30
 
 
@@ -269,7 +269,7 @@ def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(ow
     with pytest.raises(SourceError, match=r"preflight-failed.*keyless"):
         recover.new_era(own.ctx)
     assert own.sql("select count(*) from pg_replication_slots") == [(1,)]
-    assert own.ctx.ledger.pipeline(own.name).era == 1
+    assert own.ctx.ledger.pipelines.get(own.name).era == 1
 
     own.sql("drop table keyless")
     recovered(own)
@@ -319,7 +319,7 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
 
     assert outlook.slug == "slot-missing", "no backup holds a slot"
     follows(own)
-    (gap,) = own.ctx.ledger.gaps(own.name)
+    (gap,) = own.ctx.ledger.pipelines.gaps(own.name)
     assert gap.upto_lsn is not None
     assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"
 

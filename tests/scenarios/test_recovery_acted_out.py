@@ -94,7 +94,7 @@ def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
         "that page lists the slots that there are"
     )
     assert "lost to the stream" in oncall.do(page, "penstock recover")
-    assert world.ctx.ledger.pipeline(world.name).era == 1, "a dry run"
+    assert world.ctx.ledger.pipelines.get(world.name).era == 1, "a dry run"
     oncall.do(page, "penstock recover", "--no-dry-run")
 
     compared = compare(world.ctx)

@@ -33,7 +33,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: Wor
     looked = penstock("recover")
     assert looked.exit_code == 0, looked.output
     assert "lost to the stream: changes from" in looked.output
-    assert world16.ctx.ledger.pipeline(world16.name).era == 1
+    assert world16.ctx.ledger.pipelines.get(world16.name).era == 1
 
     done = penstock("recover", "--no-dry-run")
     assert done.exit_code == 0, done.output
@@ -49,7 +49,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
     world16.sql(LANDED)
     flush(world16)
     assert penstock("capture").exit_code == 0
-    for window in world16.ctx.ledger.windows(world16.name):
+    for window in world16.ctx.ledger.windows.all(world16.name):
         for entry in window.files:
             Path(world16.landing, entry.path).unlink()
     for verb in ("merge", "resume"):
@@ -59,7 +59,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
     assert "where the cause is mended, resume is enough" in penstock("recover").output
     failed = penstock("recover", "--no-dry-run")
     assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
-    assert world16.ctx.ledger.pipeline(world16.name).era == 1, "nothing is left behind before a person says so"
+    assert world16.ctx.ledger.pipelines.get(world16.name).era == 1, "nothing is left behind before a person says so"
 
     done = penstock("recover", "--no-dry-run", "--no-merge-first")
     assert done.exit_code == 0, done.output
@@ -83,7 +83,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     assert unknown.exit_code == 1
     assert "[table-unknown]" in unknown.output
 
-    name = world16.ctx.ledger.tables(world16.name)[0].name
+    name = world16.ctx.ledger.tables.all(world16.name)[0].name
     assert world16.spark is not None
     world16.spark.sql(f"delete from lake.{world16.name}.public.`{name}`")
     world16.believe(name)

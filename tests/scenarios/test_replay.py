@@ -59,7 +59,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: World) -> None:
     assert rebuild.switch(world16.ctx, ids, world16.submit)
     equal(world16)
     follows(world16)
-    assert [each.kind for each in world16.ctx.ledger.rebuilds(world16.name, states=["done"])] == ["replay"] * 3
+    assert [each.kind for each in world16.ctx.ledger.rebuilds.all(world16.name, states=["done"])] == ["replay"] * 3
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World)
 @pytest.mark.slow
 def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(world16: World) -> None:
     begin(world16)
-    windows = world16.ctx.ledger.windows(world16.name)
+    windows = world16.ctx.ledger.windows.all(world16.name)
     (entry,) = (each for each in windows[-1].files if each.path.split("/")[-1].startswith(str(oid(world16, "item"))))
     moved = world16.landing / f"{entry.path}.away"
     (world16.landing / entry.path).rename(moved)
@@ -134,10 +134,10 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(worl
     assert rebuild.switch(world16.ctx, ids, world16.submit)
     rebuild.replay(world16.ctx, Replay(("public.item",), shadow="again"), world16.submit)
     assert sorted(world16.lake_rows("item__again")) == at_source(world16)["item"]
-    first = min(each.lsn for each in world16.ctx.ledger.copies(world16.name))
+    first = min(each.lsn for each in world16.ctx.ledger.tables.copies(world16.name))
     with pytest.raises(LakeError, match=r"range-unavailable.*available is ") as refused:
         rebuild.replay(world16.ctx, Replay(("public.item",), upto=str(Lsn(first)), shadow="gone"), world16.submit)
-    assert str(max(each.lsn for each in world16.ctx.ledger.copies(world16.name))) in str(refused.value)
+    assert str(max(each.lsn for each in world16.ctx.ledger.tables.copies(world16.name))) in str(refused.value)
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_na
 
 
 def oid(world: World, table: str) -> int:
-    return next(each.oid for each in world.ctx.ledger.tables(world.name) if each.name == table)
+    return next(each.oid for each in world.ctx.ledger.tables.all(world.name) if each.name == table)
 
 
 def at_source(world: World) -> dict[str, list[tuple[Any, ...]]]:

@@ -31,12 +31,12 @@ def begin(world: World) -> None:
 
 
 def state(world: World) -> tuple[str, str | None]:
-    record = world.ctx.ledger.pipeline(world.name)
+    record = world.ctx.ledger.pipelines.get(world.name)
     return record.state, record.halted_slug
 
 
 def paused(world: World) -> set[str]:
-    return {record.name for record in world.ctx.ledger.tables(world.name) if record.state == "paused"}
+    return {record.name for record in world.ctx.ledger.tables.all(world.name) if record.state == "paused"}
 
 
 def test_a_halt_whose_cause_is_still_there_stays(bare16: World) -> None:
@@ -78,7 +78,7 @@ def test_a_pipeline_goes_on_when_its_connection_leads_to_the_right_server_again(
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: World, damage: str) -> None:
     begin(bare16)
-    (entry,) = (entry for window in bare16.ctx.ledger.windows(bare16.name) for entry in window.files)
+    (entry,) = (entry for window in bare16.ctx.ledger.windows.all(bare16.name) for entry in window.files)
     place = Path(bare16.landing, entry.path)
     whole = place.read_bytes()
     place.unlink()
@@ -99,7 +99,7 @@ def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: Wor
 def test_a_pipeline_that_was_halted_before_it_had_a_slot_goes_on_with_its_bootstrap(bare16: World) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
-    bare16.ctx.ledger.halt(bare16.name, slug="slot-unusable", reason="for this test")
+    bare16.ctx.ledger.pipelines.halt(bare16.name, slug="slot-unusable", reason="for this test")
 
     resume(bare16.ctx)
     bootstrap.copy(bare16.ctx, copy_without_spark)
@@ -168,7 +168,7 @@ def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(world16: 
     world16.capture()
     world16.merge()
     assert paused(world16) == {"t"}
-    (record,) = (each for each in world16.ctx.ledger.tables(world16.name) if each.name == "t")
+    (record,) = (each for each in world16.ctx.ledger.tables.all(world16.name) if each.name == "t")
 
     with pytest.raises(LakeError, match=rf"foreign-commit.*not at our snapshot {record.snapshot_id}"):
         resume_table(world16.ctx, "public.t")

@@ -48,8 +48,8 @@ def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readabl
     equal(world)
     assert {row[0] for row in world.lake_rows("item")}.isdisjoint({4, 5, 6})
     follows(world)
-    assert {each.state for each in world.ctx.ledger.rebuilds(world.name, states=None)} == {"done"}
-    assert world.ctx.ledger.rebuilds(world.name) == []
+    assert {each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {"done"}
+    assert world.ctx.ledger.rebuilds.all(world.name) == []
 
 
 @pytest.mark.slow
@@ -110,9 +110,9 @@ def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16
     world16.sql("delete from late where id < 10")
     flush(world16)
     world16.capture()
-    (late,) = (table for table in world16.ctx.ledger.tables(world16.name) if table.name == "late")
+    (late,) = (table for table in world16.ctx.ledger.tables.all(world16.name) if table.name == "late")
     if late.state == "paused":
-        world16.ctx.ledger.resume_table(world16.name, late.oid)
+        world16.ctx.ledger.tables.resume(world16.name, late.oid)
     assert states(world16)["late"] == "new"
 
     ids = rebuild.resync(world16.ctx, None, world16.submit)
@@ -194,7 +194,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
             world.sql("select pg_switch_wal()")  # as archive_timeout does where nobody writes
             ids = rebuild.resync(world.ctx, ["public.item"], world.submit)
             assert rebuild.switch(world.ctx, ids, world.submit)
-            newest = max(world.ctx.ledger.copies(world.name), key=lambda each: each.started_at)
+            newest = max(world.ctx.ledger.tables.copies(world.name), key=lambda each: each.started_at)
             assert newest.lsn % (16 << 20) == 0, "it stood still at the begin of a segment"
         equal(world)
 
@@ -248,7 +248,7 @@ def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:
     with pytest.raises(LedgerError, match=r"rebuild-open.*its resync"):
         rebuild.replay(world16.ctx, Replay(("public.item",)), world16.submit)
     rebuild.abandon(world16.ctx, ["public.item"])
-    assert world16.ctx.ledger.rebuilds(world16.name) == []
+    assert world16.ctx.ledger.rebuilds.all(world16.name) == []
     ids = rebuild.resync(world16.ctx, ["public.item"], world16.submit)
     assert rebuild.switch(world16.ctx, ids, world16.submit)
     follows(world16)
@@ -258,7 +258,7 @@ def test_bad_input_is_refused_before_any_work(world16: World) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     ledger = world16.ctx.ledger
-    item = next(table for table in ledger.tables(world16.name) if table.name == "item")
+    item = next(table for table in ledger.tables.all(world16.name) if table.name == "item")
     before = traces(world16)
 
     with pytest.raises(ConfigError, match=r"table-unknown.*public.itme; did you mean public.item\?"):
@@ -268,16 +268,16 @@ def test_bad_input_is_refused_before_any_work(world16: World) -> None:
             rebuild.replay(world16.ctx, request, world16.submit)
 
     assert traces(world16) == before
-    ledger.pause_table(world16.name, item.oid, slug="schema-change", reason="a column was dropped")
+    ledger.tables.pause(world16.name, item.oid, slug="schema-change", reason="a column was dropped")
     with pytest.raises(LedgerError, match=r"table-not-ready.*paused.*a column was dropped.*resync it instead"):
         rebuild.replay(world16.ctx, Replay(("public.item",)), world16.submit)
     world16.sql(f"alter publication {world16.ctx.pipeline.publication} drop table item")
     with pytest.raises(SourceError, match="table-unpublished"):
         rebuild.resync(world16.ctx, ["public.item"], world16.submit)
-    ledger.halt(world16.name, slug="slot-ahead", reason="gone")
+    ledger.pipelines.halt(world16.name, slug="slot-ahead", reason="gone")
     with pytest.raises(LedgerError, match="pipeline-halted"):
         rebuild.resync(world16.ctx, ["public.visit"], world16.submit)
-    assert ledger.rebuilds(world16.name, states=None) == []
+    assert ledger.rebuilds.all(world16.name, states=None) == []
 
 
 ITEM = ("public.item",)
@@ -297,13 +297,13 @@ BAD_REPLAYS = [
 
 
 def states(world: World) -> dict[str, str]:
-    return {table.name: table.state for table in world.ctx.ledger.tables(world.name)}
+    return {table.name: table.state for table in world.ctx.ledger.tables.all(world.name)}
 
 
 def kept(world: World, ids: list[str], table: str) -> list[tuple[object, ...]]:
     """Return the rows of the table that made way."""
     assert world.spark is not None
-    rebuilds = world.ctx.ledger.rebuilds(world.name, states=None)
+    rebuilds = world.ctx.ledger.rebuilds.all(world.name, states=None)
     (which,) = (each.id for each in rebuilds if each.name == table and each.id in ids)
     found = world.spark.sql(f"select * from lake.{world.name}._penstock_old_{which}.public.{table}")
     return sorted(tuple(row) for row in found.collect())

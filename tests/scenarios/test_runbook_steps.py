@@ -26,7 +26,7 @@ CHANGES = (
 
 
 def table(world: World, name: str) -> TableRecord:
-    (found,) = (record for record in world.ctx.ledger.tables(world.name) if record.name == name)
+    (found,) = (record for record in world.ctx.ledger.tables.all(world.name) if record.name == name)
     return found
 
 
@@ -54,7 +54,7 @@ def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> Non
     world16.sql(CHANGES)
     with pytest.raises(SourceError, match="slot-missing"), remembered(world16.ctx):
         world16.capture()
-    assert world16.ctx.ledger.pipeline(world16.name).state == "halted"
+    assert world16.ctx.ledger.pipelines.get(world16.name).state == "halted"
 
     teardown(world16.ctx, dry_run=False)
     world16.bootstrap()

@@ -112,11 +112,11 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
 
     for found in (first, second):
         assert [finding.outcome for finding in found.findings] == ["equal", "equal"], world.lines
-        (cut,) = [cut for cut in world.ctx.ledger.cuts(world.name, limit=1000) if cut.lsn == found.lsn]
+        (cut,) = [cut for cut in world.ctx.ledger.merges.cuts(world.name, limit=1000) if cut.lsn == found.lsn]
         assert {table["complete_through"] for table in cut.tables} == {str(found.lsn)}
     assert second.rows > first.rows > 200
-    assert {table.verified_through for table in world.ctx.ledger.verified_tables(world.name)} == {second.lsn}
-    assert world.ctx.ledger.marks(world.name) == []
+    assert {table.verified_through for table in world.ctx.ledger.verifications.tables(world.name)} == {second.lsn}
+    assert world.ctx.ledger.barriers.all(world.name) == []
     assert left_at_source(world) == []
 
 
@@ -155,20 +155,20 @@ def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_
     assert found.differing == [f"public.{name}" for name in ("extra", "lost", "misfit", "value", "void")]
     assert by_table(found)["void"].details["first"][0]["columns"] == ["born"]
     ledger = world16.ctx.ledger
-    alarms = {alarm.subject: alarm for alarm in ledger.alarms(world16.name)}
+    alarms = {alarm.subject: alarm for alarm in ledger.health.alarms(world16.name)}
     assert sorted(alarms) == found.differing
     assert {alarm.slug for alarm in alarms.values()} == {"verify-differs"}
     assert not any("note 7" in line or "other" in line or "infinity" in line for line in world16.lines)
     with pytest.raises(LakeError, match=r"\[verify-differs\].*public\.lost"):
         require_equal(found.differing, found.lsn)
-    assert {table.state for table in ledger.tables(world16.name)} == {"ready"}, "a difference pauses nothing"
+    assert {table.state for table in ledger.tables.all(world16.name)} == {"ready"}, "a difference pauses nothing"
 
     spark.sql(f"update {place}.void set born = date '2020-01-08' where id = 7")
     world16.believe("void")
     again = verified(world16, tables=["public.void", "public.intact"])
     assert again.differing == []
-    assert "public.void" not in {alarm.subject for alarm in ledger.alarms(world16.name)}
-    assert len(ledger.alarms(world16.name)) == 4
+    assert "public.void" not in {alarm.subject for alarm in ledger.health.alarms(world16.name)}
+    assert len(ledger.health.alarms(world16.name)) == 4
 
 
 KEYS = {
@@ -214,11 +214,13 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16
         assert sum(each.missing for each in due) == 1, name
         assert sum(each.extra for each in due) == 1, name
         assert sum(each.different for each in due) == 1, name
-    assert {share.indexed for oid in world16.ctx.ledger.key_shares(world16.name).values() for share in oid} == {
+    assert {
+        share.indexed for oid in world16.ctx.ledger.verifications.key_shares(world16.name).values() for share in oid
+    } == {
         True,
         False,
     }
-    assert {table.verified_through for table in world16.ctx.ledger.verified_tables(world16.name)} == {None}
+    assert {table.verified_through for table in world16.ctx.ledger.verifications.tables(world16.name)} == {None}
 
 
 @pytest.mark.slow
@@ -238,13 +240,13 @@ def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mende
 
     assert shares(verified(world16, mode="sample")) == [(1, "differs")]
     assert shares(verified(world16, mode="sample")) == [(2, "equal"), (1, "differs")]
-    assert [alarm.slug for alarm in world16.ctx.ledger.alarms(world16.name)] == ["verify-differs"]
+    assert [alarm.slug for alarm in world16.ctx.ledger.health.alarms(world16.name)] == ["verify-differs"]
     spark.sql(f"update {place} set other = 5 where id = 5")
     world16.believe("t")
     last = verified(world16, mode="sample")
     assert shares(last) == [(3, "equal"), (1, "equal")]
-    assert world16.ctx.ledger.alarms(world16.name) == []
-    (table,) = world16.ctx.ledger.verified_tables(world16.name)
+    assert world16.ctx.ledger.health.alarms(world16.name) == []
+    (table,) = world16.ctx.ledger.verifications.tables(world16.name)
     assert table.verified_through is not None
     assert table.verified_through < last.lsn, "share 2 was looked at before"
     assert shares(verified(world16, mode="sample")) == [(1, "equal")], "a new round"
@@ -264,14 +266,14 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
         with pytest.raises(ConfigError, match=r"expected public\.entry to have a key.*mode whole"):
             verified(world16, tables=["public.entry"], mode="sample")
         with (
-            world16.ctx.ledger.hold(world16.name, "verify"),
+            world16.ctx.ledger.locks.hold(world16.name, "verify"),
             pytest.raises(LedgerError, match=r"\[work-under-way\].*verify"),
         ):
             verified(world16)
         writer.rollback()
 
-    world16.ctx.ledger.pause_table(
-        world16.name, next(t.oid for t in world16.ctx.ledger.tables(world16.name) if t.name == "late"),
+    world16.ctx.ledger.tables.pause(
+        world16.name, next(t.oid for t in world16.ctx.ledger.tables.all(world16.name) if t.name == "late"),
         slug="schema-change", reason="for the test",
     )  # fmt: skip
     found = by_table(verified(world16, mode="sample"))
@@ -325,11 +327,11 @@ def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_an
         {"account": "equal", "entry": "equal"}
     ] * len(meanwhile)
     assert meanwhile
-    assert world16.ctx.ledger.rebuilds(world16.name, states=["ready"]), (
+    assert world16.ctx.ledger.rebuilds.all(world16.name, states=["ready"]), (
         "it takes its name in the cut of the verification"
     )
     assert by_table(verified(world16))["account"].outcome == "equal"
-    assert {each.id for each in world16.ctx.ledger.rebuilds(world16.name, states=["done"])} == set(ids)
+    assert {each.id for each in world16.ctx.ledger.rebuilds.all(world16.name, states=["done"])} == set(ids)
 
     def merge() -> None:
         world16.merge()
@@ -339,7 +341,7 @@ def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_an
     found = by_table(verify(world16.ctx, merge=merge))
     assert (found["account"].outcome, found["account"].reason) == ("skipped", "it was replaced while it was verified")
     assert found["entry"].outcome == "equal"
-    assert world16.ctx.ledger.alarms(world16.name) == []
+    assert world16.ctx.ledger.health.alarms(world16.name) == []
     assert by_table(verified(world16))["account"].outcome == "equal"
 
 
@@ -351,5 +353,5 @@ def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothin
     with pytest.raises(LakeError, match=r"\[verify-late\].*within 1 s.*(nobody merges here|take too long)"):
         verify(world16.ctx, merge=lambda: "nobody merges here")
 
-    assert world16.ctx.ledger.marks(world16.name) == []
+    assert world16.ctx.ledger.barriers.all(world16.name) == []
     assert left_at_source(world16) == []

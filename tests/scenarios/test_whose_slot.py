@@ -50,7 +50,7 @@ def recovers_but_for_the_slot(world: World, reason: str) -> None:
     with pytest.raises(SourceError, match=rf"slot-exists.*{reason}.*pg_drop_replication_slot"):
         recover.new_era(world.ctx)
     assert slots(world) == there
-    assert world.ctx.ledger.pipeline(world.name).era == 1
+    assert world.ctx.ledger.pipelines.get(world.name).era == 1
 
 
 def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> None:
@@ -61,7 +61,7 @@ def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> N
     world.settings["source"]["adopt"] = True
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
-    assert world.ctx.ledger.pipeline(world.name).slot_made is False
+    assert world.ctx.ledger.pipelines.get(world.name).slot_made is False
 
     consume(world)
     recovers_but_for_the_slot(world, "adopted")
@@ -70,7 +70,7 @@ def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> N
     drop_slot(world)
     recover.new_era(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
-    assert world.ctx.ledger.pipeline(world.name).slot_made is True
+    assert world.ctx.ledger.pipelines.get(world.name).slot_made is True
     assert teardown(world.ctx, dry_run=False) == [f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')"]
     assert slots(world) == []
 
@@ -78,7 +78,7 @@ def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> N
 def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(bare16: World) -> None:
     begin(bare16, adopt=True)
 
-    assert bare16.ctx.ledger.pipeline(bare16.name).slot_made is True
+    assert bare16.ctx.ledger.pipelines.get(bare16.name).slot_made is True
     teardown(bare16.ctx, dry_run=False)
     assert slots(bare16) == []
 
@@ -180,4 +180,4 @@ def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(bare16:
     bare16.settings["source"]["slot"] = "somebody_elses"
     with pytest.raises(Exception, match=r"config-invalid.*to keep its slot"):
         recover.new_era(bare16.ctx)
-    assert bare16.ctx.ledger.pipeline(bare16.name).era == 1
+    assert bare16.ctx.ledger.pipelines.get(bare16.name).era == 1

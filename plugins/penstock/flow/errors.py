@@ -23,8 +23,8 @@ def remembered(ctx: Context) -> Iterator[None]:
 
 def _record(ctx: Context, error: PenstockError) -> None:
     if error.directive is Directive.HALT and error.slug != "pipeline-halted":
-        ctx.ledger.halt(ctx.name, slug=error.slug, reason=error.message)
-    ctx.ledger.event(
+        ctx.ledger.pipelines.halt(ctx.name, slug=error.slug, reason=error.message)
+    ctx.ledger.events.add(
         ctx.name,
         slug=error.slug,
         level="warning" if error.directive is Directive.RETRY else "error",

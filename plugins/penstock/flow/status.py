@@ -39,8 +39,8 @@ class Status:
 
 def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
-    known, verified = ctx.ledger.status(ctx.name), ctx.ledger.verified_tables(ctx.name)
-    maintenance = next(iter(ctx.ledger.maintenances(ctx.name)), None)
+    known, verified = ctx.ledger.events.status(ctx.name), ctx.ledger.verifications.tables(ctx.name)
+    maintenance = next(iter(ctx.ledger.maintenance.all(ctx.name)), None)
     answered = added_tables.answered(ctx)
     try:
         return Status(known, verified, _source(ctx), None, maintenance, answered)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.errors import LedgerError
-from penstock.ledger.session import Sessions, Transaction, connect
+from penstock.ledger.session import Part, Transaction, connect
 
 _POLL_SECONDS = 1.0
 
 
-class Holding(Sessions):
+class AdvisoryLocks(Part):
     """Let one process at a time do a kind of work on a pipeline."""
 
     @contextmanager
@@ -26,7 +26,7 @@ class Holding(Sessions):
 
         Raises LedgerError("work-under-way") that says who has it and since when.
         """
-        with self._named_failures(), connect(self.connection, f"penstock {name} {works[0]}") as opened:
+        with self.named_failures(), connect(self.connection, f"penstock {name} {works[0]}") as opened:
             deadline = time.monotonic() + wait
             for work in sorted(works):  # in one order, so that two who want the same never wait for each other
                 _take(Transaction(opened), name, work, deadline)

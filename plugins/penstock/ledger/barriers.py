@@ -11,7 +11,7 @@ from datetime import datetime
 
 from penstock.ledger.pipelines import find, lock_active
 from penstock.ledger.records import CutRecord, Row
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Part
 from penstock.lsn import Lsn
 
 
@@ -36,10 +36,10 @@ class Reached(Row):
     cut: CutRecord | None
 
 
-class Marks(Sessions):
+class Barriers(Part):
     """Record marks."""
 
-    def add_mark(self, name: str, lsn: Lsn, *, reason: str) -> bool:
+    def add(self, name: str, lsn: Lsn, *, reason: str) -> bool:
         """Set a mark; return False where the pipeline stands beyond it, or a window that is under way ends beyond it.
 
         Raises LedgerError("pipeline-halted", "not-bootstrapped").
@@ -48,12 +48,12 @@ class Marks(Sessions):
             lock_active(transaction, name)
             return transaction.change("add_mark", name=name, lsn=lsn, reason=reason) == 1
 
-    def marks(self, name: str) -> list[Mark]:
+    def all(self, name: str) -> list[Mark]:
         """Return the marks of the present era that no cut has reached, in order."""
         with self.transaction() as transaction:
             return transaction.records(Mark, "marks", name=name)
 
-    def remove_mark(self, name: str, lsn: Lsn) -> None:
+    def remove(self, name: str, lsn: Lsn) -> None:
         """Forget a mark, if it is still there."""
         with self.transaction() as transaction:
             transaction.change("remove_mark", name=name, lsn=lsn)

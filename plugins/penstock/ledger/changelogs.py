@@ -18,7 +18,7 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, RelationRecord, Row, TableRecord, WindowRecord
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -97,7 +97,7 @@ class IntervalWork:
     missing: tuple[MissingRecord, ...] = ()
 
 
-class Changelogs(Sessions):
+class Changelogs(Part):
     """Record the source's clock, and the intervals that were filled."""
 
     def note_source_clock(self, name: str, *, at: datetime, lsn: Lsn) -> None:
@@ -122,7 +122,7 @@ class Changelogs(Sessions):
                 missing=tuple(transaction.records(MissingRecord, "skipped_by_commit_time", name=name, **between)),
             )
 
-    def fill_changelogs(
+    def fill(
         self,
         name: str,
         *,

@@ -18,17 +18,17 @@ from penstock.ledger.records import (
     TableState,
     WindowRecord,
 )
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 _RECENT = 10
 
 
-class Journal(Sessions):
+class Events(Part):
     """Record what happens, and tell it."""
 
-    def event(
+    def add(
         self,
         name: str,
         *,
@@ -43,7 +43,7 @@ class Journal(Sessions):
         with self.transaction() as transaction:
             transaction.change("add_event", name=name, details=Jsonb(details or {}), **facts)
 
-    def event_on_change(
+    def add_on_change(
         self,
         name: str,
         *,
@@ -61,7 +61,7 @@ class Journal(Sessions):
         with self.transaction() as transaction:
             return bool(transaction.change("add_event_on_change", name=name, details="{}", **facts))
 
-    def events(self, name: str, *, limit: int = 20) -> list[EventRecord]:
+    def all(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""
         with self.transaction() as transaction:
             return transaction.records(EventRecord, "events", name=name, limit=limit)

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.alarms import Level
 from penstock.ledger.records import Row
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Part
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -86,7 +86,7 @@ class WindowRate(Row):
     staged_at: datetime
 
 
-class Health(Sessions):
+class SlotHealth(Part):
     """Record what slot health sees, and tell it."""
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
@@ -136,7 +136,7 @@ class Health(Sessions):
         with self.transaction() as transaction:
             transaction.change("told_alarm", number=number, at=at)
 
-    def trim_health(self, name: str, *, before: datetime) -> None:
+    def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""
         with self.transaction() as transaction:
             for statement in ("trim_slot_samples", "trim_alarms"):

@@ -1,46 +1,53 @@
-"""The ledger as the use cases see it: one class, one method per thing that happens, one transaction per method."""
+"""The ledger as the use cases see it: one part per subject, one method per thing that happens.
+
+Every method is one transaction.
+"""
 
 from __future__ import annotations
 
-from penstock.ledger.advisory_lock import Holding
-from penstock.ledger.barriers import Marks
+from penstock.connections import Connection
+from penstock.ledger.advisory_lock import AdvisoryLocks
+from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs
-from penstock.ledger.events import Journal
-from penstock.ledger.health import Health
+from penstock.ledger.events import Events
+from penstock.ledger.health import SlotHealth
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
-from penstock.ledger.page_queries import Panels
+from penstock.ledger.page_queries import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
+from penstock.ledger.session import Sessions
 from penstock.ledger.skips import Skips
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
 
 
-class Ledger(
-    Pipelines,
-    Windows,
-    Skips,
-    Tables,
-    Membership,
-    Rebuilds,
-    Merges,
-    Marks,
-    Verifications,
-    Changelogs,
-    Health,
-    Journal,
-    Panels,
-    Holding,
-    Maintenance,
-):
+class Ledger(Sessions):
     """Remember pipelines, windows, tables, copies, cuts, samples, alarms and events: a control database's `penstock`.
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and
     LedgerError("ledger-not-migrated"); the calls of one thread within `session()` share a connection.
     """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.pipelines = Pipelines(self)
+        self.tables = Tables(self)
+        self.windows = Windows(self)
+        self.skips = Skips(self)
+        self.membership = Membership(self)
+        self.merges = Merges(self)
+        self.barriers = Barriers(self)
+        self.rebuilds = Rebuilds(self)
+        self.events = Events(self)
+        self.maintenance = Maintenance(self)
+        self.page = PageQueries(self)
+        self.locks = AdvisoryLocks(self)
+        self.health = SlotHealth(self)
+        self.verifications = Verifications(self)
+        self.changelogs = Changelogs(self)
 
     def migrate(self) -> str:
         """Bring the schema to this code's revision and return it; a second call, even at once, does no harm."""

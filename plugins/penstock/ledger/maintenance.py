@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from penstock.jobs.maintenance_plan import OldTable, TableReport
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import CopyRecord, Row
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Part
 from penstock.lsn import Lsn
 
 
@@ -75,10 +75,10 @@ class Needed:
     runs: frozenset[str]
 
 
-class Maintenance(Sessions):
+class Maintenance(Part):
     """Record runs of maintenance, and forget."""
 
-    def begin_maintenance(self, name: str, attempt: str, *, dry_run: bool) -> None:
+    def begin(self, name: str, attempt: str, *, dry_run: bool) -> None:
         """Note that a run has begun."""
         with self.transaction() as transaction:
             transaction.change("begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
@@ -93,14 +93,14 @@ class Maintenance(Sessions):
             lock(transaction, name)
             return transaction.change("move_compacted", name=name, attempt=attempt, tables=Jsonb(listed))
 
-    def end_maintenance(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
+    def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
         """Note what a run did, as an event too."""
         event = {"slug": "maintained", "level": "info", "table_oid": None, "message": message, "details": Jsonb({})}
         with self.transaction() as transaction:
             if transaction.change("end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
                 transaction.change("add_event", name=name, **event)
 
-    def maintenances(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
+    def all(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
         """Return the newest runs, newest first."""
         with self.transaction() as transaction:
             return transaction.records(MaintenanceRecord, "maintenances", name=name, limit=limit)

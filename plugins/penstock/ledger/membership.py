@@ -16,15 +16,15 @@ from psycopg.types.json import Jsonb
 from penstock.jobs.pointers import place_of
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing, TableFacts, TableRecord
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.ledger.tables import save
 from penstock.lsn import Lsn
 
 
-class Membership(Sessions):
+class Membership(Part):
     """Record who joined and who left."""
 
-    def join_table(self, name: str, table: TableFacts, *, lsn: Lsn, xid: int | None, message: str) -> None:
+    def join(self, name: str, table: TableFacts, *, lsn: Lsn, xid: int | None, message: str) -> None:
         """Note a table that joined, with an event; what the lake has of it from before stays until it is copied.
 
         `lsn` and `xid` bound what was written before it was seen. A table that left and had the same target is dropped
@@ -40,7 +40,7 @@ class Membership(Sessions):
             transaction.change("join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             _note(transaction, name, table.oid, "table-added", message)
 
-    def leave_table(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
+    def leave(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
         """Note a table that left, published `through` that position, with an event; again changes nothing.
 
         What is being made of it anew, in place, is given up.
@@ -53,7 +53,7 @@ class Membership(Sessions):
                 transaction.change("forget_copies_of_dropped", name=name, oid=oid)
                 _note(transaction, name, oid, "table-removed", message)
 
-    def hide_tables(
+    def hide(
         self,
         name: str,
         tables: Mapping[int, Sequence[str] | None],
@@ -83,13 +83,13 @@ class Membership(Sessions):
                 only = oids[0] if len(oids) == 1 else None
                 _note(transaction, name, only, "publication-changed", message, level="error")
 
-    def waiting_tables(self, name: str) -> list[TableRecord]:
+    def waiting(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
         with self.transaction() as transaction:
             found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["new"])
             return [table for table in found if table.waits]
 
-    def ring(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
+    def to_announce(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
         """Return the tables of a running pipeline for which no one rang within that time, and note the ring.
 
         They are those that joined, if wanted, and those paused by one of these slugs: for them the time grows.
@@ -99,7 +99,7 @@ class Membership(Sessions):
             chosen = {"joined": joined, "slugs": list(slugs)}
             return [oid for (oid,) in transaction.rows("ring", name=name, every=every, **chosen)]
 
-    def tables_to_discard(self, name: str) -> list[TableRecord]:
+    def to_discard(self, name: str) -> list[TableRecord]:
         """Return the dropped tables whose lake tables are to be dropped, too."""
         with self.transaction() as transaction:
             found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["dropped"])

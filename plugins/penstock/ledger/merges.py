@@ -19,17 +19,17 @@ from penstock.ledger.attempt import new_attempt
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.ledger.tables import pause
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
 
 
-class Merges(Sessions):
+class Merges(Part):
     """Record merges and their cuts."""
 
-    def begin_merge(self, name: str, *, halted: bool = False) -> str:
+    def begin(self, name: str, *, halted: bool = False) -> str:
         """Return a new attempt; from now on no older one can publish. With `halted` a halted pipeline will do.
 
         Raises LedgerError: "pipeline-halted", "not-bootstrapped" (no slot yet, or tables that are still to be copied).

@@ -15,7 +15,7 @@ from penstock.alarms import Level as AlarmLevel
 from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, PipelineFacts, RebuildKind, RebuildState, Row, TableState, WindowState
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
 WINDOWS = 20
@@ -230,7 +230,7 @@ class Panel:
         return self._transaction.records(CaptureStep, "panel_capture_series", name=name, since=since, step=seconds)
 
 
-class Panels(Sessions):
+class PageQueries(Part):
     """Open the ledger for a page."""
 
     @contextmanager

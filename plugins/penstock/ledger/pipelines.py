@@ -12,24 +12,24 @@ from psycopg.types.json import Jsonb
 
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger.records import GapRecord, PipelineRecord, Publishing
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
 
-class Pipelines(Sessions):
+class Pipelines(Part):
     """Record what happens to pipelines."""
 
-    def pipeline(self, name: str) -> PipelineRecord:
+    def get(self, name: str) -> PipelineRecord:
         """Return one pipeline; raises LedgerError("not-bootstrapped") when nobody registered it."""
         with self.transaction() as transaction:
             return find(transaction, name)
 
-    def pipelines(self) -> list[PipelineRecord]:
+    def all(self) -> list[PipelineRecord]:
         """Return every pipeline, by name."""
         with self.transaction() as transaction:
             return transaction.records(PipelineRecord, "pipelines", name=None)
 
-    def register_pipeline(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
+    def register(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
         """Make a pipeline known; one that was torn down begins a new era, any other stays as it is.
 
         Raises ConfigError("config-invalid") when the names are not those under which its slot was made.

@@ -20,7 +20,7 @@ from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.json_codec import column_to_json
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
 OPEN: tuple[RebuildState, ...] = ("copying", "building", "ready")
@@ -53,10 +53,10 @@ class RebuildStep:
     misfits: int = 0
 
 
-class Rebuilds(Sessions):
+class Rebuilds(Part):
     """Record rebuilds."""
 
-    def rebuilds(self, name: str, *, states: Sequence[RebuildState] | None = OPEN) -> list[RebuildRecord]:
+    def all(self, name: str, *, states: Sequence[RebuildState] | None = OPEN) -> list[RebuildRecord]:
         """Return the rebuilds in these states, None for all, oldest first."""
         with self.transaction() as transaction:
             return _rebuilds(transaction, name, states)
@@ -67,7 +67,7 @@ class Rebuilds(Sessions):
             ((after,),) = transaction.rows("copy_due", name=name, id=copied.id, oid=copied.oid)
             return Lsn(after)
 
-    def start_rebuilds(self, name: str, orders: Sequence[NewRebuild]) -> list[RebuildRecord]:
+    def start(self, name: str, orders: Sequence[NewRebuild]) -> list[RebuildRecord]:
         """Begin rebuilds, all or none.
 
         Raises LedgerError("rebuild-open") when a table is being rebuilt in place already, or a place is being filled;
@@ -84,7 +84,7 @@ class Rebuilds(Sessions):
             wanted = {order.id for order in orders}
             return [each for each in _rebuilds(transaction, name, OPEN) if each.id in wanted]
 
-    def start_rebuild_copy(
+    def start_copy(
         self,
         name: str,
         *,
@@ -108,7 +108,7 @@ class Rebuilds(Sessions):
                 raise _conflict(name, "to be copying")
             transaction.change("needs_after", name=name, copy_id=copy_id)
 
-    def finish_rebuild_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
+    def finish_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
         """Note that a rebuild's table is copied; raises LedgerError("ledger-conflict") when another copy was begun."""
         totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
         chosen = {"name": name, "copy_id": rebuild.copy_id}
@@ -120,7 +120,7 @@ class Rebuilds(Sessions):
             if copied != 1 or finished != 1:
                 raise _conflict(name, "to wait for this copy")
 
-    def reshape_rebuild(self, name: str, rebuild_id: str, facts: TableFacts) -> None:
+    def reshape(self, name: str, rebuild_id: str, facts: TableFacts) -> None:
         """Take over columns that were added at the source meanwhile."""
         columns = Jsonb([column_to_json(column) for column in facts.columns])
         with self.transaction() as transaction:
@@ -128,14 +128,14 @@ class Rebuilds(Sessions):
             digest = Jsonb(facts.catalog_digest)
             transaction.change("reshape_rebuild", name=name, id=rebuild_id, columns=columns, catalog_digest=digest)
 
-    def run_rebuilds(self, name: str, *, ids: Sequence[str], run: str) -> None:
+    def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
         """Note the run that may advance these rebuilds from now on; raises LedgerError("ledger-conflict")."""
         with self.transaction() as transaction:
             lock_active(transaction, name)
             if transaction.change("run_rebuilds", name=name, ids=list(ids), run=run) != len(ids):
                 raise _conflict(name, "to be building")
 
-    def advance_rebuilds(
+    def advance(
         self,
         name: str,
         *,
@@ -163,7 +163,7 @@ class Rebuilds(Sessions):
             else:
                 move_elsewhere(catalog, catalog_name, pointers)
 
-    def give_up_rebuild(self, name: str, rebuild: RebuildRecord, *, slug: str, reason: str) -> None:
+    def give_up(self, name: str, rebuild: RebuildRecord, *, slug: str, reason: str) -> None:
         """End a rebuild that cannot be finished, with an event for each new reason; its table stays as it is."""
         event = {"slug": slug, "level": "error", "table_oid": rebuild.oid, "message": reason, "details": "{}"}
         with self.transaction() as transaction:

@@ -85,7 +85,7 @@ class Sessions:
 
     def version(self) -> str:
         """Return the schema's revision; raises LedgerError("ledger-not-migrated") unless it is this code's."""
-        with self._named_failures(), self._opened() as opened:
+        with self.named_failures(), self._opened() as opened:
             return self._require_revision(opened)
 
     @contextmanager
@@ -94,7 +94,7 @@ class Sessions:
         if self._current() is not None:
             yield
             return
-        with self._named_failures(), connect(self.connection, "penstock ledger") as opened:
+        with self.named_failures(), connect(self.connection, "penstock ledger") as opened:
             self._shared.connection = opened
             try:
                 yield
@@ -104,7 +104,7 @@ class Sessions:
     @contextmanager
     def transaction(self, *, frozen: bool = False) -> Iterator[Transaction]:
         """Run the block in one transaction; with `frozen` everything is read as of one moment, and only read."""
-        with self._named_failures(), self._opened() as opened:
+        with self.named_failures(), self._opened() as opened:
             if not self._checked:
                 self._require_revision(opened)
             with opened.transaction():
@@ -136,11 +136,20 @@ class Sessions:
         return getattr(self._shared, "connection", None)
 
     @contextmanager
-    def _named_failures(self) -> Iterator[None]:
+    def named_failures(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
             raise named(error, self.connection) from None
+
+
+class Part:
+    """One subject of the ledger: it opens its transactions where the whole ledger does."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.connection = sessions.connection
+        self.transaction = sessions.transaction
+        self.named_failures = sessions.named_failures
 
 
 def named(error: psycopg.Error, connection: Connection) -> PenstockError | psycopg.Error:

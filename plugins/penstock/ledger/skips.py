@@ -13,7 +13,7 @@ from psycopg.types.range import Range
 
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SkippedRecord, WindowRecord
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Part
 from penstock.ledger.tables import pause
 from penstock.ledger.windows import moved, windows
 from penstock.lsn import Lsn
@@ -21,10 +21,10 @@ from penstock.lsn import Lsn
 _EMPTY = {"rows": 0, "bytes": 0, "max_xid": None, "transactions": 0, "messages": 0}
 
 
-class Skips(Sessions):
+class Skips(Part):
     """Record transactions that were left out."""
 
-    def skip_transaction(
+    def add(
         self,
         name: str,
         *,
@@ -67,7 +67,7 @@ class Skips(Sessions):
             (window,) = windows(transaction, name, from_lsn=from_lsn)
             return window
 
-    def skipped(self, name: str) -> list[SkippedRecord]:
+    def all(self, name: str) -> list[SkippedRecord]:
         """Return the transactions of the present era that no window has, in order."""
         with self.transaction() as transaction:
             return transaction.records(SkippedRecord, "skipped", name=name)

@@ -11,14 +11,14 @@ from penstock.errors import LakeError, LedgerError
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
 
-class Tables(Sessions):
+class Tables(Part):
     """Record tables and their copies."""
 
-    def save_tables(self, name: str, tables: Sequence[TableFacts]) -> list[TableRecord]:
+    def save(self, name: str, tables: Sequence[TableFacts]) -> list[TableRecord]:
         """Take over what the source says of these tables; new ones begin as `new`, the others keep their state.
 
         Raises LakeError("target-clash") when two tables would share a target.
@@ -28,22 +28,22 @@ class Tables(Sessions):
             save(transaction, name, tables)
             return _tables(transaction, name)
 
-    def tables(self, name: str) -> list[TableRecord]:
+    def all(self, name: str) -> list[TableRecord]:
         """Return every table, in whatever state, by schema and name."""
         with self.transaction() as transaction:
             return _tables(transaction, name)
 
-    def set_table_state(self, name: str, oid: int, *, expected: TableState, state: TableState) -> TableRecord:
+    def set_state(self, name: str, oid: int, *, expected: TableState, state: TableState) -> TableRecord:
         """Move a table from one state to another; raises LedgerError("ledger-conflict") if it is in a third."""
         return self._change_table(name, oid, "set_table_state", f"to be {expected}", expected=expected, state=state)
 
-    def pause_table(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
+    def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture goes on landing its changes."""
         with self.transaction() as transaction:
             lock(transaction, name)
             return pause(transaction, name, oid, slug, reason)
 
-    def resume_table(self, name: str, oid: int) -> TableRecord:
+    def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
         return self._change_table(name, oid, "resume_table", "to be paused")
 

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from penstock.jobs.merge_plan import CONFLICTS
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
-from penstock.ledger.session import Sessions
+from penstock.ledger.session import Part
 from penstock.lsn import Lsn
 
 Mode = Literal["whole", "sample"]
@@ -115,10 +115,10 @@ class VerifiedTable(Row):
         return self.differs or self.verified_through is None or self.verified_through < self.conflict_lsn
 
 
-class Verifications(Sessions):
+class Verifications(Part):
     """Record verifications and the shares of a rolling sample."""
 
-    def begin_verification(self, name: str, *, mode: Mode, lsn: Lsn) -> int:
+    def begin(self, name: str, *, mode: Mode, lsn: Lsn) -> int:
         """Note that tables are compared at this position; return the verification's number."""
         with self.transaction() as transaction:
             ((number,),) = transaction.rows("begin_verification", name=name, mode=mode, lsn=lsn)
@@ -142,7 +142,7 @@ class Verifications(Sessions):
                 if finding.outcome == "equal":
                     transaction.change("clear_shares", number=number, oid=finding.oid)
 
-    def finish_verification(self, number: int) -> None:
+    def finish(self, number: int) -> None:
         """Note that every table was looked at."""
         with self.transaction() as transaction:
             transaction.change("finish_verification", number=number)
@@ -152,7 +152,7 @@ class Verifications(Sessions):
         with self.transaction() as transaction:
             return transaction.records(Finding, "verified", number=number)
 
-    def verified_tables(self, name: str) -> list[VerifiedTable]:
+    def tables(self, name: str) -> list[VerifiedTable]:
         """Return how far every table is verified, by name."""
         with self.transaction() as transaction:
             return transaction.records(VerifiedTable, "verified_tables", name=name)
@@ -181,7 +181,7 @@ class Verifications(Sessions):
         with self.transaction() as transaction:
             transaction.change("begin_round", name=name, oid=oid)
 
-    def trim_verifications(self, name: str, *, before: datetime) -> None:
+    def trim(self, name: str, *, before: datetime) -> None:
         """Forget comparisons from before that time; how far tables are verified stays."""
         with self.transaction() as transaction:
             transaction.change("trim_verifications", name=name, before=before)

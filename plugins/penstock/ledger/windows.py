@@ -27,15 +27,15 @@ from penstock.ledger.records import (
     WindowState,
 )
 from penstock.ledger.relations import RelationVersions
-from penstock.ledger.session import Sessions, Transaction
+from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 
 
-class Windows(Sessions):
+class Windows(Part):
     """Record windows and the relation shapes that came with them."""
 
-    def plan_window(
+    def plan(
         self,
         name: str,
         *,
@@ -75,7 +75,7 @@ class Windows(Sessions):
         with self.transaction() as transaction:
             return next((time for (time,) in transaction.rows("complete_time", name=name, upto=upto)), None)
 
-    def stage_window(
+    def stage(
         self,
         name: str,
         *,
@@ -120,7 +120,7 @@ class Windows(Sessions):
                 _add_relations(transaction, name, relations, window.upto_lsn)
             return window
 
-    def confirm_windows(self, name: str, *, through: Lsn) -> int:
+    def confirm(self, name: str, *, through: Lsn) -> int:
         """Note that the slot was advanced to `through`; return how many staged windows that confirms.
 
         Raises LedgerError("ledger-conflict") when something was confirmed that was never staged.
@@ -135,7 +135,7 @@ class Windows(Sessions):
                 )
             return transaction.change("confirm_windows", name=name, through=through)
 
-    def windows(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
+    def all(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
         """Return the windows of the present era that end after a position, in order."""
         with self.transaction() as transaction:
             return windows(transaction, name, after=after, states=None if state is None else [state])
@@ -146,7 +146,7 @@ class Windows(Sessions):
             ((xid,),) = transaction.rows("newest_xid", name=name)
             return None if xid is None else int(xid)
 
-    def windows_to_merge(self, name: str) -> MergeQueue:
+    def to_merge(self, name: str) -> MergeQueue:
         """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
         with self.transaction(frozen=True) as transaction:
             pipeline = find(transaction, name)

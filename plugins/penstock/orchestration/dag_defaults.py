@@ -125,4 +125,6 @@ class FailureNotice(BaseNotifier):
         message = failed_run(self.pipeline, self.verb, context)
         self.log.error("%s; see docs/runbooks/dag-failed.md", message)
         with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
-            find_context(self.pipeline).ledger.event(self.pipeline, slug="dag-failed", level="error", message=message)
+            find_context(self.pipeline).ledger.events.add(
+                self.pipeline, slug="dag-failed", level="error", message=message
+            )

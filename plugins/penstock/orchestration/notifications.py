@@ -94,7 +94,7 @@ class AlertNotice(BaseNotifier):
 
     def _told(self) -> bool:
         try:
-            known = find_context(self.pipeline).ledger.alarms(self.pipeline)
+            known = find_context(self.pipeline).ledger.health.alarms(self.pipeline)
         except PenstockError:  # then nobody was told
             return False
         told = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)

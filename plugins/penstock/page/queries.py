@@ -108,7 +108,7 @@ class Deployment:
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
         unheard = files[name].health.unheard if name in files else ()
-        with self._ledger(conn_id).panels() as panel:
+        with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
@@ -132,7 +132,7 @@ class Deployment:
         step = timedelta(hours=hours) / POINTS
         since = datetime.now(UTC) - timedelta(hours=hours)
         files, _ = self._files()
-        with self._ledger(self._ledger_of(name, files)).panels() as panel:
+        with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
             captured = panel.captured(name, since=since, step=step)
             peaks = panel.slot_peaks(name, since=since, step=step)
             newest = [views.slot(each) for each in panel.slots(name).values()]
@@ -150,7 +150,7 @@ class Deployment:
         )
 
     def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[models.Pipeline]:
-        with self._ledger(conn_id).panels() as panel:
+        with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines()
             shown = _shown(panel, rows, now, files)
         known = {row.name for row in rows}
@@ -164,7 +164,7 @@ class Deployment:
         if name in files:
             return files[name].ledger.connection
         for conn_id in sorted({each.ledger.connection for each in files.values()}):
-            with self._ledger(conn_id).panels() as panel:
+            with self._ledger(conn_id).page.panels() as panel:
                 if panel.pipelines(name):
                     return conn_id
         raise ConfigError("config-invalid", f"expected a file in {self.folder} that defines pipeline {name}")

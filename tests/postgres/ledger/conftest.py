@@ -71,28 +71,28 @@ def running(ledger: Ledger, name: str) -> str:
 @pytest.fixture
 def ready(ledger: Ledger, running: str) -> str:
     """A running pipeline whose tables 1 and 2 are complete through START."""
-    ledger.save_tables(running, [facts(1, "a"), facts(2, "b")])
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
     copy(ledger, running, 1, 2)
     publish(ledger, running, START, [PublishedTable(1, 11, "first"), PublishedTable(2, 12, "first")])
     return running
 
 
 def bootstrap(ledger: Ledger, name: str, point: Lsn = START) -> None:
-    ledger.register_pipeline(name, database="app", slot=f"slot_{name}", publication="pub")
+    ledger.pipelines.register(name, database="app", slot=f"slot_{name}", publication="pub")
     intend(ledger, name)
-    ledger.record_slot(name, consistent_point=point)
-    ledger.finish_bootstrap(name)
+    ledger.pipelines.record_slot(name, consistent_point=point)
+    ledger.pipelines.finish_bootstrap(name)
 
 
 def intend(ledger: Ledger, name: str) -> None:
-    ledger.intend_slot(
+    ledger.pipelines.intend_slot(
         name, system_identifier=(1 << 64) - 1, timeline=1, database="app", publication_oid=16400, made=True
     )
 
 
 def plan(ledger: Ledger, name: str, from_: int, upto: int, attempt: str | None = None) -> str:
     attempt = attempt or new_attempt()
-    ledger.plan_window(
+    ledger.windows.plan(
         name,
         from_lsn=Lsn(from_),
         upto_lsn=Lsn(upto),
@@ -112,13 +112,13 @@ def stage(ledger: Ledger, name: str, from_: int, attempt: str, **changes: Any) -
         "digest": "any:",
         "seconds": 0.5,
     }
-    return ledger.stage_window(name, from_lsn=Lsn(from_), attempt=attempt, **(totals | changes))
+    return ledger.windows.stage(name, from_lsn=Lsn(from_), attempt=attempt, **(totals | changes))
 
 
 def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) -> WindowRecord:
     """One whole window, confirmed."""
     window = stage(ledger, name, from_, plan(ledger, name, from_, upto), **changes)
-    ledger.confirm_windows(name, through=window.upto_lsn)
+    ledger.windows.confirm(name, through=window.upto_lsn)
     return window
 
 
@@ -136,15 +136,15 @@ def facts(oid: int, table: str, **changes: Any) -> TableFacts:
 def copy(
     ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START, snapshot: str = "700:705:701"
 ) -> None:
-    ledger.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
+    ledger.tables.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
     for oid in oids:
-        ledger.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
+        ledger.tables.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
 
 
 def publish(ledger: Ledger, name: str, lsn: Lsn, tables: list[PublishedTable], **changes: Any) -> str:
-    attempt = ledger.begin_merge(name)
+    attempt = ledger.merges.begin(name)
     wanted = {"attempt": attempt, "catalog": ledger.connection, "catalog_name": "lake", "pointers": []} | changes
-    ledger.publish(name, lsn=lsn, tables=tables, **wanted)
+    ledger.merges.publish(name, lsn=lsn, tables=tables, **wanted)
     return attempt
 
 

@@ -19,7 +19,7 @@ def test_a_control_database_that_refuses_is_named_without_the_password(connectio
     values = {"port": ports.choose(), "password": "wrong-secret", "database": "absent", "host": "127.0.0.255"}
     ledger = Ledger(replace(connection, **{wrong: values[wrong]}))
 
-    for call in (ledger.pipelines, ledger.migrate, ledger.version):
+    for call in (ledger.pipelines.all, ledger.migrate, ledger.version):
         with pytest.raises(LedgerError) as caught:
             call()
         assert caught.value.slug == "ledger-unreachable"
@@ -36,31 +36,31 @@ def fresh(connection: Connection) -> Ledger:
 def test_a_session_is_one_connection_and_ends_with_the_block(fresh: Ledger, running: str, control: Database) -> None:
     before = control.execute(BACKENDS)[0][0]
     with fresh.session():
-        fresh.pipeline(running)
+        fresh.pipelines.get(running)
         with fresh.session():
-            fresh.pipeline(running)
-        fresh.pipeline(running)
+            fresh.pipelines.get(running)
+        fresh.pipelines.get(running)
         assert control.execute(BACKENDS) == [(before + 1,)]
-    fresh.pipeline(running)
+    fresh.pipelines.get(running)
     while control.execute(BACKENDS) != [(before,)]:  # a backend ends a moment after its client
         time.sleep(0.01)
 
 
 def test_a_failed_call_in_a_session_undoes_only_itself(ledger: Ledger, running: str) -> None:
-    ledger.event(running, slug="test", message="before")
+    ledger.events.add(running, slug="test", message="before")
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        ledger.resume(running)
-    ledger.event(running, slug="test", message="after")
+        ledger.pipelines.resume(running)
+    ledger.events.add(running, slug="test", message="after")
 
-    assert [event.message for event in ledger.events(running)] == ["after", "before"]
+    assert [event.message for event in ledger.events.all(running)] == ["after", "before"]
 
 
 def test_a_connection_that_dies_between_calls_is_unreachable(fresh: Ledger, running: str, control: Database) -> None:
     with fresh.session():
-        fresh.pipeline(running)
+        fresh.pipelines.get(running)
         control.execute(
             "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'penstock ledger'"
         )
         with pytest.raises(LedgerError, match="ledger-unreachable"):
-            fresh.pipeline(running)
-    assert fresh.pipeline(running).name == running
+            fresh.pipelines.get(running)
+    assert fresh.pipelines.get(running).name == running

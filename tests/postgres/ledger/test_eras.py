@@ -15,17 +15,17 @@ LATER = NOON + timedelta(hours=3)
 
 
 def leave(ledger: Ledger, name: str, slug: str = "slot-lost") -> None:
-    ledger.halt(name, slug=slug, reason="for this test")
-    ledger.begin_era(name)
+    ledger.pipelines.halt(name, slug=slug, reason="for this test")
+    ledger.pipelines.begin_era(name)
 
 
 def enter(ledger: Ledger, name: str, point: Lsn) -> None:
     """Record a slot and copy one table."""
     intend(ledger, name)
-    ledger.record_slot(name, consistent_point=point, source_time=LATER)
-    ledger.save_tables(name, [facts(7, "a")])
+    ledger.pipelines.record_slot(name, consistent_point=point, source_time=LATER)
+    ledger.tables.save(name, [facts(7, "a")])
     copy(ledger, name, 7, copy_id="second", lsn=point, snapshot="3:5:3")
-    ledger.finish_bootstrap(name)
+    ledger.pipelines.finish_bootstrap(name)
 
 
 def test_an_era_ends_with_everything_that_its_slot_gave_a_meaning(ledger: Ledger, ready: str) -> None:
@@ -33,24 +33,24 @@ def test_an_era_ends_with_everything_that_its_slot_gave_a_meaning(ledger: Ledger
     plan(ledger, ready, START + 8, START + 16)
     leave(ledger, ready)
 
-    record = ledger.pipeline(ready)
+    record = ledger.pipelines.get(ready)
     assert (record.era, record.state, record.position, record.slot_intent_at) == (2, "bootstrapping", None, None)
     assert (record.slot_made, record.halted_slug, record.merge_attempt) == (None, None, None)
-    assert (ledger.windows(ready), ledger.tables(ready), ledger.copies(ready)) == ([], [], [])
-    assert [cut.era for cut in ledger.cuts(ready)] == [1]
+    assert (ledger.windows.all(ready), ledger.tables.all(ready), ledger.tables.copies(ready)) == ([], [], [])
+    assert [cut.era for cut in ledger.merges.cuts(ready)] == [1]
 
 
 def test_the_gap_begins_at_the_last_window_and_ends_at_the_next_slot(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, START + 8)
     leave(ledger, ready)
-    (gap,) = ledger.gaps(ready)
+    (gap,) = ledger.pipelines.gaps(ready)
     assert (gap.era, gap.reason, gap.from_lsn, gap.from_time) == (1, "slot-lost", START + 8, NOON)
     assert (gap.upto_lsn, gap.upto_time) == (None, None)
 
     enter(ledger, ready, Lsn(START + 100))
-    (gap,) = ledger.gaps(ready)
+    (gap,) = ledger.pipelines.gaps(ready)
     assert (gap.upto_lsn, gap.upto_time) == (START + 100, LATER)
-    assert ledger.status(ready).gaps == (gap,)
+    assert ledger.events.status(ready).gaps == (gap,)
 
 
 def test_a_gap_goes_on_over_an_era_that_never_had_a_slot(ledger: Ledger, ready: str) -> None:
@@ -58,8 +58,10 @@ def test_a_gap_goes_on_over_an_era_that_never_had_a_slot(ledger: Ledger, ready: 
     leave(ledger, ready, "slot-missing")
     enter(ledger, ready, Lsn(START + 100))
 
-    assert [(gap.era, gap.reason, gap.upto_lsn) for gap in ledger.gaps(ready)] == [(1, "slot-lost", START + 100)]
-    assert ledger.pipeline(ready).era == 3
+    assert [(gap.era, gap.reason, gap.upto_lsn) for gap in ledger.pipelines.gaps(ready)] == [
+        (1, "slot-lost", START + 100)
+    ]
+    assert ledger.pipelines.get(ready).era == 3
 
 
 def test_positions_and_transaction_ids_may_go_back_from_one_era_to_the_next(ledger: Ledger, ready: str) -> None:
@@ -70,19 +72,19 @@ def test_positions_and_transaction_ids_may_go_back_from_one_era_to_the_next(ledg
     capture(ledger, ready, START - 50, START, files=[entry(7, max_xid=4)])
     capture(ledger, ready, START, START + 10, files=[entry(7, max_xid=6)])
 
-    queue = ledger.windows_to_merge(ready)
+    queue = ledger.windows.to_merge(ready)
     assert [(window.from_lsn, window.era) for window in queue.windows] == [(START - 50, 2), (START, 2)]
-    assert ledger.status(ready).unmerged_windows == 2
+    assert ledger.events.status(ready).unmerged_windows == 2
     cut_lsn = Lsn(START + 10)
     publish(ledger, ready, cut_lsn, [PublishedTable(7, 71, "second")])
-    assert [(cut.lsn, cut.era) for cut in ledger.cuts(ready)] == [(START + 10, 2), (START, 1)]
-    assert ledger.status(ready).unmerged_windows == 0
+    assert [(cut.lsn, cut.era) for cut in ledger.merges.cuts(ready)] == [(START + 10, 2), (START, 1)]
+    assert ledger.events.status(ready).unmerged_windows == 0
 
 
 def test_an_era_cannot_end_while_the_pipeline_runs(ledger: Ledger, ready: str) -> None:
     with pytest.raises(LedgerError, match=r"ledger-conflict.*to be halted before its slot is left"):
-        ledger.begin_era(ready)
-    assert ledger.pipeline(ready).era == 1
+        ledger.pipelines.begin_era(ready)
+    assert ledger.pipelines.get(ready).era == 1
 
 
 def test_a_window_that_was_planned_before_cannot_be_staged_after(ledger: Ledger, ready: str) -> None:
@@ -92,16 +94,16 @@ def test_a_window_that_was_planned_before_cannot_be_staged_after(ledger: Ledger,
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
         stage(ledger, ready, START, attempt)
-    assert ledger.windows(ready) == []
+    assert ledger.windows.all(ready) == []
 
 
 def test_a_merge_of_the_era_before_can_publish_nothing_after(ledger: Ledger, ready: str) -> None:
-    attempt = ledger.begin_merge(ready)
+    attempt = ledger.merges.begin(ready)
     leave(ledger, ready)
     enter(ledger, ready, START)
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        ledger.publish(
+        ledger.merges.publish(
             ready,
             attempt=attempt,
             catalog=ledger.connection,
@@ -110,26 +112,26 @@ def test_a_merge_of_the_era_before_can_publish_nothing_after(ledger: Ledger, rea
             lsn=START,
             tables=[PublishedTable(7, 71, "second")],
         )
-    assert [cut.era for cut in ledger.cuts(ready)] == [1]
+    assert [cut.era for cut in ledger.merges.cuts(ready)] == [1]
 
 
 def test_no_merge_begins_while_tables_are_still_to_be_copied(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready)
     intend(ledger, ready)
-    ledger.record_slot(ready, consistent_point=START)
+    ledger.pipelines.record_slot(ready, consistent_point=START)
 
     with pytest.raises(LedgerError, match=r"not-bootstrapped.*every table.*to be copied before a merge"):
-        ledger.begin_merge(ready)
+        ledger.merges.begin(ready)
 
 
 def test_what_a_halted_pipeline_has_landed_may_be_merged_once_more(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, START + 8)
-    ledger.halt(ready, slug="slot-lost", reason="for this test")
+    ledger.pipelines.halt(ready, slug="slot-lost", reason="for this test")
     with pytest.raises(LedgerError, match="pipeline-halted"):
-        ledger.begin_merge(ready)
+        ledger.merges.begin(ready)
 
-    attempt = ledger.begin_merge(ready, halted=True)
-    cut = ledger.publish(
+    attempt = ledger.merges.begin(ready, halted=True)
+    cut = ledger.merges.publish(
         ready,
         attempt=attempt,
         catalog=ledger.connection,
@@ -149,12 +151,13 @@ def test_windows_of_past_eras_are_trimmed_by_their_age(ledger: Ledger, ready: st
     enter(ledger, ready, START)
     capture(ledger, ready, START, START + 10, files=[entry(7, max_xid=6)])
 
-    assert ledger.old_windows(ready, before=datetime.now(UTC) - timedelta(hours=1)) == []
+    assert ledger.maintenance.old_windows(ready, before=datetime.now(UTC) - timedelta(hours=1)) == []
     assert [
-        (window.era, window.from_lsn) for window in ledger.forget_landed(ready, before=datetime.now(UTC)).windows
+        (window.era, window.from_lsn)
+        for window in ledger.maintenance.forget_landed(ready, before=datetime.now(UTC)).windows
     ] == [
         (1, START),
         (1, START + 10),
     ]
-    assert [window.era for window in ledger.windows(ready)] == [2]
-    assert ledger.old_windows(ready, before=datetime.now(UTC)) == []
+    assert [window.era for window in ledger.windows.all(ready)] == [2]
+    assert ledger.maintenance.old_windows(ready, before=datetime.now(UTC)) == []

@@ -34,7 +34,7 @@ SAMPLE = SlotSample(
 
 
 def see(ledger: Ledger, name: str, level: str = "warn", at: datetime = THEN) -> None:
-    ledger.see_alarm(
+    ledger.health.see_alarm(
         name, slug="slot-retained", subject="s", level=level, message=level, numbers={"retained": 8}, at=at
     )
 
@@ -43,56 +43,56 @@ def test_samples_come_back_as_they_were(ledger: Ledger, running: str) -> None:
     later = replace(SAMPLE, at=NOW, inactive_since=THEN)
     other = replace(SAMPLE, slot="other", own=False, database=None, slot_type="physical")
 
-    ledger.record_slot_samples(running, [SAMPLE, later, other])
+    ledger.health.record_slot_samples(running, [SAMPLE, later, other])
 
-    assert ledger.slot_samples(running, "s") == [later, SAMPLE]
-    assert ledger.slot_samples(running, "s", since=NOW) == [later]
-    assert ledger.last_slot_samples(running, ["s", "other", "never seen"]) == {"s": later, "other": other}
+    assert ledger.health.slot_samples(running, "s") == [later, SAMPLE]
+    assert ledger.health.slot_samples(running, "s", since=NOW) == [later]
+    assert ledger.health.last_slot_samples(running, ["s", "other", "never seen"]) == {"s": later, "other": other}
 
 
 def test_an_alarm_seen_twice_is_one_alarm(ledger: Ledger, running: str) -> None:
     see(ledger, running)
     see(ledger, running, "critical", NOW)
 
-    (alarm,) = ledger.alarms(running)
+    (alarm,) = ledger.health.alarms(running)
     assert (alarm.level, alarm.opened_at, alarm.seen_at, alarm.numbers) == ("critical", THEN, NOW, {"retained": 8})
 
 
 def test_an_alarm_opens_anew_after_it_was_closed(ledger: Ledger, running: str) -> None:
     see(ledger, running)
-    ledger.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
-    assert ledger.alarms(running) == []
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+    assert ledger.health.alarms(running) == []
 
     see(ledger, running, at=NOW)
-    assert [alarm.closed_at for alarm in ledger.alarms(running, open_only=False)] == [None, NOW]
+    assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None, NOW]
 
 
 def test_the_end_of_an_alarm_that_was_told_is_still_to_be_told(ledger: Ledger, running: str) -> None:
     see(ledger, running)
-    (alarm,) = ledger.alarms(running)
-    ledger.told_alarm(alarm.number, at=THEN)
-    ledger.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+    (alarm,) = ledger.health.alarms(running)
+    ledger.health.told_alarm(alarm.number, at=THEN)
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
 
-    (closed,) = ledger.alarms(running)
+    (closed,) = ledger.health.alarms(running)
     assert (closed.closed_at, closed.last_notified_at, closed.last_notified_level) == (NOW, THEN, "warn")
-    ledger.told_alarm(closed.number, at=NOW)
-    assert ledger.alarms(running) == []
+    ledger.health.told_alarm(closed.number, at=NOW)
+    assert ledger.health.alarms(running) == []
 
 
 def test_old_samples_and_closed_alarms_are_forgotten(ledger: Ledger, running: str, control: Database) -> None:
-    ledger.record_slot_samples(running, [SAMPLE, replace(SAMPLE, at=NOW)])
+    ledger.health.record_slot_samples(running, [SAMPLE, replace(SAMPLE, at=NOW)])
     see(ledger, running)
-    ledger.close_alarm(running, slug="slot-retained", subject="s", at=THEN)
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=THEN)
     see(ledger, running)
 
-    ledger.trim_health(running, before=NOW)
+    ledger.health.trim(running, before=NOW)
 
-    assert [sample.at for sample in ledger.slot_samples(running, "s")] == [NOW]
-    assert [alarm.closed_at for alarm in ledger.alarms(running, open_only=False)] == [None]
+    assert [sample.at for sample in ledger.health.slot_samples(running, "s")] == [NOW]
+    assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None]
 
 
 def test_the_newest_windows_tell_how_fast_capture_reads(ledger: Ledger, running: str) -> None:
     for from_ in (START, START + 10):
         capture(ledger, running, from_, from_ + 10, seconds=2.0)
 
-    assert [(rate.wal_bytes, rate.seconds) for rate in ledger.window_rates(running)] == [(10, 2.0)] * 2
+    assert [(rate.wal_bytes, rate.seconds) for rate in ledger.health.window_rates(running)] == [(10, 2.0)] * 2

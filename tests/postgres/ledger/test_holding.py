@@ -16,9 +16,9 @@ def holding() -> ExitStack:
 
 def test_a_second_holder_is_refused_and_told_who_has_it(connection: Connection, name: str, holding: ExitStack) -> None:
     with holding:
-        holding.enter_context(Ledger(connection).hold(name, "lake"))
+        holding.enter_context(Ledger(connection).locks.hold(name, "lake"))
         with pytest.raises(LedgerError) as caught:
-            holding.enter_context(Ledger(connection).hold(name, "lake"))
+            holding.enter_context(Ledger(connection).locks.hold(name, "lake"))
     assert caught.value.slug == "work-under-way"
     assert f"penstock {name} lake" in caught.value.message
 
@@ -26,20 +26,20 @@ def test_a_second_holder_is_refused_and_told_who_has_it(connection: Connection, 
 def test_another_work_and_another_pipeline_are_free(connection: Connection, name: str, holding: ExitStack) -> None:
     with holding:
         for pipeline, work in ((name, "lake"), (name, "changelog"), (f"{name}_2", "lake")):
-            holding.enter_context(Ledger(connection).hold(pipeline, work))
+            holding.enter_context(Ledger(connection).locks.hold(pipeline, work))
         with pytest.raises(LedgerError, match="work-under-way"):
-            holding.enter_context(Ledger(connection).hold(name, "changelog"))
+            holding.enter_context(Ledger(connection).locks.hold(name, "changelog"))
 
 
 def test_a_hold_is_free_again_after_an_error_inside(connection: Connection, name: str, holding: ExitStack) -> None:
-    with pytest.raises(ZeroDivisionError), Ledger(connection).hold(name, "lake"):
+    with pytest.raises(ZeroDivisionError), Ledger(connection).locks.hold(name, "lake"):
         raise ZeroDivisionError
-    assert holding.enter_context(Ledger(connection).hold(name, "lake")) is None
+    assert holding.enter_context(Ledger(connection).locks.hold(name, "lake")) is None
     holding.close()
 
 
 def test_a_hold_ends_with_the_session_of_its_process(connection: Connection, name: str, holding: ExitStack) -> None:
-    holding.enter_context(Ledger(connection).hold(name, "lake"))
+    holding.enter_context(Ledger(connection).locks.hold(name, "lake"))
     ledger = Ledger(connection)
     with ledger.transaction() as transaction:
         ended = transaction.connection.execute(
@@ -47,5 +47,5 @@ def test_a_hold_ends_with_the_session_of_its_process(connection: Connection, nam
             (f"penstock {name} lake",),
         ).fetchall()
     assert ended == [(True,)]
-    with ledger.hold(name, "lake", wait=30), pytest.raises(LedgerError, match="work-under-way"):
-        holding.enter_context(Ledger(connection).hold(name, "lake"))
+    with ledger.locks.hold(name, "lake", wait=30), pytest.raises(LedgerError, match="work-under-way"):
+        holding.enter_context(Ledger(connection).locks.hold(name, "lake"))

@@ -21,11 +21,11 @@ def now() -> datetime:
 
 def forgotten(ledger: Ledger, name: str) -> list[int]:
     """Forget all that may go, however young, and return where the windows that went began."""
-    return [window.from_lsn for window in ledger.forget_landed(name, before=now()).windows]
+    return [window.from_lsn for window in ledger.maintenance.forget_landed(name, before=now()).windows]
 
 
 def history(ledger: Ledger, name: str, before: datetime, cuts: datetime, daily: datetime) -> None:
-    ledger.trim_history(name, before=before, cuts_before=cuts, daily_before=daily)
+    ledger.maintenance.trim_history(name, before=before, cuts_before=cuts, daily_before=daily)
 
 
 # --- windows and copies -----------------------------------------------------------------------------
@@ -36,21 +36,21 @@ def test_only_old_windows_that_every_table_has_merged_are_forgotten(ledger: Ledg
         capture(ledger, ready, from_, from_ + 10)
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
 
-    assert ledger.forget_landed(ready, before=now() - HOUR).windows == ()
+    assert ledger.maintenance.forget_landed(ready, before=now() - HOUR).windows == ()
     assert forgotten(ledger, ready) == [START, START + 10]
-    assert [window.from_lsn for window in ledger.windows(ready)] == [START + 20]
+    assert [window.from_lsn for window in ledger.windows.all(ready)] == [START + 20]
 
 
 def test_a_window_that_some_table_still_needs_is_not_forgotten(ledger: Ledger, ready: str) -> None:
     for from_, max_xid in ((START, 699), (START + 10, 700)):
         capture(ledger, ready, from_, from_ + 10, files=[entry(1, max_xid=max_xid)])
-    ledger.pause_table(ready, 2, slug="divergence", reason="x")
+    ledger.tables.pause(ready, 2, slug="divergence", reason="x")
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1)])
     assert forgotten(ledger, ready) == []
 
-    ledger.resume_table(ready, 2)
+    ledger.tables.resume(ready, 2)
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(2)])
-    ledger.save_tables(ready, [facts(3, "c")])
+    ledger.tables.save(ready, [facts(3, "c")])
     copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 20), snapshot="700:705:701")
     assert forgotten(ledger, ready) == [START]
 
@@ -71,31 +71,31 @@ def test_no_window_is_forgotten_while_no_table_is_known(ledger: Ledger, running:
 def test_a_copy_is_forgotten_with_the_first_window_that_its_replay_needs(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, START + 10, files=[entry(1, max_xid=699)])
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
-    gone = ledger.forget_landed(ready, before=now())
+    gone = ledger.maintenance.forget_landed(ready, before=now())
     assert ([window.from_lsn for window in gone.windows], gone.copies) == ([START], ()), "its snapshot saw all of it"
 
     capture(ledger, ready, START + 10, START + 20, files=[entry(1, max_xid=700)])
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
-    gone = ledger.forget_landed(ready, before=now())
+    gone = ledger.maintenance.forget_landed(ready, before=now())
     assert sorted(gone.copies) == [("first", 1, 100), ("first", 2, 100)]
-    assert ledger.copies(ready) == []
+    assert ledger.tables.copies(ready) == []
 
 
 def test_an_older_copy_stays_for_as_long_as_windows_do(ledger: Ledger, ready: str) -> None:
     copy(ledger, ready, 1, copy_id="second")
     publish(ledger, ready, START, [PublishedTable(1, 13, "second"), PublishedTable(2)])
 
-    assert ledger.forget_landed(ready, before=now() - HOUR).copies == ()
-    assert ledger.forget_landed(ready, before=now()).copies == (("first", 1, 100),)
-    assert [(kept.id, kept.oid) for kept in ledger.copies(ready)] == [("first", 2), ("second", 1)]
+    assert ledger.maintenance.forget_landed(ready, before=now() - HOUR).copies == ()
+    assert ledger.maintenance.forget_landed(ready, before=now()).copies == (("first", 1, 100),)
+    assert [(kept.id, kept.oid) for kept in ledger.tables.copies(ready)] == [("first", 2), ("second", 1)]
 
 
 def test_what_the_landing_zone_must_hold_is_told_of_every_era_and_state(ledger: Ledger, ready: str) -> None:
     first = capture(ledger, ready, START, START + 10)
     planned = plan(ledger, ready, START + 10, START + 20)
     cut = publish(ledger, ready, START, [PublishedTable(1), PublishedTable(2)])
-    begun = ledger.begin_merge(ready)
-    needed = ledger.needed_landed(ready)
+    begun = ledger.merges.begin(ready)
+    needed = ledger.maintenance.needed_landed(ready)
 
     assert sorted(needed.windows) == [
         (START, START + 10, first.attempt),
@@ -125,19 +125,19 @@ def test_cuts_go_by_age_but_the_last_one_and_for_longer_the_last_one_of_each_day
         )
 
     history(ledger, ready, now() - 30 * DAY, now() - DAY, now() - 15 * DAY)
-    assert [cut.lsn - START for cut in ledger.cuts(ready)] == [60, 50, 30]
+    assert [cut.lsn - START for cut in ledger.merges.cuts(ready)] == [60, 50, 30]
     history(ledger, ready, now(), now(), now())
-    assert [cut.lsn - START for cut in ledger.cuts(ready)] == [60]
+    assert [cut.lsn - START for cut in ledger.merges.cuts(ready)] == [60]
 
 
 def test_events_and_reports_go_by_age(ledger: Ledger, ready: str) -> None:
-    ledger.event(ready, slug="old", message="x")
-    ledger.begin_maintenance(ready, new_attempt(), dry_run=False)
+    ledger.events.add(ready, slug="old", message="x")
+    ledger.maintenance.begin(ready, new_attempt(), dry_run=False)
     history(ledger, ready, now() - HOUR, now() - HOUR, now() - HOUR)
-    assert (len(ledger.events(ready)), len(ledger.maintenances(ready))) == (1, 1)
+    assert (len(ledger.events.all(ready)), len(ledger.maintenance.all(ready))) == (1, 1)
 
     history(ledger, ready, now(), now() - HOUR, now() - HOUR)
-    assert (ledger.events(ready), ledger.maintenances(ready)) == ([], [])
+    assert (ledger.events.all(ready), ledger.maintenance.all(ready)) == ([], [])
 
 
 # --- runs of maintenance ----------------------------------------------------------------------------
@@ -145,14 +145,14 @@ def test_events_and_reports_go_by_age(ledger: Ledger, ready: str) -> None:
 
 def test_a_run_has_a_report_when_it_has_ended(ledger: Ledger, ready: str) -> None:
     killed, ended = new_attempt(), new_attempt()
-    ledger.begin_maintenance(ready, killed, dry_run=False)
-    ledger.begin_maintenance(ready, ended, dry_run=True)
-    ledger.end_maintenance(ready, ended, {"lake": {}}, "looked")
+    ledger.maintenance.begin(ready, killed, dry_run=False)
+    ledger.maintenance.begin(ready, ended, dry_run=True)
+    ledger.maintenance.end(ready, ended, {"lake": {}}, "looked")
 
-    newest, older = ledger.maintenances(ready, limit=5)
+    newest, older = ledger.maintenance.all(ready, limit=5)
     assert (newest.attempt, newest.report, newest.dry_run) == (ended, {"lake": {}}, True)
     assert (older.attempt, older.report, older.ended_at) == (killed, None, None)
-    assert ledger.events(ready)[0].message == "looked"
+    assert ledger.events.all(ready)[0].message == "looked"
 
 
 def test_compacted_snapshots_are_taken_over_only_while_no_merge_has_begun_since(ledger: Ledger, ready: str) -> None:
@@ -160,22 +160,22 @@ def test_compacted_snapshots_are_taken_over_only_while_no_merge_has_begun_since(
         return TableReport(("ns", "shop", "x"), oid, snapshot, FIGURES, FIGURES, 0.1)
 
     def snapshots() -> list[int | None]:
-        return [table.snapshot_id for table in ledger.tables(ready)]
+        return [table.snapshot_id for table in ledger.tables.all(ready)]
 
-    attempt = ledger.begin_merge(ready, halted=True)
-    assert ledger.move_compacted(ready, attempt, [(compacted(1, 21), 11), (compacted(2, 22), 99)]) == 1
+    attempt = ledger.merges.begin(ready, halted=True)
+    assert ledger.maintenance.move_compacted(ready, attempt, [(compacted(1, 21), 11), (compacted(2, 22), 99)]) == 1
     assert snapshots() == [21, 12]
 
-    ledger.begin_merge(ready)
-    assert ledger.move_compacted(ready, attempt, [(compacted(1, 31), 21)]) == 0
+    ledger.merges.begin(ready)
+    assert ledger.maintenance.move_compacted(ready, attempt, [(compacted(1, 31), 21)]) == 0
     assert snapshots() == [21, 12]
 
 
 def test_an_old_table_is_known_since_it_was_first_seen(ledger: Ledger, ready: str) -> None:
     old = OldTable("ns._penstock_era1.shop", "a", "file:///lake/a")
-    (first,) = ledger.see_old_tables(ready, [old])
-    (again,) = ledger.see_old_tables(ready, [old])
+    (first,) = ledger.maintenance.see_old_tables(ready, [old])
+    (again,) = ledger.maintenance.see_old_tables(ready, [old])
     assert first == again
 
-    ledger.forget_old_tables(ready, [old])
-    assert ledger.see_old_tables(ready, []) == []
+    ledger.maintenance.forget_old_tables(ready, [old])
+    assert ledger.maintenance.see_old_tables(ready, []) == []

@@ -18,32 +18,32 @@ LATER = Lsn(START + 10)
 
 
 def join(ledger: Ledger, name: str, oid: int, table: str, **changes: object) -> None:
-    ledger.join_table(name, facts(oid, table, **changes), lsn=START, xid=900, message=f"{table} joined")
+    ledger.membership.join(name, facts(oid, table, **changes), lsn=START, xid=900, message=f"{table} joined")
 
 
 def leave(ledger: Ledger, name: str, oid: int, through: Lsn = LATER, *, discard: bool = False) -> None:
-    ledger.leave_table(name, oid, through=through, discard=discard, message=f"{oid} left")
+    ledger.membership.leave(name, oid, through=through, discard=discard, message=f"{oid} left")
 
 
 def ring(ledger: Ledger, name: str, *, every: timedelta, slugs: Sequence[str] = ()) -> list[int]:
-    return ledger.ring(name, joined=True, slugs=slugs, every=every)
+    return ledger.membership.to_announce(name, joined=True, slugs=slugs, every=every)
 
 
 def states(ledger: Ledger, name: str) -> dict[int, str]:
-    return {table.oid: table.state for table in ledger.tables(name)}
+    return {table.oid: table.state for table in ledger.tables.all(name)}
 
 
 def shown(ledger: Ledger, name: str) -> dict[int, tuple[bool, bool]]:
-    with ledger.panels() as panel:
+    with ledger.page.panels() as panel:
         return {table.oid: (table.waits, table.leaves) for table in panel.tables(name)}
 
 
 def test_a_table_that_joined_waits_and_is_rung_for_once_in_a_while(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
 
-    (waiting,) = ledger.waiting_tables(ready)
+    (waiting,) = ledger.membership.waiting(ready)
     assert (waiting.oid, waiting.state, waiting.joined_lsn, waiting.joined_xid) == (3, "new", START, 900)
-    assert ledger.status(ready).waiting == (waiting,)
+    assert ledger.events.status(ready).waiting == (waiting,)
     assert shown(ledger, ready) == {1: (False, False), 2: (False, False), 3: (True, False)}
     assert ring(ledger, ready, every=timedelta(minutes=1)) == [3]
     assert ring(ledger, ready, every=timedelta(minutes=1)) == []
@@ -61,25 +61,25 @@ def test_a_paused_table_is_rung_for_ever_more_rarely_also_when_it_is_paused_agai
         with ledger.transaction() as transaction:
             transaction.connection.execute(f"update penstock.table set rung_at = {moved}".encode())
 
-    ledger.pause_table(ready, 2, slug="foreign-commit", reason="x")
+    ledger.tables.pause(ready, 2, slug="foreign-commit", reason="x")
     assert ring(ledger, ready, **ten) == []
-    ledger.pause_table(ready, 2, **pause)
+    ledger.tables.pause(ready, 2, **pause)
     assert ring(ledger, ready, every=timedelta(minutes=10)) == [], "where a person decides"
 
     rings = []
     for minute in range(100):
         if ring(ledger, ready, **ten):
             rings.append(minute)
-            ledger.resume_table(ready, 2)  # a copy was switched, and is of no use
-            ledger.pause_table(ready, 2, **pause)
+            ledger.tables.resume(ready, 2)  # a copy was switched, and is of no use
+            ledger.tables.pause(ready, 2, **pause)
         age(1)
     assert rings[:2] == [0, 10]
     assert len(rings) == 5, rings
     assert all(after >= 2 * before for before, after in itertools.pairwise(rings)), rings
 
-    ledger.resume_table(ready, 2)
+    ledger.tables.resume(ready, 2)
     age(200)
-    ledger.pause_table(ready, 2, **pause)
+    ledger.tables.pause(ready, 2, **pause)
     assert ring(ledger, ready, **ten) == [2]
     age(10)
     assert ring(ledger, ready, **ten) == [2], "a new series"
@@ -93,18 +93,18 @@ def test_a_table_that_left_is_merged_through_where_it_was_published_and_no_furth
 
     assert states(ledger, ready) == {1: "ready", 2: "ready"}
     assert shown(ledger, ready)[2] == (False, True)
-    queue = ledger.windows_to_merge(ready)
+    queue = ledger.windows.to_merge(ready)
     assert {table.oid: len(queue.files(table)) for table in queue.tables} == {1: 2, 2: 1}
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1, 21), PublishedTable(2, 22)])
 
-    (left,) = (table for table in ledger.tables(ready) if table.oid == 2)
+    (left,) = (table for table in ledger.tables.all(ready) if table.oid == 2)
     assert (left.state, left.complete_through, left.left_lsn) == ("dropped", LATER, LATER)
-    assert [event.message for event in ledger.events(ready) if event.slug == "table-removed"] == ["2 left"]
+    assert [event.message for event in ledger.events.all(ready) if event.slug == "table-removed"] == ["2 left"]
 
 
 def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
-    ledger.pause_table(ready, 2, slug="divergence", reason="x")
+    ledger.tables.pause(ready, 2, slug="divergence", reason="x")
     leave(ledger, ready, 1, START)
     leave(ledger, ready, 2)
     leave(ledger, ready, 3)
@@ -115,21 +115,21 @@ def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(le
 
 def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready, 2)
-    ledger.pause_table(ready, 2, slug="foreign-commit", reason="x")
+    ledger.tables.pause(ready, 2, slug="foreign-commit", reason="x")
     assert states(ledger, ready)[2] == "paused"
     leave(ledger, ready, 2, Lsn(START + 20))
 
-    (left,) = (table for table in ledger.tables(ready) if table.oid == 2)
+    (left,) = (table for table in ledger.tables.all(ready) if table.oid == 2)
     assert (left.state, left.left_lsn, left.paused_slug) == ("dropped", LATER, None)
 
 
 def test_a_rebuild_of_a_table_that_left_is_given_up(ledger: Ledger, ready: str) -> None:
-    ledger.start_rebuilds(ready, [NewRebuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
+    ledger.rebuilds.start(ready, [NewRebuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
 
     leave(ledger, ready, 2)
 
-    assert ledger.rebuilds(ready) == []
-    (gone,) = ledger.rebuilds(ready, states=None)
+    assert ledger.rebuilds.all(ready) == []
+    (gone,) = ledger.rebuilds.all(ready, states=None)
     assert (gone.state, gone.slug) == ("given_up", "rebuild-given-up")
 
 
@@ -141,33 +141,33 @@ def test_a_namesake_takes_the_target_of_a_table_that_left_and_of_no_other(ledger
     leave(ledger, ready, 2, discard=True)
     join(ledger, ready, 3, "b")
     assert states(ledger, ready) == {1: "ready", 2: "dropped", 3: "new"}
-    assert ledger.tables_to_discard(ready) == [], "its place in the lake is the newcomer's"
+    assert ledger.membership.to_discard(ready) == [], "its place in the lake is the newcomer's"
 
 
 def test_a_table_that_comes_back_is_not_discarded(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready, 2, START, discard=True)
-    assert [table.oid for table in ledger.tables_to_discard(ready)] == [2]
-    ledger.see_old_tables(ready, [OldTable("ns.shop", "b", "/b"), OldTable("ns.shop", "other", "/o")])
+    assert [table.oid for table in ledger.membership.to_discard(ready)] == [2]
+    ledger.maintenance.see_old_tables(ready, [OldTable("ns.shop", "b", "/b"), OldTable("ns.shop", "other", "/o")])
 
     join(ledger, ready, 2, "b")
-    ledger.discarded(ready, 2)
+    ledger.membership.discarded(ready, 2)
 
-    (back,) = ledger.waiting_tables(ready)
+    (back,) = ledger.membership.waiting(ready)
     assert (back.snapshot_id, back.complete_through, back.left_lsn) == (12, START, None)
-    assert ledger.tables_to_discard(ready) == []
-    assert [old.name for old in ledger.see_old_tables(ready, [])] == ["other"]
+    assert ledger.membership.to_discard(ready) == []
+    assert [old.name for old in ledger.maintenance.see_old_tables(ready, [])] == ["other"]
 
     leave(ledger, ready, 2, START, discard=True)
-    ledger.discarded(ready, 2)
-    (gone,) = (table for table in ledger.tables(ready) if table.oid == 2)
+    ledger.membership.discarded(ready, 2)
+    (gone,) = (table for table in ledger.tables.all(ready) if table.oid == 2)
     assert (gone.snapshot_id, gone.discard) == (None, False)
 
 
 def test_what_stands_is_told_once_and_again_when_it_has_changed(ledger: Ledger, running: str) -> None:
     def tell(message: str, **changes: object) -> bool:
-        return ledger.event_on_change(running, slug="publication-differs", message=message, **changes)
+        return ledger.events.add_on_change(running, slug="publication-differs", message=message, **changes)
 
     assert not tell("agrees", first=False), "nothing was told before"
     assert [tell("differs"), tell("differs"), tell("differs", table_oid=7)] == [True, False, True]
     assert [tell("agrees", first=False), tell("agrees", first=False), tell("differs")] == [True, False, True]
-    assert len(ledger.events(running)) == 4
+    assert len(ledger.events.all(running)) == 4

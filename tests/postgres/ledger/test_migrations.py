@@ -44,10 +44,10 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
 
 
 def test_migrating_again_changes_nothing(ledger: Ledger, running: str) -> None:
-    before = ledger.pipeline(running)
+    before = ledger.pipelines.get(running)
 
     assert ledger.migrate() == REVISION
-    assert ledger.pipeline(running) == before
+    assert ledger.pipelines.get(running) == before
 
 
 def test_two_migrations_at_once_are_one_after_the_other(database16: Database) -> None:
@@ -69,7 +69,7 @@ def test_a_migration_that_fails_leaves_nothing(database16: Database) -> None:
 def test_a_ledger_that_was_never_migrated_says_so(database16: Database) -> None:
     ledger = Ledger(connection_to(database16))
 
-    for call in (ledger.version, ledger.pipelines):
+    for call in (ledger.version, ledger.pipelines.all):
         with pytest.raises(LedgerError, match=r"\[ledger-not-migrated\].*does not exist; migrate the ledger"):
             call()
 
@@ -80,7 +80,7 @@ def test_another_revision_is_refused_by_every_call(database16: Database, revisio
     database16.execute("update penstock.alembic_version set version_num = %s", revision)
     ledger = Ledger(connection_to(database16))
 
-    for call in (ledger.version, ledger.pipelines, ledger.migrate):
+    for call in (ledger.version, ledger.pipelines.all, ledger.migrate):
         with pytest.raises(LedgerError, match="ledger-not-migrated"):
             call()
 

@@ -32,14 +32,14 @@ def publish(ledger: Ledger, lake: Lake, name: str, attempt: str, pointers: list[
         "lsn": END,
         "tables": [PublishedTable(1, 21), PublishedTable(2)],
     }
-    return ledger.publish(name, attempt=attempt, pointers=pointers, **(wanted | changes))
+    return ledger.merges.publish(name, attempt=attempt, pointers=pointers, **(wanted | changes))
 
 
 def unchanged(ledger: Ledger, lake: Lake, name: str) -> bool:
     """Tell whether nothing at all was published after the first cut."""
     pointers = {table: now for table, (now, _) in lake.shows().items()}
-    tables = {(table.state, table.complete_through) for table in ledger.tables(name)}
-    cut = ledger.last_cut(name)
+    tables = {(table.state, table.complete_through) for table in ledger.tables.all(name)}
+    cut = ledger.merges.last_cut(name)
     return (
         all(now == f"{table}-0" for table, now in pointers.items())
         and tables == {("ready", START)}
@@ -50,7 +50,7 @@ def unchanged(ledger: Ledger, lake: Lake, name: str) -> bool:
 
 def test_pointers_tables_and_cut_move_together(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = lake_rows.add("a", "_penstock_cuts")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     cut = publish(ledger, lake_rows, due, attempt, pointers, rows=42)
 
     assert lake_rows.shows() == {"a": ("a-1", "a-0"), "_penstock_cuts": ("_penstock_cuts-1", "_penstock_cuts-0")}
@@ -61,27 +61,27 @@ def test_pointers_tables_and_cut_move_together(ledger: Ledger, lake_rows: Lake, 
         (1, "ready", str(END), 21),
         (2, "ready", str(END), 12),
     ]
-    assert [(table.complete_through, table.snapshot_id) for table in ledger.tables(due)] == [(END, 21), (END, 12)]
-    assert ledger.windows_to_merge(due).windows == ()
-    assert ledger.last_cut(due) == cut
+    assert [(table.complete_through, table.snapshot_id) for table in ledger.tables.all(due)] == [(END, 21), (END, 12)]
+    assert ledger.windows.to_merge(due).windows == ()
+    assert ledger.merges.last_cut(due) == cut
 
 
 def test_publishing_again_after_a_lost_answer_returns_the_cut(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = lake_rows.add("a")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     cut = publish(ledger, lake_rows, due, attempt, pointers)
 
     assert publish(ledger, lake_rows, due, attempt, pointers) == cut
-    ledger.begin_merge(due)
-    ledger.halt(due, slug="slot-lost", reason="later")
+    ledger.merges.begin(due)
+    ledger.pipelines.halt(due, slug="slot-lost", reason="later")
     assert publish(ledger, lake_rows, due, attempt, pointers) == cut
-    assert len(ledger.cuts(due)) == 2
+    assert len(ledger.merges.cuts(due)) == 2
 
 
 def test_a_foreign_move_of_one_table_stops_all(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = lake_rows.add("a", "b", "c")
     lake_rows.move("b", "foreign")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
 
     with pytest.raises(LakeError, match=r"\[publish-conflict\].*another session moved ns.b;"):
         publish(ledger, lake_rows, due, attempt, pointers)
@@ -94,7 +94,7 @@ def test_a_table_that_is_gone_from_the_catalog_stops_all(ledger: Ledger, lake_ro
     pointers = [*lake_rows.add("a"), Pointer("ns", "gone", "gone-0", "gone-1")]
 
     with pytest.raises(LakeError, match=r"another session moved ns.gone;"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), pointers)
     assert unchanged(ledger, lake_rows, due)
 
 
@@ -104,15 +104,15 @@ def test_tables_of_another_catalog_in_the_same_database_are_left_alone(
     ours, theirs = Lake(control, f"ours_{due}"), Lake(control, f"theirs_{due}")
     pointers = ours.add("a")
     theirs.add("a")
-    publish(ledger, ours, due, ledger.begin_merge(due), pointers)
+    publish(ledger, ours, due, ledger.merges.begin(due), pointers)
 
     assert theirs.shows() == {"a": ("a-0", None)}
 
 
 def test_an_older_attempt_can_publish_nothing(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = lake_rows.add("a")
-    zombie = ledger.begin_merge(due)
-    newest = ledger.begin_merge(due)
+    zombie = ledger.merges.begin(due)
+    newest = ledger.merges.begin(due)
 
     with pytest.raises(LedgerError, match=rf"\[ledger-conflict\] expected attempt {zombie} to be the newest"):
         publish(ledger, lake_rows, due, zombie, pointers)
@@ -124,28 +124,28 @@ def test_an_older_attempt_can_publish_nothing(ledger: Ledger, lake_rows: Lake, d
 
 def test_a_cut_beyond_what_is_staged_is_refused(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     with pytest.raises(LedgerError, match="or the position is not reached"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), lake_rows.add("a"), lsn=Lsn(END + 1))
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), lake_rows.add("a"), lsn=Lsn(END + 1))
     assert unchanged(ledger, lake_rows, due)
 
 
 def test_a_cut_before_what_a_table_already_has_is_refused(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     with pytest.raises(LedgerError, match=r"\[1, 2\] were paused, copied anew or published meanwhile"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), lake_rows.add("a"), lsn=Lsn(START - 1))
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), lake_rows.add("a"), lsn=Lsn(START - 1))
     assert unchanged(ledger, lake_rows, due)
 
 
 def test_a_table_that_was_paused_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    attempt = ledger.begin_merge(due)
-    ledger.pause_table(due, 2, slug="divergence", reason="by hand")
+    attempt = ledger.merges.begin(due)
+    ledger.tables.pause(due, 2, slug="divergence", reason="by hand")
 
     with pytest.raises(LedgerError, match=r"but \[2\] were paused"):
         publish(ledger, lake_rows, due, attempt, lake_rows.add("a"))
-    ledger.resume_table(due, 2)
+    ledger.tables.resume(due, 2)
     assert unchanged(ledger, lake_rows, due)
 
 
 def test_a_table_that_was_copied_anew_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     copy(ledger, due, 2, copy_id="again")
 
     with pytest.raises(LedgerError, match=r"but \[2\] were"):
@@ -153,18 +153,18 @@ def test_a_table_that_was_copied_anew_meanwhile_stops_the_publish(ledger: Ledger
 
 
 def test_a_copy_is_loaded_by_the_cut_that_names_it_and_no_other(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    ledger.save_tables(due, [facts(3, "c")])
+    ledger.tables.save(due, [facts(3, "c")])
     copy(ledger, due, 3, copy_id="late")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     pointers = lake_rows.add("a")
 
     for wrong in (None, "other"):
         with pytest.raises(LedgerError, match=r"but \[3\] were"):
             publish(ledger, lake_rows, due, attempt, pointers, tables=[PublishedTable(3, 31, wrong)])
     publish(ledger, lake_rows, due, attempt, pointers, tables=[PublishedTable(3, 31, "late")])
-    table = next(table for table in ledger.tables(due) if table.oid == 3)
+    table = next(table for table in ledger.tables.all(due) if table.oid == 3)
     assert (table.state, table.complete_through, table.snapshot_id) == ("ready", END, 31)
-    assert {record.state for record in ledger.copies(due)} == {"loaded"}
+    assert {record.state for record in ledger.tables.copies(due)} == {"loaded"}
 
 
 def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: Lake, due: str) -> None:
@@ -172,7 +172,7 @@ def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: L
         ledger,
         lake_rows,
         due,
-        ledger.begin_merge(due),
+        ledger.merges.begin(due),
         lake_rows.add("a"),
         tables=[PublishedTable(1, 21)],
         paused=[PausedTable(2, "divergence", "a change without its row")],
@@ -182,12 +182,12 @@ def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: L
         (1, "ready", str(END)),
         (2, "paused", str(START)),
     ]
-    assert [(event.slug, event.table_oid) for event in ledger.events(due)] == [("divergence", 2)]
+    assert [(event.slug, event.table_oid) for event in ledger.events.all(due)] == [("divergence", 2)]
 
 
 def test_of_two_publishers_of_one_pipeline_the_newest_wins(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     pointers = lake_rows.add("a", "b")
-    zombie, newest = ledger.begin_merge(due), ledger.begin_merge(due)
+    zombie, newest = ledger.merges.begin(due), ledger.merges.begin(due)
     outcomes = together(*(lambda a=a: publish(ledger, lake_rows, due, a, pointers) for a in (zombie, newest, newest)))
 
     assert isinstance(outcomes[0], LedgerError)
@@ -203,7 +203,7 @@ def test_of_two_pipelines_that_fight_for_the_same_tables_one_wins_each_time(
     for round_number in range(8):
         lake = Lake(control, f"{due}_{round_number}")
         pointers = lake.add("a", "b", "c")
-        attempts = {pipeline: ledger.begin_merge(pipeline) for pipeline in (due, rival)}
+        attempts = {pipeline: ledger.merges.begin(pipeline) for pipeline in (due, rival)}
         orders = {
             due: pointers,
             rival: [Pointer(p.namespace, p.table, p.old, f"{p.table}-rival") for p in pointers[::-1]],
@@ -224,7 +224,7 @@ def test_a_connection_killed_in_the_middle_leaves_nothing_moved(
     ledger: Ledger, lake_rows: Lake, due: str, control: Database
 ) -> None:
     pointers = lake_rows.add("a", "b")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     outcomes: list[Any] = []
     with control.connect(autocommit=False) as holder:
         # b is held, so the publisher stops with the ledger's rows changed and a locked
@@ -259,7 +259,7 @@ def test_a_pipeline_row_that_somebody_holds_is_waited_for_not_for_ever(
         assert shared is not None
         shared.execute("set lock_timeout = '50ms'")
         with pytest.raises(LedgerError, match=r"\[ledger-conflict\].*lock timeout"):
-            impatient.begin_merge(due)
+            impatient.merges.begin(due)
 
 
 # --- a catalog in another database -----------------------------------------------------------------
@@ -273,7 +273,7 @@ def elsewhere(lake: Any, name: str) -> Lake:
 
 def test_a_catalog_elsewhere_is_moved_with_the_ledger(ledger: Ledger, elsewhere: Lake, due: str) -> None:
     pointers = elsewhere.add("a", "b")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     cut = publish(ledger, elsewhere, due, attempt, pointers)
 
     assert elsewhere.shows() == {"a": ("a-1", "a-0"), "b": ("b-1", "b-0")}
@@ -285,7 +285,7 @@ def test_a_conflict_elsewhere_leaves_the_ledger_as_it_was(ledger: Ledger, elsewh
     elsewhere.move("b", "foreign")
 
     with pytest.raises(LakeError, match="publish-conflict"):
-        publish(ledger, elsewhere, due, ledger.begin_merge(due), pointers)
+        publish(ledger, elsewhere, due, ledger.merges.begin(due), pointers)
     elsewhere.move("b", "b-0")
     assert unchanged(ledger, elsewhere, due)
 
@@ -294,7 +294,7 @@ def test_a_crash_between_the_two_databases_is_healed_by_publishing_again(
     ledger: Ledger, elsewhere: Lake, due: str
 ) -> None:
     pointers = elsewhere.add("a", "b")
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     for table in ("a", "b"):
         elsewhere.move(table, f"{table}-1")
 
@@ -304,7 +304,7 @@ def test_a_crash_between_the_two_databases_is_healed_by_publishing_again(
 def test_a_catalog_that_does_not_answer_or_is_not_set_up_is_named(
     ledger: Ledger, lake_rows: Lake, due: str, database16: Database
 ) -> None:
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     pointers = lake_rows.add("a")
     dead = connection_to(Database(database16.server, "absent"))
 
@@ -320,21 +320,21 @@ def test_a_catalog_that_does_not_answer_or_is_not_set_up_is_named(
 
 def adopt(ledger: Ledger, name: str, attempt: str, **changes: Any) -> CutRecord:
     wanted: dict[str, Any] = {"lsn": END, "tables": [PublishedTable(1, 21), PublishedTable(2, 22)]}
-    return ledger.adopt_published(name, attempt=attempt, **(wanted | changes))
+    return ledger.merges.adopt_published(name, attempt=attempt, **(wanted | changes))
 
 
 def test_what_the_lake_says_is_adopted_once(ledger: Ledger, due: str) -> None:
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     cut = adopt(ledger, due, attempt)
 
     assert (cut.lsn, cut.attempt) == (END, attempt)
     assert adopt(ledger, due, attempt) == cut
-    assert [(table.complete_through, table.snapshot_id) for table in ledger.tables(due)] == [(END, 21), (END, 22)]
+    assert [(table.complete_through, table.snapshot_id) for table in ledger.tables.all(due)] == [(END, 21), (END, 22)]
 
 
 def test_adopting_fences_a_merge_that_was_planned_without_it(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    lost = ledger.begin_merge(due)
-    running = ledger.begin_merge(due)
+    lost = ledger.merges.begin(due)
+    running = ledger.merges.begin(due)
     adopt(ledger, due, lost)
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
@@ -342,29 +342,32 @@ def test_adopting_fences_a_merge_that_was_planned_without_it(ledger: Ledger, lak
 
 
 def test_adopting_keeps_the_states_that_need_a_person(ledger: Ledger, due: str) -> None:
-    attempt = ledger.begin_merge(due)
-    ledger.pause_table(due, 1, slug="divergence", reason="by hand")
+    attempt = ledger.merges.begin(due)
+    ledger.tables.pause(due, 1, slug="divergence", reason="by hand")
     copy(ledger, due, 2, copy_id="again")
     adopt(ledger, due, attempt)
 
-    assert [(table.state, table.complete_through) for table in ledger.tables(due)] == [("paused", END), ("copied", END)]
-    assert [record.state for record in ledger.copies(due) if record.id == "again"] == ["copied"]
-    assert ledger.resume_table(due, 1).state == "ready"
+    assert [(table.state, table.complete_through) for table in ledger.tables.all(due)] == [
+        ("paused", END),
+        ("copied", END),
+    ]
+    assert [record.state for record in ledger.tables.copies(due) if record.id == "again"] == ["copied"]
+    assert ledger.tables.resume(due, 1).state == "ready"
 
 
 def test_adopting_loads_the_copy_that_the_lake_holds(ledger: Ledger, running: str) -> None:
-    ledger.save_tables(running, [facts(1, "a"), facts(2, "b")])
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
     copy(ledger, running, 1, 2)
     adopt(ledger, running, "lost", lsn=START, tables=[PublishedTable(1, 21, "first"), PublishedTable(2, 22, "first")])
 
-    assert [(table.state, table.complete_through) for table in ledger.tables(running)] == [("ready", START)] * 2
-    assert {record.state for record in ledger.copies(running)} == {"loaded"}
+    assert [(table.state, table.complete_through) for table in ledger.tables.all(running)] == [("ready", START)] * 2
+    assert {record.state for record in ledger.tables.copies(running)} == {"loaded"}
 
 
 def test_nothing_beyond_the_staged_windows_is_adopted(ledger: Ledger, due: str) -> None:
     with pytest.raises(LedgerError, match="the position is not reached"):
         adopt(ledger, due, "from-the-future", lsn=Lsn(END + 1))
-    assert [table.complete_through for table in ledger.tables(due)] == [START, START]
+    assert [table.complete_through for table in ledger.tables.all(due)] == [START, START]
 
 
 # --- fresh tables take names -----------------------------------------------------------------------
@@ -382,7 +385,7 @@ def test_fresh_tables_take_their_names_in_the_cut_and_the_old_ones_go_on_under_o
 ) -> None:
     cuts = lake_rows.add("a", "b", "_penstock_cuts")[2:]
     pointers = [fresh(lake_rows, "a"), fresh(lake_rows, "b"), fresh(lake_rows, "new", old=None), *cuts]
-    attempt = ledger.begin_merge(due)
+    attempt = ledger.merges.begin(due)
     cut = publish(ledger, lake_rows, due, attempt, pointers)
 
     assert lake_rows.shows() == {
@@ -406,7 +409,7 @@ def test_a_foreign_move_of_a_name_or_of_its_fresh_table_stops_all(
     before = lake_rows.shows()
 
     with pytest.raises(LakeError, match=r"\[publish-conflict\].*another session moved ns.a;"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), pointers)
     assert lake_rows.shows() == before
 
 
@@ -414,7 +417,7 @@ def test_a_name_that_was_free_and_is_taken_meanwhile_stops_all(ledger: Ledger, l
     pointers = [fresh(lake_rows, "new", old=None), *lake_rows.add("b", "new")[:1]]
 
     with pytest.raises(LakeError, match=r"another session moved ns\.new;"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), pointers)
     assert "new-fresh" in lake_rows.shows()
 
 
@@ -423,7 +426,7 @@ def test_a_kept_name_that_is_taken_stops_all_and_is_named(ledger: Ledger, lake_r
     pointers = [*lake_rows.add("b"), fresh(lake_rows, "a")]
 
     with pytest.raises(LakeError, match=r"\[publish-conflict\].*the names ns.a-kept to be free"):
-        publish(ledger, lake_rows, due, ledger.begin_merge(due), pointers)
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), pointers)
     assert unchanged(ledger, Lake(lake_rows.database, "none"), due)
     assert lake_rows.shows()["b"] == ("b-0", None)
 
@@ -434,5 +437,5 @@ def test_fresh_tables_of_a_catalog_elsewhere_are_known_to_have_moved(ledger: Led
     connection = connection_to(elsewhere.database)
     assert not moved(connection, elsewhere.catalog, pointers)
 
-    publish(ledger, elsewhere, due, ledger.begin_merge(due), pointers)
+    publish(ledger, elsewhere, due, ledger.merges.begin(due), pointers)
     assert moved(connection, elsewhere.catalog, pointers)

@@ -21,43 +21,43 @@ def order(id_: str, oid: int = 1, table: str = "a", **changes: object) -> NewReb
 def begin(ledger: Ledger, name: str, id_: str = "r1") -> RebuildRecord:
     """Begin a replay of table 1, and land one window after its copy."""
     capture(ledger, name, START, END, files=[entry(1), entry(2)])
-    (rebuild,) = ledger.start_rebuilds(name, [order(id_)])
+    (rebuild,) = ledger.rebuilds.start(name, [order(id_)])
     return rebuild
 
 
 def advance(ledger: Ledger, name: str, run: str, id_: str = "r1", state: RebuildState = "ready") -> None:
     steps = [RebuildStep(id_, END, 31, 5, state)]
     catalog = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": []}
-    ledger.advance_rebuilds(name, run=run, steps=steps, **catalog)  # type: ignore[arg-type]
+    ledger.rebuilds.advance(name, run=run, steps=steps, **catalog)  # type: ignore[arg-type]
 
 
 def test_a_second_rebuild_in_place_is_refused_by_name(ledger: Ledger, ready: str) -> None:
     begin(ledger, ready)
 
     with pytest.raises(LedgerError, match=r"rebuild-open.*shop\.a, but replay r1 \(since "):
-        ledger.start_rebuilds(ready, [order("r2", 2, "b"), order("r3")])
+        ledger.rebuilds.start(ready, [order("r2", 2, "b"), order("r3")])
 
-    assert [each.id for each in ledger.rebuilds(ready)] == ["r1"], "all or none"
-    ledger.start_rebuilds(ready, [order("s1", kind="shadow", goal_lsn=END)])
+    assert [each.id for each in ledger.rebuilds.all(ready)] == ["r1"], "all or none"
+    ledger.rebuilds.start(ready, [order("s1", kind="shadow", goal_lsn=END)])
     with pytest.raises(LedgerError, match=r"rebuild-open.*shadow s1"):
-        ledger.start_rebuilds(ready, [order("s2", kind="shadow", goal_lsn=END, place=("ns", "new_s1", "a"))])
+        ledger.rebuilds.start(ready, [order("s2", kind="shadow", goal_lsn=END, place=("ns", "new_s1", "a"))])
 
 
 def test_a_rebuild_needs_the_windows_that_its_copy_may_not_have_seen(ledger: Ledger, ready: str) -> None:
     rebuild = begin(ledger, ready)
 
     assert (rebuild.after, rebuild.copy_snapshot, rebuild.copy_lsn) == (START, "700:705:701", START)
-    ledger.run_rebuilds(ready, ids=["r1"], run="run")
+    ledger.rebuilds.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run", state="building")
-    (rebuild,) = ledger.rebuilds(ready)
+    (rebuild,) = ledger.rebuilds.all(ready)
     assert (rebuild.after, rebuild.through_lsn, rebuild.snapshot_id, rebuild.rows) == (END, END, 31, 5)
     assert rebuild.run is None
 
 
 def test_only_the_newest_run_advances_a_rebuild(ledger: Ledger, ready: str) -> None:
     begin(ledger, ready)
-    ledger.run_rebuilds(ready, ids=["r1"], run="old")
-    ledger.run_rebuilds(ready, ids=["r1"], run="new")
+    ledger.rebuilds.run(ready, ids=["r1"], run="old")
+    ledger.rebuilds.run(ready, ids=["r1"], run="new")
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
         advance(ledger, ready, "old")
@@ -65,7 +65,7 @@ def test_only_the_newest_run_advances_a_rebuild(ledger: Ledger, ready: str) -> N
     with pytest.raises(LedgerError, match="ledger-conflict"):
         advance(ledger, ready, "new")
 
-    assert [each.state for each in ledger.rebuilds(ready)] == ["ready"]
+    assert [each.state for each in ledger.rebuilds.all(ready)] == ["ready"]
 
 
 def test_the_fresh_tables_pointer_and_the_rebuild_move_together_or_not_at_all(
@@ -73,102 +73,102 @@ def test_the_fresh_tables_pointer_and_the_rebuild_move_together_or_not_at_all(
 ) -> None:
     begin(ledger, ready)
     pointers = lake_rows.add("fresh")
-    ledger.run_rebuilds(ready, ids=["r1"], run="run")
+    ledger.rebuilds.run(ready, ids=["r1"], run="run")
     steps = [RebuildStep("r1", END, 31, 5, "ready")]
     catalog = {"catalog": connection_to(lake_rows.database), "catalog_name": lake_rows.catalog}
 
     with pytest.raises(Exception, match="publish-conflict"):
-        ledger.advance_rebuilds(
+        ledger.rebuilds.advance(
             ready, run="run", pointers=[Pointer("ns", "fresh", "else", "fresh-1")], steps=steps, **catalog
         )
-    assert ledger.rebuilds(ready)[0].through_lsn is None
-    ledger.advance_rebuilds(ready, run="run", pointers=pointers, steps=steps, **catalog)
+    assert ledger.rebuilds.all(ready)[0].through_lsn is None
+    ledger.rebuilds.advance(ready, run="run", pointers=pointers, steps=steps, **catalog)
 
     assert lake_rows.shows() == {"fresh": ("fresh-1", "fresh-0")}
-    assert ledger.rebuilds(ready)[0].state == "ready"
+    assert ledger.rebuilds.all(ready)[0].state == "ready"
 
 
 def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> None:
     begin(ledger, ready)
-    ledger.run_rebuilds(ready, ids=["r1"], run="run")
+    ledger.rebuilds.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
-    ledger.pause_table(ready, 1, slug="divergence", reason="for this test")
-    queue = ledger.windows_to_merge(ready)
+    ledger.tables.pause(ready, 1, slug="divergence", reason="for this test")
+    queue = ledger.windows.to_merge(ready)
     assert [each.id for each in queue.rebuilds] == ["r1"]
 
     publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
 
-    first = next(table for table in ledger.tables(ready) if table.oid == 1)
+    first = next(table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (first.state, first.snapshot_id, first.complete_through, first.copy_id) == ("ready", 41, END, "first")
     assert first.paused_slug is None
-    (rebuild,) = ledger.rebuilds(ready, states=["done"])
+    (rebuild,) = ledger.rebuilds.all(ready, states=["done"])
     assert rebuild.former is not None
     assert (rebuild.former["identity"], len(rebuild.former["columns"])) == ("d", 2)
-    assert ledger.rebuilds(ready) == []
+    assert ledger.rebuilds.all(ready) == []
 
 
 def test_what_a_rebuild_met_on_its_way_becomes_the_tables_count(ledger: Ledger, ready: str) -> None:
     publish(ledger, ready, START, [PublishedTable(1, 21, misfits=9, update_missing=9), PublishedTable(2)])
     begin(ledger, ready)
     for state in ("building", "ready"):
-        ledger.run_rebuilds(ready, ids=["r1"], run="run")
+        ledger.rebuilds.run(ready, ids=["r1"], run="run")
         step = RebuildStep("r1", END, 31, 5, state, update_missing=1, misfits=2)
         catalog = {"catalog": ledger.connection, "catalog_name": "lake"}
-        ledger.advance_rebuilds(ready, run="run", pointers=[], steps=[step], **catalog)
+        ledger.rebuilds.advance(ready, run="run", pointers=[], steps=[step], **catalog)
 
     switched = PublishedTable(1, 41, rebuild="r1", delete_missing=1)
     publish(ledger, ready, END, [switched, PublishedTable(2, 42)])
 
-    first = next(table for table in ledger.verified_tables(ready) if table.oid == 1)
+    first = next(table for table in ledger.verifications.tables(ready) if table.oid == 1)
     assert (first.conflicts, first.misfits) == ({"update_missing": 2, "delete_missing": 1}, 4)
     assert (first.conflict_lsn, first.suspected) == (END, True)
-    (cut,) = ledger.cuts(ready, limit=1)
+    (cut,) = ledger.merges.cuts(ready, limit=1)
     assert [table["counts"] for table in cut.tables if "counts" in table] == [{"delete_missing": 1}]
 
 
 def test_a_rebuild_that_was_given_up_meanwhile_is_in_no_cut(ledger: Ledger, ready: str) -> None:
     rebuild = begin(ledger, ready)
-    ledger.run_rebuilds(ready, ids=["r1"], run="run")
+    ledger.rebuilds.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
-    ledger.give_up_rebuild(ready, rebuild, slug="rebuild-given-up", reason="for this test")
+    ledger.rebuilds.give_up(ready, rebuild, slug="rebuild-given-up", reason="for this test")
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
         publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
 
-    assert {table.complete_through for table in ledger.tables(ready)} == {START}
-    assert [event.slug for event in ledger.events(ready)] == ["rebuild-given-up"]
+    assert {table.complete_through for table in ledger.tables.all(ready)} == {START}
+    assert [event.slug for event in ledger.events.all(ready)] == ["rebuild-given-up"]
 
 
 def test_a_copy_of_a_rebuild_leaves_the_table_as_it_is_until_the_cut(ledger: Ledger, ready: str) -> None:
-    ledger.start_rebuilds(ready, [order("r1", kind="resync", copy_id=None)])
-    before = ledger.tables(ready)
+    ledger.rebuilds.start(ready, [order("r1", kind="resync", copy_id=None)])
+    before = ledger.tables.all(ready)
     wider = facts(1, "a", identity="f")
     again = {"facts": {"r1": wider}, "places": {"r1": ("ns", "new_r1", "a")}}
-    ledger.start_rebuild_copy(ready, copy_id="dead", snapshot="800:800:", lsn=START, **again)
-    ledger.start_rebuild_copy(ready, copy_id="second", snapshot="900:900:", lsn=START, **again)
-    assert [each.id for each in ledger.copies(ready, state="copying")] == ["second"], "a dead copy is forgotten"
+    ledger.rebuilds.start_copy(ready, copy_id="dead", snapshot="800:800:", lsn=START, **again)
+    ledger.rebuilds.start_copy(ready, copy_id="second", snapshot="900:900:", lsn=START, **again)
+    assert [each.id for each in ledger.tables.copies(ready, state="copying")] == ["second"], "a dead copy is forgotten"
 
-    (rebuild,) = ledger.rebuilds(ready)
-    ledger.finish_rebuild_copy(ready, rebuild, [entry(1, version=0)])
+    (rebuild,) = ledger.rebuilds.all(ready)
+    ledger.rebuilds.finish_copy(ready, rebuild, [entry(1, version=0)])
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        ledger.finish_rebuild_copy(ready, rebuild, [])
+        ledger.rebuilds.finish_copy(ready, rebuild, [])
 
-    assert ledger.tables(ready) == before
-    assert ledger.rebuilds(ready)[0].state == "building"
+    assert ledger.tables.all(ready) == before
+    assert ledger.rebuilds.all(ready)[0].state == "building"
     capture(ledger, ready, START, END)
-    ledger.run_rebuilds(ready, ids=["r1"], run="run")
+    ledger.rebuilds.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
     publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
-    first = next(table for table in ledger.tables(ready) if table.oid == 1)
+    first = next(table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (first.copy_id, first.identity) == ("second", "f")
-    assert {each.id: each.state for each in ledger.copies(ready) if each.oid == 1}["second"] == "loaded"
+    assert {each.id: each.state for each in ledger.tables.copies(ready) if each.oid == 1}["second"] == "loaded"
 
 
 def test_a_new_era_ends_the_rebuilds_of_the_one_before(ledger: Ledger, ready: str) -> None:
     begin(ledger, ready)
-    ledger.halt(ready, slug="slot-lost", reason="for this test")
+    ledger.pipelines.halt(ready, slug="slot-lost", reason="for this test")
 
-    ledger.begin_era(ready)
+    ledger.pipelines.begin_era(ready)
 
-    (rebuild,) = ledger.rebuilds(ready, states=None)
+    (rebuild,) = ledger.rebuilds.all(ready, states=None)
     assert (rebuild.state, rebuild.reason) == ("given_up", "the era of its slot has ended")

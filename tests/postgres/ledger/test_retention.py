@@ -90,7 +90,7 @@ class Model:
         self.windows.append(Landed(self.position, upto, paths, self.xid if paths else None))
         self.position = upto
         if confirmed:
-            self.ledger.confirm_windows(self.name, through=Lsn(upto))
+            self.ledger.windows.confirm(self.name, through=Lsn(upto))
             for window in self.windows:
                 window.confirmed = True
 
@@ -103,7 +103,7 @@ class Model:
         self.ctx.landing.write_text(layout.window_file(folder, 1, 1), "half")
 
     def merge(self) -> None:
-        attempt = self.ledger.begin_merge(self.name)
+        attempt = self.ledger.merges.begin(self.name)
         done = []
         for oid, copied in self.copies.items():
             if oid in self.paused or copied.state == "copying":
@@ -112,7 +112,7 @@ class Model:
             copied.state = "loaded"
             self.through[oid] = self.position
         wanted = {"attempt": attempt, "catalog": self.ledger.connection, "catalog_name": "lake", "pointers": []}
-        self.ledger.publish(self.name, lsn=Lsn(self.position), tables=done, **wanted)
+        self.ledger.merges.publish(self.name, lsn=Lsn(self.position), tables=done, **wanted)
 
     def copy(self) -> None:
         oid = self.chance.choice(OIDS)
@@ -120,39 +120,41 @@ class Model:
             return
         copied = self._begin_copy(oid)
         snapshot = f"{copied.xid}:{copied.xid}:"
-        self.ledger.start_copy(self.name, copy_id=copied.id, snapshot=snapshot, lsn=Lsn(self.position), oids=[oid])
+        self.ledger.tables.start_copy(
+            self.name, copy_id=copied.id, snapshot=snapshot, lsn=Lsn(self.position), oids=[oid]
+        )
         self.copies[oid] = copied
         self.through.pop(oid, None)
         if self.chance.random() < 0.7:
-            self.ledger.finish_copy(self.name, copy_id=copied.id, oid=oid, files=[self._entry(copied)])
+            self.ledger.tables.finish_copy(self.name, copy_id=copied.id, oid=oid, files=[self._entry(copied)])
             copied.state = "copied"
 
     def rebuild(self) -> None:
         oid = self.chance.choice(OIDS)
         if oid in self.rebuilds:
             id_, _ = self.rebuilds.pop(oid)
-            (record,) = (each for each in self.ledger.rebuilds(self.name) if each.id == id_)
-            self.ledger.give_up_rebuild(self.name, record, slug="rebuild-given-up", reason="x")
+            (record,) = (each for each in self.ledger.rebuilds.all(self.name) if each.id == id_)
+            self.ledger.rebuilds.give_up(self.name, record, slug="rebuild-given-up", reason="x")
             return
         newest, id_ = self.copies.get(oid), new_attempt()
-        kept = {copy.id for copy in self.ledger.copies(self.name, state="loaded")}
+        kept = {copy.id for copy in self.ledger.tables.copies(self.name, state="loaded")}
         if newest is not None and newest.state == "loaded" and newest.id in kept:
             order = NewRebuild(id_, "replay", facts(oid, f"t{oid}"), ("ns", f"new{oid}"), copy_id=newest.id)
-            self.ledger.start_rebuilds(self.name, [order])
+            self.ledger.rebuilds.start(self.name, [order])
             self.rebuilds[oid] = (id_, newest)
 
     def pause(self) -> None:
         oid = self.chance.choice(OIDS)
         if oid in self.paused:
             self.paused.remove(oid)
-            self.ledger.resume_table(self.name, oid)
+            self.ledger.tables.resume(self.name, oid)
         else:
             self.paused.add(oid)
-            self.ledger.pause_table(self.name, oid, slug="divergence", reason="x")
+            self.ledger.tables.pause(self.name, oid, slug="divergence", reason="x")
 
     def release(self) -> None:
         before = datetime.now(UTC) + timedelta(seconds=1)
-        self.ledger.forget_landed(self.name, before=before)
+        self.ledger.maintenance.forget_landed(self.name, before=before)
         if self.chance.random() < 0.3:
             return  # killed between forgetting and deleting
         retention.sweep(self.ctx, before)
@@ -184,8 +186,8 @@ class Model:
         there = set(self.ctx.landing.list(self.name))
         assert not {*self.needed()} - there, "something that is needed was deleted"
 
-        known = self.ledger.windows(self.name)
-        copies = self.ledger.copies(self.name)
+        known = self.ledger.windows.all(self.name)
+        copies = self.ledger.tables.copies(self.name)
         listed = {entry.path for each in (*known, *copies) for entry in each.files}
         assert not listed - there, "the ledger lists a file that is gone"
         done = [window for window in known if window.state != "planned"]
@@ -202,7 +204,7 @@ class Model:
             assert there <= listed | copying | self._of_planned(), "something that nobody needs is still there"
 
     def _of_planned(self) -> set[str]:
-        planned = [window for window in self.ledger.windows(self.name) if window.state == "planned"]
+        planned = [window for window in self.ledger.windows.all(self.name) if window.state == "planned"]
         folders = [layout.window_folder(self.name, w.from_lsn, w.upto_lsn, w.attempt) for w in planned]
         return {path for folder in folders for path in self.ctx.landing.list(folder)}
 
@@ -222,13 +224,13 @@ def test_what_somebody_needs_is_never_deleted_and_nothing_else_stays(
     doings += [model.capture_unconfirmed, model.die_capturing]
     with ctx.ledger.session():
         bootstrap(ctx.ledger, name)
-        ctx.ledger.save_tables(name, [facts(oid, f"t{oid}") for oid in OIDS])
+        ctx.ledger.tables.save(name, [facts(oid, f"t{oid}") for oid in OIDS])
         for oid in OIDS:
             copied = model._begin_copy(oid)
-            ctx.ledger.start_copy(
+            ctx.ledger.tables.start_copy(
                 name, copy_id=copied.id, snapshot=f"{copied.xid}:{copied.xid}:", lsn=Lsn(START), oids=[oid]
             )
-            ctx.ledger.finish_copy(name, copy_id=copied.id, oid=oid, files=[model._entry(copied)])
+            ctx.ledger.tables.finish_copy(name, copy_id=copied.id, oid=oid, files=[model._entry(copied)])
             copied.state = "copied"
             model.copies[oid] = copied
         for _ in range(40):

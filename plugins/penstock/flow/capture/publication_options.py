@@ -24,7 +24,7 @@ def begin(ctx: Context, conn: SourceSession) -> None:
     """Note how the publication publishes, before the slot is made: that is what the tables' lake is promised."""
     found = publication.read(conn, ctx.pipeline.publication)
     if found is not None:
-        ctx.ledger.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
+        ctx.ledger.pipelines.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
 
 
 def follow_options(ctx: Context, conn: SourceSession) -> None:
@@ -32,14 +32,16 @@ def follow_options(ctx: Context, conn: SourceSession) -> None:
     found = publication.read(conn, ctx.pipeline.publication)
     if found is None:  # that it is missing is another's verdict
         return
-    before = ctx.ledger.pipeline(ctx.name).publishing
+    before = ctx.ledger.pipelines.get(ctx.name).publishing
     now = of(found, before, ctx.pipeline.source.publish)
     if before is not None and before.stamp != now.stamp:
-        known = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped" and table.left_lsn is None]
+        known = [
+            table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped" and table.left_lsn is None
+        ]
         reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
         hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), known, reason, publishing=now)
     elif before != now:  # the first look, or `source.publish` says something else
-        ctx.ledger.note_publishing(ctx.name, now)
+        ctx.ledger.pipelines.note_publishing(ctx.name, now)
 
 
 def hide(
@@ -55,7 +57,7 @@ def hide(
     sight = server_info.sight(conn)
     which = names(table.qualified for table in known if table.oid in tables) or "no table"
     message = f"paused {which}: {reason}"
-    ctx.ledger.hide_tables(
+    ctx.ledger.membership.hide(
         ctx.name, tables, lsn=sight.lsn, xid=sight.xid, reason=reason, message=message, publishing=publishing
     )
     ctx.progress(message)

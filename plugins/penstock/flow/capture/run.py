@@ -111,7 +111,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
             follow_patterns(ctx, conn, server_info.read(conn))
         end = server_info.position(conn)
         if end.seen is not None:
-            ctx.ledger.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
+            ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         # read after the position: so the catalog knows every column that the window can bring
         published = catalog.published_tables(conn, record.publication, sizes=False)
         follow_options(ctx, conn)
@@ -123,7 +123,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
             upto, landed = _land(ctx, conn, record, end, upto, before=before, look=look)
         confirmed = slot.advance(conn, record.slot, upto)
         if landed is not None:
-            ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, upto)))
+            ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, upto)))
     report = WindowReport(
         from_lsn=record.position,
         upto_lsn=upto,
@@ -139,7 +139,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
 
 def running(ctx: Context) -> Known:
     """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "halted":
         raise LedgerError(
             "pipeline-halted",
@@ -156,14 +156,14 @@ def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> No
 
 def sweep(ctx: Context) -> None:
     """Delete what a run that died before staging has written: we hold the lock, so nobody works on it."""
-    for dead in ctx.ledger.windows(ctx.name, state="planned"):
+    for dead in ctx.ledger.windows.all(ctx.name, state="planned"):
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
 def plan(ctx: Context, known: Known, end: server_info.Position, upto: Lsn) -> WindowRecord:
     """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
     sweep(ctx)
-    return ctx.ledger.plan_window(
+    return ctx.ledger.windows.plan(
         ctx.name,
         from_lsn=known.position,
         upto_lsn=upto,
@@ -192,11 +192,11 @@ def _land(
     decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
-    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.relation_versions(ctx.name).number)
+    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
     _judge_again(conn, known, before)
     follow_options(ctx, conn)
     schema_drift.settle(ctx, look, landed, upto)
-    window = ctx.ledger.stage_window(
+    window = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=known.position,
         attempt=attempt,

@@ -99,10 +99,10 @@ def follow(ctx: Context, conn: SourceSession, found: Sequence[SourceTable]) -> L
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = {table.oid: table for table in found}
     doubts: list[Doubt] = []
-    for record in ctx.ledger.tables(ctx.name):
+    for record in ctx.ledger.tables.all(ctx.name):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             doubts += _follow(ctx, conn, record, now[record.oid])
-    for rebuild in ctx.ledger.rebuilds(ctx.name, states=["building", "ready"]):
+    for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             doubts += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
     return Look(now, tuple(doubts))
@@ -112,7 +112,7 @@ def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
     """Hold what a window brought against the catalog, before it is staged: end doubts, pause what does not fit."""
     for doubt in look.doubts:
         _settle(ctx, doubt, landed, upto)
-    for record in ctx.ledger.tables(ctx.name):
+    for record in ctx.ledger.tables.all(ctx.name):
         if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
             reason = _misfit(record, look, landed) or _renamed_label(ctx, record, look.found[record.oid], landed)
             if reason is not None and not _copied_since(ctx, record, upto):
@@ -151,10 +151,10 @@ def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int], unus
 def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
     """Pause a table; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
-        ctx.ledger.pause_table(ctx.name, known.oid, slug=slug, reason=reason)
+        ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason)
         ctx.progress(f"paused {known.qualified}: {reason}")
     else:
-        ctx.ledger.give_up_rebuild(ctx.name, known, slug="rebuild-given-up", reason=reason)
+        ctx.ledger.rebuilds.give_up(ctx.name, known, slug="rebuild-given-up", reason=reason)
         ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
 
 
@@ -164,9 +164,9 @@ def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any
         return
     facts_now = _with(known, decided, digest)
     if isinstance(known, RebuildRecord):
-        ctx.ledger.reshape_rebuild(ctx.name, known.id, facts_now)
+        ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
         return
-    ctx.ledger.save_tables(ctx.name, [facts_now])
+    ctx.ledger.tables.save(ctx.name, [facts_now])
     for column in decided.added:
         ctx.progress(f"{known.qualified}: column {column.name} was added")
 
@@ -175,7 +175,7 @@ def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) 
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
     suspected = suspects(known.columns, known.catalog_digest, now)
     cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
-    oldest = ctx.ledger.looked_xid(ctx.name) if suspected.files else None
+    oldest = ctx.ledger.windows.looked_xid(ctx.name) if suspected.files else None
     if oldest is not None:
         undecided = known.catalog_digest.get("undecided", {})  # for these the last look was not before the change
         sure = (leaf for leaf in suspected.files if str(leaf.oid) not in undecided)
@@ -276,7 +276,7 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
     """Tell whether the table's copy was taken after the window: then it holds what the window lacks."""
-    copies = ctx.ledger.copies(ctx.name)
+    copies = ctx.ledger.tables.copies(ctx.name)
     return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
 
 

@@ -104,7 +104,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         _give_up_rebuilds(ctx, offender, reason)
         committed = _committed(ctx, offender, end)
         planned = capture.plan(ctx, known, end, upto)
-        ctx.ledger.skip_transaction(
+        ctx.ledger.skips.add(
             ctx.name,
             from_lsn=known.position,
             attempt=planned.attempt,
@@ -119,7 +119,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         )
         late_changes.notice_skip(ctx, offender.lsn, committed)
         confirmed = slot.advance(conn, known.slot, planned.upto_lsn)
-        ctx.ledger.confirm_windows(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
+        ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
     ctx.progress(reason)
     return True
 
@@ -159,16 +159,16 @@ def _offender(ctx: Context, conn: SourceSession, known: Known, end: Lsn) -> Offe
 
 
 def _touched(ctx: Context, transaction: Transaction | None) -> tuple[TableRecord, ...]:
-    there = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped" and table.left_lsn is None]
+    there = [table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped" and table.left_lsn is None]
     return tuple(table for table in there if transaction is None or table.oid in transaction.oids)
 
 
 def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
     """End what is being built of the tables from older copies and windows; a shadow as of a place before it stays."""
     oids = {table.oid for table in offender.tables}
-    for rebuild in ctx.ledger.rebuilds(ctx.name):
+    for rebuild in ctx.ledger.rebuilds.all(ctx.name):
         if rebuild.oid in oids and (rebuild.goal_lsn is None or rebuild.goal_lsn > offender.lsn):
-            ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+            ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
 
 
 def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> tuple[datetime | None, datetime | None]:
@@ -182,7 +182,7 @@ def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> t
         except OverflowError:  # a time that an origin has made up, beyond every calendar
             return None, None
         return time, time
-    passed = ctx.ledger.history(ctx.name).captured_through
+    passed = ctx.ledger.changelogs.history(ctx.name).captured_through
     return (None if passed is None else min(passed, end.time)), end.time
 
 

@@ -124,7 +124,7 @@ def _tried(ctx: Context, conn: SourceSession, statement: str) -> str | None:
 def _tell(ctx: Context, found: Difference, hindrance: str | None) -> None:
     name = ctx.pipeline.publication
     if not (found.missing or found.extra):
-        ctx.ledger.event_on_change(
+        ctx.ledger.events.add_on_change(
             ctx.name,
             slug="publication-differs",
             message=f"publication {name} publishes what the patterns choose",
@@ -146,5 +146,5 @@ def _listed(what: str, tables: Iterable[str]) -> str:
 
 
 def _note(ctx: Context, slug: str, message: str, oid: int | None = None) -> None:
-    if ctx.ledger.event_on_change(ctx.name, slug=slug, level="warning", message=message, table_oid=oid):
+    if ctx.ledger.events.add_on_change(ctx.name, slug=slug, level="warning", message=message, table_oid=oid):
         ctx.progress(f"[{slug}] {message}")

@@ -29,8 +29,8 @@ def follow_publication(ctx: Context, conn: SourceSession, found: Sequence[Source
     was published through there at least.
     """
     now = {table.oid: table for table in found}
-    known = {record.oid: record for record in ctx.ledger.tables(ctx.name)}
-    split = "via_root" in ctx.ledger.pipeline(ctx.name).withheld
+    known = {record.oid: record for record in ctx.ledger.tables.all(ctx.name)}
+    split = "via_root" in ctx.ledger.pipelines.get(ctx.name).withheld
     for table in found:
         if (before := known.get(table.oid)) and came_back(before, table):
             hide(ctx, conn, {table.oid: table.membership}, [before], _came_back(ctx, before, table))
@@ -86,16 +86,16 @@ def _leave(ctx: Context, record: TableRecord, position: Lsn, *, exists: bool) ->
     what = f"left publication {ctx.pipeline.publication}" if exists else "was dropped at the source"
     after = "its lake table is to be dropped" if discard else "its lake table stays as it is then"
     message = f"{record.qualified} {what}; it is merged through {position} and no further, and {after}"
-    ctx.ledger.leave_table(ctx.name, record.oid, through=position, discard=discard, message=message)
+    ctx.ledger.membership.leave(ctx.name, record.oid, through=position, discard=discard, message=message)
     ctx.progress(message)
 
 
 def _join(ctx: Context, table: SourceTable, sight: Sight) -> None:
     message = f"{table.qualified} joined publication {ctx.pipeline.publication}; it waits for its copy"
     try:
-        ctx.ledger.join_table(ctx.name, table_facts(ctx, table), lsn=sight.lsn, xid=sight.xid, message=message)
+        ctx.ledger.membership.join(ctx.name, table_facts(ctx, table), lsn=sight.lsn, xid=sight.xid, message=message)
     except LakeError as error:  # it must not stop capture; its changes are landed
-        ctx.ledger.event_on_change(
+        ctx.ledger.events.add_on_change(
             ctx.name,
             slug=error.slug,
             level="error",

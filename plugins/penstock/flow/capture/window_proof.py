@@ -56,7 +56,7 @@ def look(ctx: Context, conn: SourceSession, known: Known) -> SourceError | None:
 
 def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
-    xid = ctx.ledger.newest_xid(ctx.name)
+    xid = ctx.ledger.windows.newest_xid(ctx.name)
     if xid is not None:
         slot_verdict.same_past(xid, server_info.fate(conn, xid), known.position)
 
@@ -69,11 +69,11 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Fou
     start = before.confirmed or Lsn(0)
     if start < known.consistent_point:  # adopted, and set back to where its first owner had it: no window is of there
         start = slot.advance(conn, known.slot, known.consistent_point)
-    for window in slot_verdict.to_prove(known, start, ctx.ledger.windows(ctx.name, after=start)):
+    for window in slot_verdict.to_prove(known, start, ctx.ledger.windows.all(ctx.name, after=start)):
         ctx.progress(f"slot {known.slot} is behind the ledger: reading {window.from_lsn}-{window.upto_lsn} again")
         _prove(ctx, conn, replace(known, position=window.from_lsn), window)
         if known.doubted is not None:  # before the slot is beyond it, where nothing could be proved any more
-            ctx.ledger.note_doubt(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
+            ctx.ledger.pipelines.note_doubt(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
@@ -98,8 +98,8 @@ def _doubt(ctx: Context, conn: SourceSession, known: Known) -> None:
     """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
     state = slot.read(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
-    doubted = ctx.ledger.pipeline(ctx.name).doubted_from
-    ctx.ledger.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
+    doubted = ctx.ledger.pipelines.get(ctx.name).doubted_from
+    ctx.ledger.pipelines.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
 
 
 def _prove(ctx: Context, conn: SourceSession, known: Known, window: WindowRecord) -> None:

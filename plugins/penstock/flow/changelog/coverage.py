@@ -82,7 +82,7 @@ def require(ctx: Context, known: HistoryRecord, interval: Interval) -> Lsn:
         raise LedgerError("interval-not-captured", f"{decided.waiting}; let capture run, then fill it again")
     for warning in decided.warnings:
         ctx.progress(warning)
-        ctx.ledger.event(ctx.name, slug="interval-gone", level="warning", message=warning)
+        ctx.ledger.events.add(ctx.name, slug="interval-gone", level="warning", message=warning)
     return known.position or Lsn(0)
 
 

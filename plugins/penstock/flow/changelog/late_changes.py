@@ -30,7 +30,7 @@ def notice_window(ctx: Context, window: WindowRecord) -> None:
             f"changes of table {file.oid} in {file.path} claim to have committed at no time of the calendar: "
             "they are in no changelog"
         )
-        ctx.ledger.event(ctx.name, slug=SLUG, level="warning", table_oid=file.oid, message=message)
+        ctx.ledger.events.add(ctx.name, slug=SLUG, level="warning", table_oid=file.oid, message=message)
     ends = [(low, high) for low, high in map(_ends, window.files) if low is not None and high is not None]
     if not ends or window.staged_at is None:
         return
@@ -40,7 +40,7 @@ def notice_window(ctx: Context, window: WindowRecord) -> None:
 
 def notice_fill(ctx: Context, fill: FillRecord) -> None:
     """Hold an interval that was just filled against the windows that were staged while that was done."""
-    work = ctx.ledger.interval_work(ctx.name, from_time=fill.from_time, upto_time=fill.upto_time)
+    work = ctx.ledger.changelogs.interval_work(ctx.name, from_time=fill.from_time, upto_time=fill.upto_time)
     for window in work.windows:
         missed = (window.era, window.upto_lsn) > (fill.era, fill.through_lsn)
         if missed and window.staged_at is not None and window.staged_at < fill.filled_at:
@@ -54,7 +54,7 @@ def notice_skip(ctx: Context, lsn: Lsn, committed: tuple[datetime | None, dateti
     """Hold a transaction that was just left out against the intervals filled before: none of them says so."""
     since, until = committed
     before = None if until is None else until + timedelta(microseconds=1)
-    for fill in ctx.ledger.fills(ctx.name, since=since, before=before, limit=None):
+    for fill in ctx.ledger.changelogs.fills(ctx.name, since=since, before=before, limit=None):
         _say_missing(ctx, lsn, fill)
 
 
@@ -64,9 +64,9 @@ def _ends(file: FileEntry) -> tuple[int | None, int | None]:
 
 def _overlapping(ctx: Context, low: int, high: int) -> list[FillRecord]:
     try:
-        return ctx.ledger.fills(ctx.name, since=moment(low), before=moment(high + 1), limit=None)
+        return ctx.ledger.changelogs.fills(ctx.name, since=moment(low), before=moment(high + 1), limit=None)
     except OverflowError:  # a time that an origin has made up: hold the window against every interval
-        return ctx.ledger.fills(ctx.name, limit=None)
+        return ctx.ledger.changelogs.fills(ctx.name, limit=None)
 
 
 def _notice(ctx: Context, files: Iterable[FileEntry], fills: Sequence[FillRecord]) -> None:
@@ -93,7 +93,7 @@ def _say_missing(ctx: Context, lsn: Lsn, fill: FillRecord) -> None:
         f"the transaction that committed at {lsn}, perhaps in {interval}, was left out after its changelogs were filled "
         f"through {Lsn(fill.through_lsn)}: fill it again, and they say so"
     )
-    ctx.ledger.note_late(ctx.name, fill, rows=1, message=message)
+    ctx.ledger.changelogs.note_late(ctx.name, fill, rows=1, message=message)
     ctx.progress(message)
 
 
@@ -103,5 +103,5 @@ def _say(ctx: Context, fill: FillRecord, rows: int) -> None:
         f"{rows} changes that claim to have committed in {interval} were captured after its changelogs were filled "
         f"through {Lsn(fill.through_lsn)}: fill it again"
     )
-    ctx.ledger.note_late(ctx.name, fill, rows=rows, message=message)
+    ctx.ledger.changelogs.note_late(ctx.name, fill, rows=rows, message=message)
     ctx.progress(message)

@@ -28,7 +28,7 @@ def fill(ctx: Context, interval: Interval, submit: Submit, *, wait: float = 0) -
 
     Raises LedgerError: "interval-invalid", "interval-gone", "interval-not-captured", "work-under-way"; LakeError.
     """
-    with ctx.ledger.hold(ctx.name, WORK, wait=wait):
+    with ctx.ledger.locks.hold(ctx.name, WORK, wait=wait):
         attempt = plan(ctx, interval)
         submit(job(ctx, attempt))
         return settle(ctx, attempt)
@@ -39,12 +39,12 @@ def waiting(ctx: Context, interval: Interval) -> str | None:
 
     Raises LedgerError: "interval-invalid", "interval-gone".
     """
-    return coverage.verdict(ctx, ctx.ledger.history(ctx.name), interval).waiting
+    return coverage.verdict(ctx, ctx.ledger.changelogs.history(ctx.name), interval).waiting
 
 
 def precedes(ctx: Context, interval: Interval) -> bool:
     """Tell whether an interval was over before the pipeline began, so that nobody expects it to be filled."""
-    known = ctx.ledger.history(ctx.name)
+    known = ctx.ledger.changelogs.history(ctx.name)
     return (
         known.from_the_start
         and known.known_era == 1
@@ -56,7 +56,7 @@ def precedes(ctx: Context, interval: Interval) -> bool:
 def plan(ctx: Context, interval: Interval) -> str:
     """Write the orders of a new attempt at the interval; return the attempt."""
     coverage.require_valid(interval, datetime.now(UTC))
-    work = ctx.ledger.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)
+    work = ctx.ledger.changelogs.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)
     through = coverage.require(ctx, work.history, interval)
     attempt = new_attempt()
     orders = ChangelogPlan(
@@ -88,7 +88,7 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
     """Move the changelogs to what Spark prepared, and note the interval; raises LakeError for a table left behind."""
     orders = ChangelogPlan.loads(ctx.landing.read_text(_path(ctx, attempt, "plan")))
     result = _result(ctx, attempt)
-    filled = ctx.ledger.fill_changelogs(
+    filled = ctx.ledger.changelogs.fill(
         ctx.name,
         attempt=attempt,
         catalog=ctx.catalog,

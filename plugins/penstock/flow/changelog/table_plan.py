@@ -48,7 +48,7 @@ def table_orders(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[
     if left_out:
         message = f"{interval} has changes of tables that the ledger no longer knows, left out: {', '.join(left_out)}"
         ctx.progress(message)
-        ctx.ledger.event(ctx.name, slug="interval-gone", level="warning", message=message)
+        ctx.ledger.events.add(ctx.name, slug="interval-gone", level="warning", message=message)
     return tuple(_order(ctx, table, files[table.oid], _missing(work, table, interval)) for table in tables)
 
 
@@ -79,7 +79,7 @@ def _tell_missing(ctx: Context, work: IntervalWork, tables: Sequence[TableRecord
                 f"{', '.join(names)} say so at its place"
             )
             ctx.progress(message)
-            ctx.ledger.event(ctx.name, slug="transaction-skipped", level="warning", message=message)
+            ctx.ledger.events.add(ctx.name, slug="transaction-skipped", level="warning", message=message)
 
 
 def _by_table(work: IntervalWork, interval: Interval) -> tuple[dict[int, list[_Landed]], list[_Landed]]:

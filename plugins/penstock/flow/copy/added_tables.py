@@ -22,9 +22,11 @@ _POLL_SECONDS = 1.0
 
 def ring(ctx: Context) -> list[str]:
     """Name the tables for which `resync` has to be woken now; none where a person decides."""
-    joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipeline(ctx.name).withheld
-    oids = set(ctx.ledger.ring(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=RING_AGAIN))
-    return [table.qualified for table in ctx.ledger.tables(ctx.name) if table.oid in oids] if oids else []
+    joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
+    oids = set(
+        ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=RING_AGAIN)
+    )
+    return [table.qualified for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
 
 
 def answered(ctx: Context) -> frozenset[str]:
@@ -32,7 +34,7 @@ def answered(ctx: Context) -> frozenset[str]:
 
     There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
-    answers = ctx.pipeline.tables.on_change == "resync" and not ctx.ledger.pipeline(ctx.name).withheld
+    answers = ctx.pipeline.tables.on_change == "resync" and not ctx.ledger.pipelines.get(ctx.name).withheld
     return UNSENT if answers else frozenset()
 
 
@@ -42,7 +44,7 @@ def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> 
     One that was `woken` by the bell leaves new ones to a person where the pipeline says so, and all of them while the
     publication withholds changes.
     """
-    by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipeline(ctx.name).withheld
+    by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
     new, slugs = not woken or by_itself, answered(ctx)
     return [
         table

@@ -31,7 +31,7 @@ def prepare(ctx: Context) -> str:
     """Migrate the ledger, register the pipeline, create or adopt its publication; return the publication's name."""
     ctx.ledger.migrate()
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        ctx.ledger.register_pipeline(
+        ctx.ledger.pipelines.register(
             ctx.name,
             database=server_info.read(conn).database,
             slot=ctx.pipeline.slot,
@@ -50,7 +50,7 @@ def copy(ctx: Context, submit: Submit) -> list[str]:
     _collect(ctx)
     tried: dict[int, str] = {}
     for tries_left in reversed(range(TRIES)):
-        if ctx.ledger.pipeline(ctx.name).position is not None and not _uncopied(ctx):
+        if ctx.ledger.pipelines.get(ctx.name).position is not None and not _uncopied(ctx):
             break
         with _snapshot(ctx) as exported:
             sources = tables_at(ctx, exported, sizes=True)
@@ -60,15 +60,15 @@ def copy(ctx: Context, submit: Submit) -> list[str]:
             tried |= {table.oid: table.qualified for table in tables}
             failures = _copy(ctx, exported, [sources[table.oid] for table in tables], submit)
         _give_up(ctx, {oid: error for oid, error in failures.items() if not (tries_left and passes(error))})
-    ctx.ledger.finish_bootstrap(ctx.name)
-    copied = {table.oid for table in ctx.ledger.tables(ctx.name) if table.state == "copied"}
+    ctx.ledger.pipelines.finish_bootstrap(ctx.name)
+    copied = {table.oid for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
     return [name for oid, name in tried.items() if oid in copied]
 
 
 @contextmanager
 def _snapshot(ctx: Context) -> Iterator[Exported]:
     """Hold a snapshot to copy under: the new slot's own, or a later one for what that could not finish."""
-    if ctx.ledger.pipeline(ctx.name).position is None:
+    if ctx.ledger.pipelines.get(ctx.name).position is None:
         left_over = _left_over(ctx)
         if left_over is None:
             _intend(ctx, made=True)
@@ -87,7 +87,7 @@ def _snapshot(ctx: Context) -> Iterator[Exported]:
 
 def _left_over(ctx: Context) -> Lsn | None:
     """Return the position of a slot that is ours already: adopted, or made by a run that died before it said so."""
-    intended = ctx.ledger.pipeline(ctx.name).slot_intent_at is not None
+    intended = ctx.ledger.pipelines.get(ctx.name).slot_intent_at is not None
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         found = slot.read(conn, ctx.pipeline.slot)
     if found is None:
@@ -118,7 +118,7 @@ def _intend(ctx: Context, *, made: bool) -> None:
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         server = server_info.read(conn)
         publication_options.begin(ctx, conn)
-        ctx.ledger.intend_slot(
+        ctx.ledger.pipelines.intend_slot(
             ctx.name,
             system_identifier=server.system_identifier,
             timeline=server.timeline,
@@ -144,14 +144,14 @@ def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
     tables = tables_at(ctx, exported)
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         time = server_info.position(conn).time
-    ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table) for table in tables.values()])
-    ctx.ledger.record_slot(ctx.name, consistent_point=position, source_time=time)
+    ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table) for table in tables.values()])
+    ctx.ledger.pipelines.record_slot(ctx.name, consistent_point=position, source_time=time)
     ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")
 
 
 def _uncopied(ctx: Context) -> list[TableRecord]:
     """List what bootstrap copies: not tables that joined since the slot was made, whose copies have a rule of their own."""
-    return [table for table in ctx.ledger.tables(ctx.name) if table.state in UNCOPIED and table.joined_lsn is None]
+    return [table for table in ctx.ledger.tables.all(ctx.name) if table.state in UNCOPIED and table.joined_lsn is None]
 
 
 def _copy(
@@ -163,7 +163,7 @@ def _copy(
     if not chosen:
         return refused
     copy_id = new_attempt()
-    ctx.ledger.start_copy(
+    ctx.ledger.tables.start_copy(
         ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[table.oid for table in chosen]
     )
     try:
@@ -177,7 +177,7 @@ def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockErr
     refused: dict[int, PenstockError] = {}
     for table in sources:
         try:
-            ctx.ledger.save_tables(ctx.name, [table_facts(ctx, table)])
+            ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table)])
         except LakeError as error:
             refused[table.oid] = error
     return refused
@@ -185,19 +185,19 @@ def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockErr
 
 def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
     """Pause the tables that cannot be copied now: none of them keeps the others waiting."""
-    names = {table.oid: table.qualified for table in ctx.ledger.tables(ctx.name)}
+    names = {table.oid: table.qualified for table in ctx.ledger.tables.all(ctx.name)}
     for oid, error in failures.items():
         reason = f"{names[oid]} could not be copied: {error} Follow {error.runbook}, then resync the table"
-        ctx.ledger.pause_table(ctx.name, oid, slug="copy-failed", reason=reason)
+        ctx.ledger.tables.pause(ctx.name, oid, slug="copy-failed", reason=reason)
         ctx.progress(f"paused {reason}")
 
 
 def _collect(ctx: Context) -> None:
     """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
-    ours = {(table.oid, table.copy_id) for table in ctx.ledger.tables(ctx.name)}
-    for copying in ctx.ledger.copies(ctx.name, state="copying"):
+    ours = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name)}
+    for copying in ctx.ledger.tables.copies(ctx.name, state="copying"):
         if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
             continue
         files = copied_files(ctx, copying.id, copying.oid)
         if files is not None:
-            ctx.ledger.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
+            ctx.ledger.tables.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)

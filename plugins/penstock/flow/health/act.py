@@ -29,12 +29,12 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
     Raises LedgerError.
     """
     at, policy = verdict.seen.at, ctx.pipeline.health
-    ctx.ledger.record_slot_samples(ctx.name, verdict.samples.values())
+    ctx.ledger.health.record_slot_samples(ctx.name, verdict.samples.values())
     for each in verdict.drops:
         drop(ctx, each)
     settle(ctx, verdict.findings, verdict)
-    ctx.ledger.trim_health(ctx.name, before=at - timedelta(seconds=policy.keep))
-    due = alerts(ctx.name, ctx.ledger.alarms(ctx.name), policy, at)
+    ctx.ledger.health.trim(ctx.name, before=at - timedelta(seconds=policy.keep))
+    due = alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), policy, at)
     # the task that meets an error again repeats its alarm; here only what no channel took
     return tell(ctx, [each for each in due if each.happening != "lasts" or each.alarm.slug not in PAGED], deliver)
 
@@ -45,7 +45,7 @@ def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> Non
         numbers: dict[str, Any] = {**each.numbers, "next": each.next}
         if each.since is not None:
             numbers["since"] = f"{each.since:%F %T} UTC"
-        ctx.ledger.see_alarm(
+        ctx.ledger.health.see_alarm(
             ctx.name,
             slug=each.slug,
             subject=each.subject,
@@ -57,7 +57,7 @@ def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> Non
     found = {(each.slug, each.subject) for each in findings}
     for alarm in verdict.seen.known.alarms:
         if alarm.closed_at is None and alarm.slug not in PAGED and (alarm.slug, alarm.subject) not in found:
-            ctx.ledger.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
+            ctx.ledger.health.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
 
 
 def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
@@ -69,11 +69,11 @@ def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
         failed += delivery.failures
         if delivery.failures and not delivery.taken:
             continue
-        ctx.ledger.told_alarm(alert.alarm.number, at=alert.at)
+        ctx.ledger.health.told_alarm(alert.alarm.number, at=alert.at)
         details = {**alert.alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
         level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
         message = f"{alert.happening}: {alert.alarm.message}"
-        ctx.ledger.event(ctx.name, slug=alert.alarm.slug, level=level, message=message, details=details)
+        ctx.ledger.events.add(ctx.name, slug=alert.alarm.slug, level=level, message=message, details=details)
     return list(dict.fromkeys(failed))  # one complaint per channel, however many alerts it refused
 
 
@@ -94,7 +94,7 @@ def drop(ctx: Context, each: Drop) -> bool:
         return False
     message = f"dropped slot {each.slot.name}, because {each.reason}; ran: {each.statement}"
     ctx.progress(message)
-    ctx.ledger.event(ctx.name, slug=slug, level="error", message=message, details=details)
+    ctx.ledger.events.add(ctx.name, slug=slug, level="error", message=message, details=details)
     return True
 
 
@@ -104,13 +104,13 @@ def _drop(ctx: Context, each: Drop) -> bool:
         lock.hold(conn, ctx.name) if each.own else nullcontext(),
     ):
         dropped = source.drop_unmoved(conn, each.slot)
-        if dropped and each.own and ctx.ledger.pipeline(ctx.name).state != "torn_down":
+        if dropped and each.own and ctx.ledger.pipelines.get(ctx.name).state != "torn_down":
             _halt(ctx, each)
         return dropped
 
 
 def _halt(ctx: Context, each: Drop) -> None:
-    ctx.ledger.halt(
+    ctx.ledger.pipelines.halt(
         ctx.name,
         slug="slot-dropped",
         reason=(
@@ -124,4 +124,4 @@ def _not_dropped(ctx: Context, slug: str, each: Drop, error: PenstockError | Non
     why = error.message if error else "it was taken, moved or replaced between the decision and the drop"
     message = f"did not drop slot {each.slot.name}: {why}"
     ctx.progress(message)
-    ctx.ledger.event(ctx.name, slug=slug, level="warning", message=message, details=details)
+    ctx.ledger.events.add(ctx.name, slug=slug, level="warning", message=message, details=details)

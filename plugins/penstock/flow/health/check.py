@@ -72,7 +72,7 @@ def drain(ctx: Context) -> capturing.CaptureReport:
     wide = replace(ctx, pipeline=ctx.pipeline.model_copy(update={"capture": larger}))
     done = capturing.capture(wide)
     message = f"drained slot {ctx.pipeline.slot} in {len(done.windows)} windows through {done.upto}"
-    ctx.ledger.event(ctx.name, slug="slot-retained", level="info", message=message, details=done.summary())
+    ctx.ledger.events.add(ctx.name, slug="slot-retained", level="info", message=message, details=done.summary())
     return done
 
 
@@ -80,7 +80,7 @@ def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
     """Open the alarm that the source can't be asked; the other alarms stay as they are."""
     now = datetime.now(UTC)
     try:
-        ctx.ledger.see_alarm(
+        ctx.ledger.health.see_alarm(
             ctx.name,
             slug="source-unreachable",
             subject=_SOURCE,
@@ -93,5 +93,5 @@ def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
         if unknown.slug in ("ledger-conflict", "ledger-not-migrated"):  # a pipeline that the ledger does not know
             return
         raise
-    for failure in tell(ctx, alerts(ctx.name, ctx.ledger.alarms(ctx.name), ctx.pipeline.health, now), deliver):
+    for failure in tell(ctx, alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now), deliver):
         ctx.progress(f"[alert-undelivered] {failure}")

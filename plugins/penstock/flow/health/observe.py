@@ -110,7 +110,7 @@ def remember(ctx: Context, seen: Seen) -> Remembered:
     """Read what the ledger knows that bears on the slots; raises LedgerError when it can't be asked."""
     name, ledger = ctx.name, ctx.ledger
     try:
-        records = {record.name: record for record in ledger.pipelines()}
+        records = {record.name: record for record in ledger.pipelines.all()}
     except LedgerError as error:
         if error.slug in _NOT_THERE:
             return Remembered()
@@ -121,13 +121,13 @@ def remember(ctx: Context, seen: Seen) -> Remembered:
         since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
         return Remembered(
             record=records[name],
-            tables=sum(table.state != "dropped" for table in ledger.tables(name)),
+            tables=sum(table.state != "dropped" for table in ledger.tables.all(name)),
             others=_others(records, name),
-            last=ledger.last_slot_samples(name, [slot.name for slot in seen.slots]),
-            history=ledger.slot_samples(name, ctx.pipeline.slot, since=since),
-            rates=ledger.window_rates(name),
-            alarms=ledger.alarms(name),
-            verified=ledger.verified_tables(name),
+            last=ledger.health.last_slot_samples(name, [slot.name for slot in seen.slots]),
+            history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),
+            rates=ledger.health.window_rates(name),
+            alarms=ledger.health.alarms(name),
+            verified=ledger.verifications.tables(name),
         )
 
 

@@ -27,7 +27,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
     try:
         if _is_told(ctx, error):
             return
-        ctx.ledger.see_alarm(
+        ctx.ledger.health.see_alarm(
             ctx.name,
             slug=error.slug,
             subject=task,
@@ -61,18 +61,18 @@ def answer(ctx: Context) -> bool:
 
 
 def _paged(ctx: Context, task: str | None = None) -> list[AlarmRecord]:
-    return [each for each in ctx.ledger.alarms(ctx.name) if each.slug in PAGED and task in (None, each.subject)]
+    return [each for each in ctx.ledger.health.alarms(ctx.name) if each.slug in PAGED and task in (None, each.subject)]
 
 
 def _close(ctx: Context, alarms: list[AlarmRecord], now: datetime) -> bool:
     for each in alarms:
-        ctx.ledger.close_alarm(ctx.name, slug=each.slug, subject=each.subject, at=now)
+        ctx.ledger.health.close_alarm(ctx.name, slug=each.slug, subject=each.subject, at=now)
     return bool(alarms)
 
 
 def _is_told(ctx: Context, error: PenstockError) -> bool:
     """Tell whether slot health has told that the source cannot be asked for the same reason."""
-    known = ctx.ledger.alarms(ctx.name) if isinstance(error, SourceError) else []
+    known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
     return any(
         each.slug == "source-unreachable"
         and each.numbers.get("error") == error.slug

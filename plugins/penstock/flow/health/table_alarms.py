@@ -24,10 +24,10 @@ _RULES = {
 def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None:
     """Open, keep or close the alarms of these tables, by what the ledger knows now; tell them, or leave it to slot health."""
     now, wanted = datetime.now(UTC), set(oids)
-    tables = [table for table in ctx.ledger.verified_tables(ctx.name) if table.oid in wanted]
+    tables = [table for table in ctx.ledger.verifications.tables(ctx.name) if table.oid in wanted]
     found = [finding for rule in _RULES.values() for finding in rule(tables)]
     for finding in found:
-        ctx.ledger.see_alarm(
+        ctx.ledger.health.see_alarm(
             ctx.name,
             slug=finding.slug,
             subject=finding.subject,
@@ -38,12 +38,12 @@ def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None
         )
     subjects = {f"{table.schema}.{table.name}" for table in tables}
     wrong = {(finding.slug, finding.subject) for finding in found}
-    for alarm in ctx.ledger.alarms(ctx.name):
+    for alarm in ctx.ledger.health.alarms(ctx.name):
         over = alarm.slug in _RULES and alarm.subject in subjects and (alarm.slug, alarm.subject) not in wrong
         if over and alarm.closed_at is None:
-            ctx.ledger.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=now)
+            ctx.ledger.health.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=now)
     if deliver is None:
         return
-    ours = [alarm for alarm in ctx.ledger.alarms(ctx.name) if alarm.slug in _RULES]
+    ours = [alarm for alarm in ctx.ledger.health.alarms(ctx.name) if alarm.slug in _RULES]
     for failure in dict.fromkeys(tell(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
         ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")

@@ -31,7 +31,11 @@ def release(ctx: Context, now: datetime | None = None) -> Released:
     """Forget what is older than `landing.retention`, then delete what belongs to nothing; raises LakeError."""
     now = now or datetime.now(UTC)
     retention = ctx.pipeline.landing.retention
-    gone = Forgotten() if retention is None else ctx.ledger.forget_landed(ctx.name, before=now - _span(retention))
+    gone = (
+        Forgotten()
+        if retention is None
+        else ctx.ledger.maintenance.forget_landed(ctx.name, before=now - _span(retention))
+    )
     folders, files = sweep(ctx, now - _span(ctx.pipeline.maintain.orphans))
     return Released(
         windows=len(gone.windows),
@@ -47,7 +51,7 @@ def outlook(ctx: Context, now: datetime | None = None) -> Released:
     retention = ctx.pipeline.landing.retention
     if retention is None:
         return Released()
-    old = ctx.ledger.old_windows(ctx.name, before=(now or datetime.now(UTC)) - _span(retention))
+    old = ctx.ledger.maintenance.old_windows(ctx.name, before=(now or datetime.now(UTC)) - _span(retention))
     return Released(windows=len(old), bytes=sum(window.bytes for window in old))
 
 
@@ -61,7 +65,7 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     copies = zone.folders(layout.copies_folder(name))
     runs = zone.folders(layout.runs_folder(name))
     parts = {folder: zone.list(folder) for folder in copies}
-    needed = ctx.ledger.needed_landed(name)
+    needed = ctx.ledger.maintenance.needed_landed(name)
     dead = [
         *_unknown(windows, (layout.range_folder(name, from_, upto) for from_, upto, _ in needed.windows)),
         *_unknown(copies, (layout.copy_folder(name, copy.id) for copy in needed.copies)),

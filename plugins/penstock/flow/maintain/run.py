@@ -50,7 +50,7 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
 
     A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
     """
-    if ctx.ledger.pipeline(ctx.name).state in ("new", "bootstrapping"):
+    if ctx.ledger.pipelines.get(ctx.name).state in ("new", "bootstrapping"):
         ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
         return None
     chosen = _chosen(ctx, tables)
@@ -58,15 +58,15 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
         _trim_history(ctx)
     with lake_lock.to_maintain(ctx), _changelogs(ctx) as changelogs:
         merge.adopt_half_published(ctx)
-        attempt = new_attempt() if dry_run else ctx.ledger.begin_merge(ctx.name, halted=True)
-        ctx.ledger.begin_maintenance(ctx.name, attempt, dry_run=dry_run)
+        attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
+        ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         orders = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
         ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
         submit(_job(ctx, attempt))
         lake = _settle(ctx, orders)
     landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
     report = Upkept(attempt, dry_run, lake, landing)
-    ctx.ledger.end_maintenance(ctx.name, attempt, report.to_json(), summary(report))
+    ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
     return report
 
@@ -76,7 +76,7 @@ def _changelogs(ctx: Context) -> Iterator[bool]:
     """Hold the changelogs, too, and tell so; where they are being filled they are left for the next time."""
     with ExitStack() as held:
         try:
-            held.enter_context(ctx.ledger.hold(ctx.name, changelog.WORK))
+            held.enter_context(ctx.ledger.locks.hold(ctx.name, changelog.WORK))
         except LedgerError as error:
             if error.slug != "work-under-way":
                 raise
@@ -101,13 +101,13 @@ def summary(report: Upkept) -> str:
 
 
 def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
-    there = [table for table in ctx.ledger.tables(ctx.name) if table.state != "dropped"]
+    there = [table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped"]
     return named(there, names) if names else there
 
 
 def _trim_history(ctx: Context) -> None:
     settings, now = ctx.pipeline.maintain, datetime.now(UTC)
-    ctx.ledger.trim_history(
+    ctx.ledger.maintenance.trim_history(
         ctx.name,
         before=now - timedelta(seconds=settings.history),
         cuts_before=now - timedelta(seconds=settings.cuts),
@@ -127,7 +127,7 @@ class _Chosen:
 def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
     settings, now = ctx.pipeline.maintain, datetime.now(UTC)
     there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
-    kept = _named_by_cuts(ctx.ledger.cuts(ctx.name, limit=1 << 31))
+    kept = _named_by_cuts(ctx.ledger.merges.cuts(ctx.name, limit=1 << 31))
     upkeep = [
         TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
         for table in chosen.tables
@@ -169,7 +169,7 @@ def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[tuple[str, ...], set[in
 
 def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[TableUpkeep]:
     """Put those first that the last run had no time for."""
-    runs = ctx.ledger.maintenances(ctx.name, limit=2)
+    runs = ctx.ledger.maintenance.all(ctx.name, limit=2)
     last = next((run.report for run in runs if run.report and not run.dry_run), None)
     done = {tuple(table["target"]) for table in last["lake"]["tables"] if table["after"]} if last else set()
     return sorted(tables, key=lambda table: table.target in done)
@@ -180,7 +180,7 @@ def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: dateti
 
     Nobody will read or fill them any more, or their source table has left and the policy is to drop them.
     """
-    era, rebuilds = ctx.ledger.pipeline(ctx.name).era, {each.id for each in ctx.ledger.rebuilds(ctx.name)}
+    era, rebuilds = ctx.ledger.pipelines.get(ctx.name).era, {each.id for each in ctx.ledger.rebuilds.all(ctx.name)}
     discarded = _discarded(ctx)
     left = {
         (namespace, name): OldTable(namespace, name, folder_of(location))
@@ -189,17 +189,17 @@ def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: dateti
     }
     listed = {(namespace, name) for namespace, name, _ in there}
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    for old in ctx.ledger.see_old_tables(ctx.name, [*left.values()]):
+    for old in ctx.ledger.maintenance.see_old_tables(ctx.name, [*left.values()]):
         place = old.namespace, old.name
         if place in listed and place not in left:  # its source table came back, or the name is another table's
-            ctx.ledger.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
+            ctx.ledger.maintenance.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
         elif old.seen_at < before:
             yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
 
 
 def _discarded(ctx: Context) -> dict[Place, int]:
     """Name the lake tables of tables that left and are to be dropped, with their oids."""
-    return {place_of(table.target): table.oid for table in ctx.ledger.tables_to_discard(ctx.name)}
+    return {place_of(table.target): table.oid for table in ctx.ledger.membership.to_discard(ctx.name)}
 
 
 def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
@@ -211,12 +211,12 @@ def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
     if not orders.dry_run:
         expected = {order.target: order.expected_snapshot for order in orders.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
-        ctx.ledger.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        ctx.ledger.maintenance.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
         discarded = _discarded(ctx)
         for old in result.dropped:
             if (old.namespace, old.table) in discarded:
-                ctx.ledger.discarded(ctx.name, discarded[old.namespace, old.table])
-        ctx.ledger.forget_old_tables(ctx.name, result.dropped)
+                ctx.ledger.membership.discarded(ctx.name, discarded[old.namespace, old.table])
+        ctx.ledger.maintenance.forget_old_tables(ctx.name, result.dropped)
     return result
 
 

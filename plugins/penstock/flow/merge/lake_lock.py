@@ -18,7 +18,7 @@ _POLL_SECONDS = 2.0
 
 def to_merge(ctx: Context) -> AbstractContextManager[None]:
     """Hold the lake for a step of a merge; raises LedgerError("work-under-way") after waiting for `lake.wait`."""
-    return ctx.ledger.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait)
+    return ctx.ledger.locks.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait)
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def to_maintain(ctx: Context) -> Iterator[None]:
     """
     deadline = time.monotonic() + ctx.pipeline.maintain.patience
     while True:
-        with ctx.ledger.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait):
+        with ctx.ledger.locks.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait):
             waiting = merge.prepared(ctx)
             if waiting is None or time.monotonic() >= deadline:
                 yield

@@ -51,7 +51,7 @@ class Copied:
 
 def shapes(ctx: Context) -> Shapes:
     """Return every landed relation shape by oid and version."""
-    return {(record.relation.oid, record.version): record.relation for record in ctx.ledger.relations(ctx.name)}
+    return {(record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)}
 
 
 def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:

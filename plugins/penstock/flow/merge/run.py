@@ -52,11 +52,11 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     adopt_half_published(ctx)
     if not due(ctx, force=force, last=last):
         return None
-    attempt = ctx.ledger.begin_merge(ctx.name, halted=last)
+    attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
     queue, switches = _with_switches(ctx)
     queue = _pause_reshaped(ctx, queue)
     settings, evolved = ctx.pipeline.merge, _evolved(queue)
-    complete = ctx.ledger.complete_time(ctx.name, queue.upto)
+    complete = ctx.ledger.windows.complete_time(ctx.name, queue.upto)
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -101,7 +101,7 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
     paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
-    cut = ctx.ledger.publish(
+    cut = ctx.ledger.merges.publish(
         ctx.name,
         attempt=attempt,
         catalog=ctx.catalog,
@@ -138,7 +138,7 @@ def adopt_half_published(ctx: Context) -> None:
     orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
     if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result)):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
-        ctx.ledger.adopt_published(
+        ctx.ledger.merges.adopt_published(
             ctx.name,
             attempt=attempt,
             lsn=lsn,
@@ -158,7 +158,7 @@ def about_to_publish(ctx: Context, *, within: float) -> bool:
 
 def prepared(ctx: Context) -> str | None:
     """Return the newest attempt if Spark has prepared it and the ledger knows nothing of its publication."""
-    attempt, cut = ctx.ledger.pipeline(ctx.name).merge_attempt, ctx.ledger.last_cut(ctx.name)
+    attempt, cut = ctx.ledger.pipelines.get(ctx.name).merge_attempt, ctx.ledger.merges.last_cut(ctx.name)
     if attempt is None or (cut and cut.attempt == attempt):
         return None
     there = all(ctx.landing.exists(path(ctx, attempt)) for path in (plan_path, result_path))
@@ -167,7 +167,7 @@ def prepared(ctx: Context) -> str | None:
 
 def cuts_snapshot(ctx: Context) -> int | None:
     """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
-    return _cuts_snapshot(ctx, ctx.ledger.last_cut(ctx.name))
+    return _cuts_snapshot(ctx, ctx.ledger.merges.last_cut(ctx.name))
 
 
 def _cuts_snapshot(ctx: Context, cut: CutRecord | None) -> int | None:
@@ -178,7 +178,7 @@ def _cuts_snapshot(ctx: Context, cut: CutRecord | None) -> int | None:
 
 def _open(ctx: Context, *, last: bool) -> bool:
     """Tell whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "bootstrapping":
         return False
     if last:
@@ -212,7 +212,7 @@ def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
     loading = {table.oid for table in orders.tables if table.copy_files is not None}
     return {
         table.oid: table.copy_id
-        for table in ctx.ledger.tables(ctx.name)
+        for table in ctx.ledger.tables.all(ctx.name)
         if table.oid in loading and table.copy_id is not None
     }
 
@@ -222,7 +222,7 @@ def _queue(ctx: Context) -> MergeQueue:
 
     A table that has been made anew stands for the one whose place it takes.
     """
-    queue = ctx.ledger.windows_to_merge(ctx.name)
+    queue = ctx.ledger.windows.to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
     rebuilds = tuple(each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto)
     rebuilt = {each.oid for each in rebuilds}
@@ -248,7 +248,7 @@ def _with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
         except LakeError as error:
             if error.slug != "schema-change":
                 raise
-            ctx.ledger.give_up_rebuild(ctx.name, each, slug="rebuild-given-up", reason=error.message)
+            ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=error.message)
             ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
             return _with_switches(ctx)
     return queue, orders
@@ -259,14 +259,14 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
 
     Raises LakeError("publish-conflict"): the next merge goes on with the tables as they were.
     """
-    by_id = {each.id: each for each in ctx.ledger.rebuilds(ctx.name)}
+    by_id = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name)}
     rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilt]
     for table in failed:
         found = rebuilt[table.oid]
         if found is not None:
             reason = f"[{table.paused_slug}] {table.paused_reason}"
-            ctx.ledger.give_up_rebuild(ctx.name, found, slug="rebuild-given-up", reason=reason)
+            ctx.ledger.rebuilds.give_up(ctx.name, found, slug="rebuild-given-up", reason=reason)
     if failed:
         names = ", ".join(".".join(table.target) for table in failed)
         raise LakeError(
@@ -307,7 +307,9 @@ def _loads(queue: MergeQueue) -> int:
 
 def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     """Pause the tables whose landed files have another shape than the lake's table can take; return the rest."""
-    shapes = {(record.relation.oid, record.version): record.relation for record in ctx.ledger.relations(ctx.name)}
+    shapes = {
+        (record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)
+    }
     kept: list[TableRecord] = []
     for table in queue.tables:
         relations = {(entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in queue.files(table)}
@@ -315,7 +317,7 @@ def _pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
         if reason is None:
             kept.append(table)
         else:
-            ctx.ledger.pause_table(ctx.name, table.oid, slug="schema-change", reason=reason)
+            ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
             ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
     return replace(queue, tables=tuple(kept))
 

@@ -69,16 +69,16 @@ def _settle_dead_runs(ctx: Context, ids: Sequence[str]) -> None:
 
 
 def _building(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
-    return [each for each in ctx.ledger.rebuilds(ctx.name, states=["building"]) if each.id in ids]
+    return [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.id in ids]
 
 
 def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     """Write the orders of the next chunk of each rebuild; from here only this run may advance them."""
     run, settings = new_attempt(), ctx.pipeline
-    position = ctx.ledger.pipeline(ctx.name).position or Lsn(0)
+    position = ctx.ledger.pipelines.get(ctx.name).position or Lsn(0)
     first = min(each.after or position for each in rebuilds)
-    windows = [window for window in ctx.ledger.windows(ctx.name, after=first) if window.upto_lsn <= position]
-    copies = {(copied.id, copied.oid): copied for copied in ctx.ledger.copies(ctx.name)}
+    windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
+    copies = {(copied.id, copied.oid): copied for copied in ctx.ledger.tables.copies(ctx.name)}
     known = rebuild_plan.shapes(ctx)
     tables = []
     for each in rebuilds:
@@ -106,11 +106,11 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         on_misfit=settings.merge.on_misfit,
         parallel_tables=settings.spark.parallel_tables,
         table_properties=dict(settings.lake.properties),
-        era=ctx.ledger.pipeline(ctx.name).era,
+        era=ctx.ledger.pipelines.get(ctx.name).era,
         cut=False,
     )
     ctx.landing.write_text(plan_path(ctx, run), orders.dumps())
-    ctx.ledger.run_rebuilds(ctx.name, ids=[each.id for each in rebuilds], run=run)
+    ctx.ledger.rebuilds.run(ctx.name, ids=[each.id for each in rebuilds], run=run)
     return run
 
 
@@ -127,7 +127,7 @@ def _next(
         return rebuild_plan.rebuild_plan(ctx, rebuild, windows, known, copied=copied, through=through)
     except LakeError as error:
         if error.slug == "schema-change":
-            ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=error.message)
+            ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=error.message)
             raise LakeError("rebuild-given-up", error.message) from None
         if error.slug != "landing-file-missing":
             raise
@@ -154,10 +154,10 @@ def _settle(ctx: Context, run: str) -> None:
     if not ctx.landing.exists(result_path(ctx, run)):
         return
     orders, result = _orders(ctx, run), read_result(ctx, run)
-    ours = {each.id for each in ctx.ledger.rebuilds(ctx.name, states=["building"]) if each.run == run}
+    ours = {each.id for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.run == run}
     pairs = zip(orders.tables, result.tables, strict=True)
     done = [(order, table) for order, table in pairs if order.rebuild in ours and not table.paused_slug]
-    ctx.ledger.advance_rebuilds(
+    ctx.ledger.rebuilds.advance(
         ctx.name,
         run=run,
         catalog=ctx.catalog,
@@ -173,7 +173,7 @@ def _settle(ctx: Context, run: str) -> None:
 def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult) -> RebuildStep:
     through = Lsn(order.through or 0)
     rows = sum(file.rows for file in (*order.files, *(order.copy_files or ())))
-    goal = {each.id: each.goal_lsn for each in ctx.ledger.rebuilds(ctx.name)}[order.rebuild or ""]
+    goal = {each.id: each.goal_lsn for each in ctx.ledger.rebuilds.all(ctx.name)}[order.rebuild or ""]
     at_end = through >= (orders.upto_lsn if goal is None else goal)
     state: RebuildState = "building" if not at_end else "ready" if goal is None else "done"
     met = {name: table.counts.get(name, 0) for name in MET}
@@ -182,12 +182,12 @@ def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult)
 
 def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
     rebuilds = {
-        each.oid: each for each in ctx.ledger.rebuilds(ctx.name, states=["building"]) if each.run == orders.attempt
+        each.oid: each for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.run == orders.attempt
     }
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilds]
     for table in failed:
         reason = f"[{table.paused_slug}] {table.paused_reason}"
-        ctx.ledger.give_up_rebuild(ctx.name, rebuilds[table.oid], slug="rebuild-given-up", reason=reason)
+        ctx.ledger.rebuilds.give_up(ctx.name, rebuilds[table.oid], slug="rebuild-given-up", reason=reason)
     if failed:
         told = "; ".join(f"{'.'.join(table.target)}: [{table.paused_slug}] {table.paused_reason}" for table in failed)
         raise LakeError("rebuild-given-up", f"expected every table to be built anew, but not so: {told}")

@@ -36,7 +36,7 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
             break
         failed |= _copy(ctx, pending, submit)
     left = {each.id: _final(each, failed.get(each.id)) for each in _pending(ctx, ids)}
-    ended = [each for each in ctx.ledger.rebuilds(ctx.name, states=["given_up"]) if each.id in ids]
+    ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["given_up"]) if each.id in ids]
     return left | {each.id: SourceError("rebuild-given-up", each.reason or "") for each in ended}
 
 
@@ -56,11 +56,11 @@ def collect(ctx: Context, ids: Sequence[str]) -> None:
         files = results.get(rebuild.id)
         if files is None or _changed(ctx, rebuild, now.get(rebuild.oid)):
             continue
-        ctx.ledger.finish_rebuild_copy(ctx.name, rebuild, files)
+        ctx.ledger.rebuilds.finish_copy(ctx.name, rebuild, files)
 
 
 def _pending(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
-    return [each for each in ctx.ledger.rebuilds(ctx.name, states=["copying"]) if each.id in ids]
+    return [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["copying"]) if each.id in ids]
 
 
 def _worth_a_try(error: PenstockError) -> bool:
@@ -93,7 +93,7 @@ def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dic
             return hindered
         copy_id = new_attempt()
         facts = {each.id: table_facts(ctx, sources[each.oid]) for each in steady}
-        ctx.ledger.start_rebuild_copy(
+        ctx.ledger.rebuilds.start_copy(
             ctx.name,
             copy_id=copy_id,
             snapshot=exported.snapshot,
@@ -110,7 +110,7 @@ def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dic
 
 def _hindered(ctx: Context, pending: Sequence[RebuildRecord]) -> dict[str, PenstockError]:
     """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why."""
-    tables = {table.oid: table for table in ctx.ledger.tables(ctx.name)}
+    tables = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
     try:
         require_joined(ctx, [tables[each.oid] for each in pending])
     except SourceError as error:
@@ -140,7 +140,7 @@ def _same(ctx: Context, before: SourceTable | None, now: SourceTable | None) -> 
 
 def _left(ctx: Context, rebuild: RebuildRecord) -> None:
     reason = f"{rebuild.qualified} was dropped, or left the publication, while it was copied"
-    ctx.ledger.give_up_rebuild(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+    ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
     ctx.progress(reason)
 
 
@@ -154,5 +154,5 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
     if decided.added:
-        ctx.ledger.reshape_rebuild(ctx.name, rebuild.id, schema_drift.grown(rebuild, decided, now))
+        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, schema_drift.grown(rebuild, decided, now))
     return False

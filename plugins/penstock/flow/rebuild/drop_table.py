@@ -13,5 +13,5 @@ def discard(ctx: Context, target: Target) -> None:
     with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
         found = lake.table(target)
         if found is not None:
-            ctx.ledger.see_old_tables(ctx.name, [OldTable(*place_of(target), found.folder)])
+            ctx.ledger.maintenance.see_old_tables(ctx.name, [OldTable(*place_of(target), found.folder)])
             lake.drop(target)

@@ -86,7 +86,7 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
     "shadow-exists"), LedgerError("table-not-ready" | "rebuild-open" | "pipeline-halted" | "not-bootstrapped").
     """
     position = require_running(ctx)
-    known = ctx.ledger.tables(ctx.name)
+    known = ctx.ledger.tables.all(ctx.name)
     records = named([record for record in known if record.state != "dropped"], request.tables)
     _require_suffix(request)
     for record in records:
@@ -95,7 +95,7 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
             raise not_ready(record, "to be ready", f"its landed changes may not fit{why}: resync it instead")
     if request.shadow is None:
         open_rebuilds(ctx, [record.oid for record in records], "replay")
-    windows = ctx.ledger.windows(ctx.name)
+    windows = ctx.ledger.windows.all(ctx.name)
     windows = [window for window in windows if window.state != "planned" and window.upto_lsn <= position]
     since = None if request.from_ is None else place(ctx, "from", request.from_, windows, position)
     goal = _goal(ctx, request, windows, position)
@@ -133,15 +133,15 @@ def _require_suffix(request: Replay) -> None:
 def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     """Choose the newest copy that is early enough, and see that all it needs is there."""
     windows, since, goal = asked.windows, asked.since, asked.goal
-    copies = [each for each in ctx.ledger.copies(ctx.name, state="loaded") if each.oid == record.oid]
+    copies = [each for each in ctx.ledger.tables.copies(ctx.name, state="loaded") if each.oid == record.oid]
     lost = [
-        each for each in ctx.ledger.skipped(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
+        each for each in ctx.ledger.skips.all(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
     ]
     usable = [each for each in copies if _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)]
     limit = min((each for each in (since, goal) if each is not None), default=None)
     early = [each for each in usable if limit is None or each.lsn <= limit]
     if not early:
-        position = ctx.ledger.pipeline(ctx.name).position
+        position = ctx.ledger.pipelines.get(ctx.name).position
         least = min((each.lsn for each in usable), default=None)
         there = (
             f"available is {least} to {position}" if least is not None else "no copy has all of its windows: resync it"
@@ -152,7 +152,7 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
             f"found none; {there}",
         )
     copied = max(early, key=lambda each: each.lsn)
-    after = ctx.ledger.copy_due(ctx.name, copied)
+    after = ctx.ledger.rebuilds.copy_due(ctx.name, copied)
     needed = tuple(rebuild_plan.due(windows, after, goal))
     *parents, name = record.target
     target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
@@ -168,7 +168,7 @@ def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord])
     An older copy does not say after which place it needs them. A commit is in the WAL a moment before snapshots see it, so
     then one whole window before the copy must still be there, unless none has ever been deleted.
     """
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     oldest = windows[0].from_lsn if windows else record.position or Lsn(0)
     if copied.needs_after is not None:
         return oldest <= copied.needs_after
@@ -189,7 +189,7 @@ def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
         return facts
     later = [
         each
-        for each in ctx.ledger.rebuilds(ctx.name, states=["done"])
+        for each in ctx.ledger.rebuilds.all(ctx.name, states=["done"])
         if each.oid == record.oid and each.kind == "resync" and (each.copy_lsn or 0) > copied.lsn and each.former
     ]
     former = min(later, key=lambda each: each.copy_lsn or 0).former if later else None
@@ -225,7 +225,7 @@ def _require_shape(ctx: Context, found: Source) -> None:
 
 def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRecord]) -> None:
     """See that nothing is where the shadows go; raises LakeError("shadow-exists")."""
-    going_on = {each.place for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "shadow"}
+    going_on = {each.place for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "shadow"}
     targets = {record.target for record in known}
     with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
         for source in found:

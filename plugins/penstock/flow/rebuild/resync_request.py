@@ -52,9 +52,9 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
     Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "pipeline-halted" | "not-bootstrapped").
     """
     require_running(ctx)
-    known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
+    known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     if tables is None:
-        replayed = {each.oid for each in ctx.ledger.rebuilds(ctx.name) if each.kind == "replay"}
+        replayed = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "replay"}
         return [record for record in added_tables.due(ctx, known, woken=woken) if record.oid not in replayed]
     records = named(known, tables)
     for record in records:
@@ -124,7 +124,7 @@ def _events(ctx: Context) -> PublicationFacts | None:
 
 
 def _note(ctx: Context, record: TableRecord, hindrance: PenstockError) -> None:
-    told = ctx.ledger.event_on_change(
+    told = ctx.ledger.events.add_on_change(
         ctx.name, slug=hindrance.slug, level="warning", message=hindrance.message, table_oid=record.oid
     )
     if told:
@@ -133,7 +133,7 @@ def _note(ctx: Context, record: TableRecord, hindrance: PenstockError) -> None:
 
 def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:
     """Return the open rebuilds in place of these tables; raises LedgerError("rebuild-open") for one of another kind."""
-    found = {each.oid: each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids and each.kind != "shadow"}
+    found = {each.oid: each for each in ctx.ledger.rebuilds.all(ctx.name) if each.oid in oids and each.kind != "shadow"}
     for each in found.values():
         if each.kind != kind:
             raise LedgerError(
@@ -147,7 +147,7 @@ def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mappi
 def require_running(ctx: Context) -> Lsn:
     """Return where a pipeline that runs has got to; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
     running(ctx)
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     if record.state != "running" or record.position is None:
         raise LedgerError(
             "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"

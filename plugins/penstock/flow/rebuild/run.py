@@ -48,7 +48,7 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
     with _held(ctx, records):
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
-        started = ctx.ledger.start_rebuilds(ctx.name, _new_resyncs(ctx, new)) if new else []
+        started = ctx.ledger.rebuilds.start(ctx.name, _new_resyncs(ctx, new)) if new else []
         ids = _ids(ctx, list(rebuilds.values()), started)
         failed = _noted(ctx, copy.copy(ctx, ids, submit))
         build.build(ctx, [each for each in ids if each not in failed], submit)
@@ -64,12 +64,12 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
     """
     found = replay_request.sources(ctx, request)
-    records = requests.named(ctx.ledger.tables(ctx.name), request.tables)
+    records = requests.named(ctx.ledger.tables.all(ctx.name), request.tables)
     with _held(ctx, records):
         there = _going_on(ctx, found, request.upto)
         new = [each for each in found if each.place not in there]
         orders = [each.order(new_attempt(), ctx.pipeline.namespace) for each in new]
-        started = ctx.ledger.start_rebuilds(ctx.name, orders) if orders else []
+        started = ctx.ledger.rebuilds.start(ctx.name, orders) if orders else []
         ids = _ids(ctx, list(there.values()), started)
         build.build(ctx, ids, submit)
     return ids
@@ -84,7 +84,7 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     raise, after some tries.
     """
     for attempt_number in range(_TRIES):
-        waiting = [each for each in ctx.ledger.rebuilds(ctx.name, states=["ready"]) if each.id in ids]
+        waiting = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["ready"]) if each.id in ids]
         if not waiting:
             break
         try:
@@ -105,13 +105,13 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
     Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
     """
-    records = requests.named(ctx.ledger.tables(ctx.name), tables)
+    records = requests.named(ctx.ledger.tables.all(ctx.name), tables)
     oids = {record.oid for record in records}
     with _held(ctx, records):
-        for each in ctx.ledger.rebuilds(ctx.name):
+        for each in ctx.ledger.rebuilds.all(ctx.name):
             if each.oid in oids:
                 reason = "a person has given it up"
-                ctx.ledger.give_up_rebuild(ctx.name, each, slug="rebuild-given-up", reason=reason)
+                ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=reason)
                 discard(ctx, each.place)
                 ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
 
@@ -128,7 +128,7 @@ def _merge(ctx: Context, submit: Submit) -> bool:
 
 def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
     """Tell whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
-    ended = [each for each in ctx.ledger.rebuilds(ctx.name, states=["done", "given_up"]) if each.id in ids]
+    ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["done", "given_up"]) if each.id in ids]
     lost = [f"{each.qualified}: {each.reason}" for each in ended if each.state == "given_up"]
     if lost:
         raise LakeError(
@@ -150,7 +150,7 @@ def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
     """Capture as far as the copies' snapshots; a source that flushes nothing meanwhile is waited for a while only."""
     needed = max(each.copy_lsn or 0 for each in waiting)
     deadline = time.monotonic() + _IDLE_SECONDS
-    while (ctx.ledger.pipeline(ctx.name).position or 0) < needed and time.monotonic() < deadline:
+    while (ctx.ledger.pipelines.get(ctx.name).position or 0) < needed and time.monotonic() < deadline:
         if capture.capture_window(ctx).behind:
             deadline = time.monotonic() + _IDLE_SECONDS
         else:
@@ -168,10 +168,12 @@ def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
 
 def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:
     """Note with each table, once, why it could not be copied."""
-    known = {each.id: each for each in ctx.ledger.rebuilds(ctx.name, states=None)}
+    known = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name, states=None)}
     for id_, error in failed.items():
         table, message = known[id_], f"{known[id_].qualified} was not copied: {error}"
-        ctx.ledger.event_on_change(ctx.name, slug=error.slug, level="warning", table_oid=table.oid, message=message)
+        ctx.ledger.events.add_on_change(
+            ctx.name, slug=error.slug, level="warning", table_oid=table.oid, message=message
+        )
         ctx.progress(message)
     return failed
 
@@ -191,7 +193,7 @@ def _going_on(
 ) -> dict[tuple[str, ...], RebuildRecord]:
     """Return the rebuilds that an earlier run of the same request began, by the place that it is to fill at last."""
     oids = {each.facts.oid for each in found}
-    open_ = [each for each in ctx.ledger.rebuilds(ctx.name) if each.oid in oids]
+    open_ = [each for each in ctx.ledger.rebuilds.all(ctx.name) if each.oid in oids]
     by_place = {each.place if each.kind == "shadow" else each.target: each for each in open_}
     going_on = {each.place: by_place[each.place] for each in found if each.place in by_place}
     for each in found:
@@ -217,7 +219,7 @@ def _held(ctx: Context, records: Sequence[TableRecord]) -> Iterator[None]:
     if not records:
         yield
         return
-    with ctx.ledger.hold(ctx.name, *(f"rebuild of {record.schema}.{record.name}" for record in records)):
+    with ctx.ledger.locks.hold(ctx.name, *(f"rebuild of {record.schema}.{record.name}" for record in records)):
         yield
 
 

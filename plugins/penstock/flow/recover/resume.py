@@ -27,14 +27,14 @@ def resume(ctx: Context) -> None:
 
     Raises the error that would halt it again, and LedgerError("ledger-conflict") when there is nothing to end.
     """
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "halted":
         _require_repaired(ctx, record)
     if paging.answer(ctx):
         ctx.progress("closed the alarms that tasks have opened; what is still there opens them again")
         if record.state != "halted":
             return
-    ctx.ledger.resume(ctx.name)
+    ctx.ledger.pipelines.resume(ctx.name)
     ctx.progress(f"resumed {ctx.name}, halted by {record.halted_slug}")
 
 
@@ -44,7 +44,7 @@ def resume_table(ctx: Context, table: str) -> None:
     Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when it is still there, and
     LedgerError("ledger-conflict") when the table is not paused.
     """
-    known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables(ctx.name)}
+    known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables.all(ctx.name)}
     if table not in known:
         raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
     record = known[table]
@@ -57,7 +57,7 @@ def resume_table(ctx: Context, table: str) -> None:
                 f"expected the cause for which {table} was paused to be gone, but {reason}; "
                 f"follow docs/runbooks/{slug}.md, then resume it",
             )
-    ctx.ledger.resume_table(ctx.name, record.oid)
+    ctx.ledger.tables.resume(ctx.name, record.oid)
     ctx.progress(f"resumed {table}, paused by {record.paused_slug}")
 
 
@@ -71,7 +71,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
     ):
         window_proof.heal(ctx, conn, Known.of(record))
     if record.halted_slug in _LANDING:
-        queue = ctx.ledger.windows_to_merge(ctx.name)
+        queue = ctx.ledger.windows.to_merge(ctx.name)
         copied = (copy.files for copy in queue.copies.values())
         for files in (*(queue.files(table) for table in queue.tables), *copied):
             for entry in files:
@@ -107,7 +107,7 @@ def _withheld(ctx: Context) -> str | None:
         found = publication.read(conn, ctx.pipeline.publication)
     if found is None:
         return f"publication {ctx.pipeline.publication} does not exist"
-    known = ctx.ledger.pipeline(ctx.name).publishing
+    known = ctx.ledger.pipelines.get(ctx.name).publishing
     withheld = publication_options.of(found, known, ctx.pipeline.source.publish).withheld
     return (
         f"publication {ctx.pipeline.publication} does not send {publication_options.said(withheld)}"
@@ -117,7 +117,7 @@ def _withheld(ctx: Context) -> str | None:
 
 
 def _runs(ctx: Context) -> bool:
-    return ctx.ledger.pipeline(ctx.name).state == "running"
+    return ctx.ledger.pipelines.get(ctx.name).state == "running"
 
 
 def _changed(ctx: Context, record: TableRecord) -> str | None:
@@ -131,13 +131,13 @@ def _reshaped(ctx: Context, record: TableRecord) -> str | None:
     """Say why files that are landed and due do not fit; a table that is yet to be copied needs none of them."""
     if record.paused_from_state != "ready":
         return None
-    shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.relations(ctx.name)}
+    shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.windows.relations(ctx.name)}
     due = {(entry.oid, entry.version) for entry in _due(ctx, record)}
     return next(filter(None, (schema_drift.reshaped(record, shapes[key]) for key in sorted(due))), None)
 
 
 def _due(ctx: Context, record: TableRecord) -> Iterator[FileEntry]:
-    for window in ctx.ledger.windows(ctx.name, after=record.complete_through or Lsn(0)):
+    for window in ctx.ledger.windows.all(ctx.name, after=record.complete_through or Lsn(0)):
         yield from (entry for entry in window.files if entry.oid == record.oid)
 
 

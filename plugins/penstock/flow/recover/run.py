@@ -44,7 +44,7 @@ def look(ctx: Context) -> Outlook:
     Raises LedgerError("nothing-to-recover" | "not-bootstrapped"), SourceError where the source cannot be asked, or
     answers from another database.
     """
-    status = ctx.ledger.status(ctx.name)
+    status = ctx.ledger.events.status(ctx.name)
     record = status.pipeline
     if record.era == 1 or record.state != "bootstrapping":
         Known.of(record)  # else there is nothing yet that could be recovered
@@ -78,8 +78,8 @@ def look(ctx: Context) -> Outlook:
 
 def begin(ctx: Context, outlook: Outlook) -> None:
     """Halt the pipeline if nobody has: from here on nothing but this recovery works on it."""
-    if outlook.slug is not None and ctx.ledger.pipeline(ctx.name).state != "halted":
-        ctx.ledger.halt(ctx.name, slug=outlook.slug, reason=outlook.reason or "")
+    if outlook.slug is not None and ctx.ledger.pipelines.get(ctx.name).state != "halted":
+        ctx.ledger.pipelines.halt(ctx.name, slug=outlook.slug, reason=outlook.reason or "")
 
 
 def new_era(ctx: Context) -> None:
@@ -88,11 +88,11 @@ def new_era(ctx: Context) -> None:
     Does nothing unless the pipeline is halted. Raises SourceError: "preflight-failed", "slot-exists" (a slot of the
     name is not ours), "slot-in-use".
     """
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     if record.state != "halted":
         return
     # raises where the pipeline file has another slot, publication or database by now
-    ctx.ledger.register_pipeline(
+    ctx.ledger.pipelines.register(
         ctx.name, database=record.database, slot=ctx.pipeline.slot, publication=ctx.pipeline.publication
     )
     _require_ready(ctx)
@@ -101,7 +101,7 @@ def new_era(ctx: Context) -> None:
         publication.ensure(conn, ctx.pipeline)
         merge.adopt_half_published(ctx)
         capture.sweep(ctx)
-        ctx.ledger.begin_era(ctx.name)
+        ctx.ledger.pipelines.begin_era(ctx.name)
     ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")
 
 

@@ -15,7 +15,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     server. Raises SourceError("slot-in-use") for an active slot, LedgerError("not-bootstrapped").
     """
     statements: list[str] = []
-    record = ctx.ledger.pipeline(ctx.name)
+    record = ctx.ledger.pipelines.get(ctx.name)
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
         found = slot.read(conn, record.slot)
         if found is not None:
@@ -34,6 +34,6 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     for statement in statements:
         ctx.progress(("would run: " if dry_run else "ran: ") + statement)
     if not dry_run:
-        ctx.ledger.tear_down(ctx.name)
+        ctx.ledger.pipelines.tear_down(ctx.name)
         paging.answer(ctx)
     return statements

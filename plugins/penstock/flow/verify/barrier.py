@@ -36,9 +36,11 @@ def marked_snapshot(ctx: Context, reason: str) -> Iterator[Exported]:
     A capture that goes past the position before it is marked costs another try, under another temporary slot.
     Raises SourceError ("no-free-slot", "slot-creation-blocked") and LedgerError.
     """
-    for left in ctx.ledger.marks(ctx.name):  # by one that was killed: whoever calls us holds the right to this reason
+    for left in ctx.ledger.barriers.all(
+        ctx.name
+    ):  # by one that was killed: whoever calls us holds the right to this reason
         if left.reason == reason:
-            ctx.ledger.remove_mark(ctx.name, left.lsn)
+            ctx.ledger.barriers.remove(ctx.name, left.lsn)
     for _ in range(_ATTEMPTS):
         with exact_snapshot(
             ctx.source,
@@ -46,13 +48,13 @@ def marked_snapshot(ctx: Context, reason: str) -> Iterator[Exported]:
             timeout=ctx.pipeline.source.slot_timeout,
             what=f"{ctx.name}:{reason}",
         ) as exported:
-            if not ctx.ledger.add_mark(ctx.name, exported.lsn, reason=reason):
+            if not ctx.ledger.barriers.add(ctx.name, exported.lsn, reason=reason):
                 ctx.progress(f"a capture has gone past {exported.lsn} already: taking a later position")
                 continue
             try:
                 yield exported
             finally:
-                ctx.ledger.remove_mark(ctx.name, exported.lsn)
+                ctx.ledger.barriers.remove(ctx.name, exported.lsn)
             return
     raise LedgerError(
         "ledger-conflict",
@@ -68,7 +70,7 @@ def cut_at(ctx: Context, lsn: Lsn, merge: Merge) -> CutRecord:
     started, said = time.monotonic(), float("-inf")
     while True:
         running(ctx)
-        reached = ctx.ledger.reached(ctx.name, lsn)
+        reached = ctx.ledger.barriers.reached(ctx.name, lsn)
         if reached.cut is not None:
             return reached.cut
         if not reached.reachable:

@@ -59,7 +59,7 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
     such as an object store's. A table that cannot be read is reported, and the others are compared. Raises SourceError,
     LedgerError or LakeError for what concerns all of them.
     """
-    records = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
+    records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
         published = {
             table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)

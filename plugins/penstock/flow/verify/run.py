@@ -68,19 +68,19 @@ def verify(
     """
     running(ctx)
     properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
-    with lake_reader(ctx.pipeline.lake.catalog, properties) as lake, ctx.ledger.hold(ctx.name, "verify"):
+    with lake_reader(ctx.pipeline.lake.catalog, properties) as lake, ctx.ledger.locks.hold(ctx.name, "verify"):
         chosen = choose(ctx, lake, tables, mode)
         with marked_snapshot(ctx, "verify") as exact:
-            number = ctx.ledger.begin_verification(ctx.name, mode=mode, lsn=exact.lsn)
+            number = ctx.ledger.verifications.begin(ctx.name, mode=mode, lsn=exact.lsn)
             ctx.progress(f"verifying at {exact.lsn}: {len({each.record.oid for each in chosen})} tables")
             run = _Run(ctx, exact, lake, number)
             read = list(run.read_source(chosen))
             cut = cut_at(ctx, exact.lsn, merge)
             findings = tuple(run.compare(each, cut) for each in read)
-        ctx.ledger.finish_verification(number)
+        ctx.ledger.verifications.finish(number)
         table_alarms.update(ctx, [each.oid for each in findings], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
-        ctx.ledger.trim_verifications(ctx.name, before=datetime.now(UTC) - keep)
+        ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
     return Verification(number, exact.lsn, findings)
 
 
@@ -140,7 +140,7 @@ class _Run:
     def compare(self, read: _Read, cut: CutRecord) -> Finding:
         """Compare one table or share with the lake at the cut, and record what was found."""
         finding = self._finding(read, cut)
-        self.ctx.ledger.add_finding(self.ctx.name, self.number, finding)
+        self.ctx.ledger.verifications.add_finding(self.ctx.name, self.number, finding)
         return finding
 
     def _finding(self, read: _Read, cut: CutRecord) -> Finding:
@@ -179,7 +179,7 @@ class _Run:
         at_cut = found.as_of_cut(entry["snapshot_id"])
         if at_cut is not None:
             return at_cut
-        (now,) = [record for record in self.ctx.ledger.tables(self.ctx.name) if record.oid == oid]
+        (now,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         if now.snapshot_id == entry["snapshot_id"]:
             return found  # somebody else moved it back or put another in its place: that is what readers see
         return "it was replaced while it was verified"

@@ -58,7 +58,7 @@ def selected(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
 
     Raises ConfigError("table-unknown") with the nearest name.
     """
-    known = [record for record in ctx.ledger.tables(ctx.name) if record.state != "dropped"]
+    known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     if names:
         return named(known, names)
     patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
@@ -94,7 +94,7 @@ class _Sample:
         with session.connect(self.ctx.source, what=f"{self.ctx.name}:verify") as conn:
             tables = {table.oid: table for table in catalog.published_tables(conn, self.ctx.pipeline.publication)}
             keys = leading_keys(conn, tables)
-        shares = self.ctx.ledger.key_shares(self.ctx.name)
+        shares = self.ctx.ledger.verifications.key_shares(self.ctx.name)
         for record in self.records if self.by_name else ():
             _require_key(record, tables.get(record.oid))
         for record in self.records:
@@ -129,14 +129,14 @@ class _Sample:
         if same and any(share.verified_lsn is None for share in shares):
             return shares
         if same and any(share.differs for share in shares):
-            ledger.begin_round(name, record.oid)
+            ledger.verifications.begin_round(name, record.oid)
         else:
             there = self.lake.table(record.target)
             bounds = cut_points(there, key.name, wanted, indexed=alike) if there else []
-            ledger.cut_shares(
+            ledger.verifications.cut_shares(
                 name, record.oid, wanted=wanted, column=key.name, type=key.type, indexed=alike, bounds=bounds
             )
-        return ledger.key_shares(name)[record.oid]
+        return ledger.verifications.key_shares(name)[record.oid]
 
 
 def turn(shares: Sequence[KeyShare]) -> list[KeyShare]:
