@@ -35,10 +35,11 @@ class AdvisoryLocks(Part):
 
 def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
     key = _key(name, work)
-    while not session.rows("take_hold", key=key)[0][0]:
+    while not session.rows("advisory_lock/take_hold", key=key)[0][0]:
         if time.monotonic() >= deadline:
             holders = [
-                f"{who}, connected since {since:%F %T} UTC" for who, since in session.rows("hold_holders", key=key)
+                f"{who}, connected since {since:%F %T} UTC"
+                for who, since in session.rows("advisory_lock/hold_holders", key=key)
             ]
             raise LedgerError(
                 "work-under-way",

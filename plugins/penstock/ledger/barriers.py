@@ -46,22 +46,22 @@ class Barriers(Part):
         """
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            return transaction.change("add_mark", name=name, lsn=lsn, reason=reason) == 1
+            return transaction.change("barriers/add_mark", name=name, lsn=lsn, reason=reason) == 1
 
     def all(self, name: str) -> list[Mark]:
         """Return the marks of the present era that no cut has reached, in order."""
         with self.transaction() as transaction:
-            return transaction.records(Mark, "marks", name=name)
+            return transaction.records(Mark, "barriers/marks", name=name)
 
     def remove(self, name: str, lsn: Lsn) -> None:
         """Forget a mark, if it is still there."""
         with self.transaction() as transaction:
-            transaction.change("remove_mark", name=name, lsn=lsn)
+            transaction.change("barriers/remove_mark", name=name, lsn=lsn)
 
     def reached(self, name: str, lsn: Lsn) -> Reached:
         """Look whether there is a cut exactly at this position; raises LedgerError("not-bootstrapped")."""
         with self.transaction(frozen=True) as transaction:
             position = find(transaction, name).position
-            ((reachable,),) = transaction.rows("mark_reachable", name=name, lsn=lsn)
-            cut = next(iter(transaction.records(CutRecord, "cut_at", name=name, lsn=lsn)), None)
+            ((reachable,),) = transaction.rows("barriers/mark_reachable", name=name, lsn=lsn)
+            cut = next(iter(transaction.records(CutRecord, "barriers/cut_at", name=name, lsn=lsn)), None)
         return Reached(position, bool(reachable), cut)

@@ -103,7 +103,7 @@ class Changelogs(Part):
     def note_source_clock(self, name: str, *, at: datetime, lsn: Lsn) -> None:
         """Note that everything which had committed at this time of the source's clock lies at or before `lsn`."""
         with self.transaction() as transaction:
-            transaction.change("note_source_clock", name=name, lsn=lsn, at=at, begins=False)
+            transaction.change("changelogs/note_source_clock", name=name, lsn=lsn, at=at, begins=False)
 
     def history(self, name: str) -> HistoryRecord:
         """Return which history is landed; raises LedgerError("not-bootstrapped")."""
@@ -116,10 +116,14 @@ class Changelogs(Part):
         with self.transaction(frozen=True) as transaction:
             return IntervalWork(
                 history=_history(transaction, name),
-                windows=tuple(transaction.records(WindowRecord, "windows_by_commit_time", name=name, **between)),
-                tables=tuple(transaction.records(TableRecord, "tables", name=name, oid=None, states=None)),
-                relations=tuple(transaction.records(RelationRecord, "relations", name=name)),
-                missing=tuple(transaction.records(MissingRecord, "skipped_by_commit_time", name=name, **between)),
+                windows=tuple(
+                    transaction.records(WindowRecord, "changelogs/windows_by_commit_time", name=name, **between)
+                ),
+                tables=tuple(transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=None)),
+                relations=tuple(transaction.records(RelationRecord, "windows/relations", name=name)),
+                missing=tuple(
+                    transaction.records(MissingRecord, "changelogs/skipped_by_commit_time", name=name, **between)
+                ),
             )
 
     def fill(
@@ -144,9 +148,9 @@ class Changelogs(Part):
         between = {"from_time": from_time, "upto_time": upto_time}
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("forget_fills", name=name, **between)
+            transaction.change("changelogs/forget_fills", name=name, **between)
             transaction.change(
-                "add_fill",
+                "changelogs/add_fill",
                 name=name,
                 era=era,
                 through_lsn=through,
@@ -159,7 +163,7 @@ class Changelogs(Part):
                 move(transaction, catalog, catalog_name, pointers)
             else:
                 move_elsewhere(catalog, catalog_name, pointers)
-            (filled,) = transaction.records(FillRecord, "fills", name=name, limit=1, **between)
+            (filled,) = transaction.records(FillRecord, "changelogs/fills", name=name, limit=1, **between)
         return filled
 
     def note_late(self, name: str, fill: FillRecord, *, rows: int, message: str) -> None:
@@ -167,20 +171,24 @@ class Changelogs(Part):
         event = {"slug": "changes-late", "level": "warning", "table_oid": None, "message": message, "details": "{}"}
         place = {"from_time": fill.from_time, "upto_time": fill.upto_time, "attempt": fill.attempt}
         with self.transaction() as transaction:
-            transaction.change("note_late", name=name, rows=rows, **place)
-            transaction.change("add_event", name=name, **event)
+            transaction.change("changelogs/note_late", name=name, rows=rows, **place)
+            transaction.change("events/add_event", name=name, **event)
 
     def fills(
         self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT
     ) -> list[FillRecord]:
         """Return the filled intervals that overlap a time, the newest first; all of them with `limit` None."""
         with self.transaction() as transaction:
-            return transaction.records(FillRecord, "fills", name=name, from_time=since, upto_time=before, limit=limit)
+            return transaction.records(
+                FillRecord, "changelogs/fills", name=name, from_time=since, upto_time=before, limit=limit
+            )
 
 
 def _history(transaction: Transaction, name: str) -> HistoryRecord:
     find(transaction, name)
-    ((era, position, state, captured, known_from, from_the_start, known_era),) = transaction.rows("history", name=name)
+    ((era, position, state, captured, known_from, from_the_start, known_era),) = transaction.rows(
+        "changelogs/history", name=name
+    )
     return HistoryRecord(
         era, position, state, captured, known_from, from_the_start, known_era, tuple(gaps(transaction, name))
     )

@@ -41,7 +41,7 @@ class Events(Part):
         """Note something that happened, under its runbook's name."""
         facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message}
         with self.transaction() as transaction:
-            transaction.change("add_event", name=name, details=Jsonb(details or {}), **facts)
+            transaction.change("events/add_event", name=name, details=Jsonb(details or {}), **facts)
 
     def add_on_change(
         self,
@@ -59,24 +59,24 @@ class Events(Part):
         """
         facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message, "first": first}
         with self.transaction() as transaction:
-            return bool(transaction.change("add_event_on_change", name=name, details="{}", **facts))
+            return bool(transaction.change("events/add_event_on_change", name=name, details="{}", **facts))
 
     def all(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(EventRecord, "events", name=name, limit=limit)
+            return transaction.records(EventRecord, "events/events", name=name, limit=limit)
 
     def status(self, name: str) -> StatusRecord:
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""
         with self.transaction(frozen=True) as transaction:
             pipeline = find(transaction, name)
-            ((counts, unmerged, rows, size),) = transaction.rows("window_totals", name=name)
-            ((tables,),) = transaction.rows("tables_by_state", name=name)
+            ((counts, unmerged, rows, size),) = transaction.rows("events/window_totals", name=name)
+            ((tables,),) = transaction.rows("events/tables_by_state", name=name)
             newest: list[WindowRecord] = []
             if pipeline.position:
                 last = Lsn(pipeline.position - 1)
                 newest = windows(transaction, name, after=last, states=["staged", "confirmed"])
-            cuts = transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=1)
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
             return StatusRecord(
                 pipeline=pipeline,
                 windows=counts,
@@ -89,10 +89,10 @@ class Events(Part):
                 waiting=tuple(table for table in _tables(transaction, name, "new") if table.waits),
                 last_cut=cuts[0] if cuts else None,
                 gaps=tuple(gaps(transaction, name)),
-                events=tuple(transaction.records(EventRecord, "events", name=name, limit=_RECENT)),
-                rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds", name=name, states=list(OPEN))),
+                events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
+                rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=list(OPEN))),
             )
 
 
 def _tables(transaction: Transaction, name: str, state: TableState) -> list[TableRecord]:
-    return transaction.records(TableRecord, "tables", name=name, oid=None, states=[state])
+    return transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=[state])

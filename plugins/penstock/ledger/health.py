@@ -93,30 +93,32 @@ class SlotHealth(Part):
         """Note what a health check saw of the slots."""
         rows = [{key: _plain(value) for key, value in asdict(sample).items()} for sample in samples]
         with self.transaction() as transaction:
-            transaction.change("add_slot_samples", name=name, samples=Jsonb(rows))
+            transaction.change("health/add_slot_samples", name=name, samples=Jsonb(rows))
 
     def slot_samples(
         self, name: str, slot: str, *, since: datetime | None = None, limit: int = 1000
     ) -> list[SlotSample]:
         """Return the history of one slot, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(SlotSample, "slot_samples", name=name, slot=slot, since=since, limit=limit)
+            return transaction.records(
+                SlotSample, "health/slot_samples", name=name, slot=slot, since=since, limit=limit
+            )
 
     def last_slot_samples(self, name: str, slots: Sequence[str]) -> dict[str, SlotSample]:
         """Return the newest sample of each slot that has one."""
         with self.transaction() as transaction:
-            found = transaction.records(SlotSample, "last_slot_samples", name=name, slots=list(slots))
+            found = transaction.records(SlotSample, "health/last_slot_samples", name=name, slots=list(slots))
         return {sample.slot: sample for sample in found}
 
     def window_rates(self, name: str, *, limit: int = 20) -> list[WindowRate]:
         """Return how fast the newest windows were captured, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(WindowRate, "window_rates", name=name, limit=limit)
+            return transaction.records(WindowRate, "health/window_rates", name=name, limit=limit)
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be told; or all, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(AlarmRecord, "alarms", name=name, open=open_only, limit=limit)
+            return transaction.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
 
     def see_alarm(
         self, name: str, *, slug: str, subject: str, level: Level, message: str, numbers: dict[str, Any], at: datetime
@@ -124,22 +126,22 @@ class SlotHealth(Part):
         """Open an alarm, or note how the open one stands now."""
         facts = {"slug": slug, "subject": subject, "level": level, "message": message, "at": at}
         with self.transaction() as transaction:
-            transaction.change("see_alarm", name=name, numbers=Jsonb(numbers), **facts)
+            transaction.change("health/see_alarm", name=name, numbers=Jsonb(numbers), **facts)
 
     def close_alarm(self, name: str, *, slug: str, subject: str, at: datetime) -> None:
         """Close an open alarm."""
         with self.transaction() as transaction:
-            transaction.change("close_alarm", name=name, slug=slug, subject=subject, at=at)
+            transaction.change("health/close_alarm", name=name, slug=slug, subject=subject, at=at)
 
     def told_alarm(self, number: int, *, at: datetime) -> None:
         """Note that an alarm, or its end, was delivered."""
         with self.transaction() as transaction:
-            transaction.change("told_alarm", number=number, at=at)
+            transaction.change("health/told_alarm", number=number, at=at)
 
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""
         with self.transaction() as transaction:
-            for statement in ("trim_slot_samples", "trim_alarms"):
+            for statement in ("health/trim_slot_samples", "health/trim_alarms"):
                 transaction.change(statement, name=name, before=before)
 
 

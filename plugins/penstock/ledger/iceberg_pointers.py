@@ -53,7 +53,7 @@ def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> di
     named = {"namespaces": [namespace for namespace, _ in places], "tables": [table for _, table in places]}
     try:
         with connect(catalog, "penstock merge") as opened, opened.transaction():
-            rows = Transaction(opened).rows("shown_pointers", catalog=catalog_name, **named)
+            rows = Transaction(opened).rows("iceberg_pointers/shown_pointers", catalog=catalog_name, **named)
             return {(namespace, table): location for namespace, table, location in rows}
     except (pg.OperationalError, *_NOT_SET_UP) as error:
         raise _unreachable(catalog, error) from None
@@ -63,7 +63,10 @@ def listed(catalog: Connection, catalog_name: str) -> list[tuple[str, str, str]]
     """Return namespace, name and metadata file of every table of the catalog; raises LakeError("catalog-unreachable")."""
     try:
         with connect(catalog, "penstock maintain") as opened, opened.transaction():
-            return [(n, t, m) for n, t, m in Transaction(opened).rows("catalog_tables", catalog=catalog_name)]
+            return [
+                (n, t, m)
+                for n, t, m in Transaction(opened).rows("iceberg_pointers/catalog_tables", catalog=catalog_name)
+            ]
     except (pg.OperationalError, *_NOT_SET_UP) as error:
         raise _unreachable(catalog, error) from None
 
@@ -118,9 +121,9 @@ def _move(
 def _moved_all(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
     """Change the rows and tell whether each one was found; a name is free before another table takes it."""
     steps = (
-        ("move_pointers", [pointer for pointer in pointers if not pointer.fresh]),
-        ("keep_old_tables", [pointer for pointer in pointers if pointer.fresh and pointer.old]),
-        ("take_places", [pointer for pointer in pointers if pointer.fresh]),
+        ("iceberg_pointers/move_pointers", [pointer for pointer in pointers if not pointer.fresh]),
+        ("iceberg_pointers/keep_old_tables", [pointer for pointer in pointers if pointer.fresh and pointer.old]),
+        ("iceberg_pointers/take_places", [pointer for pointer in pointers if pointer.fresh]),
     )
     return all(transaction.change(step, catalog=catalog_name, **_lists(some)) == len(some) for step, some in steps)
 
@@ -157,7 +160,9 @@ def _shown(
     places = [pointer.place for pointer in pointers] + [each.fresh.place for each in pointers if each.fresh]
     places += still
     namespaces, tables = [place[0] for place in places], [place[1] for place in places]
-    rows = transaction.rows("lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables)
+    rows = transaction.rows(
+        "iceberg_pointers/lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables
+    )
     return {(namespace, table): location for namespace, table, location in rows}
 
 

@@ -81,7 +81,7 @@ class Maintenance(Part):
     def begin(self, name: str, attempt: str, *, dry_run: bool) -> None:
         """Note that a run has begun."""
         with self.transaction() as transaction:
-            transaction.change("begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
+            transaction.change("maintenance/begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
 
     def move_compacted(self, name: str, attempt: str, tables: Sequence[tuple[TableReport, int | None]]) -> int:
         """Take over main's snapshots after compaction, each with the one that was expected before; return how many.
@@ -91,32 +91,32 @@ class Maintenance(Part):
         listed = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
         with self.transaction() as transaction:
             lock(transaction, name)
-            return transaction.change("move_compacted", name=name, attempt=attempt, tables=Jsonb(listed))
+            return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=Jsonb(listed))
 
     def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
         """Note what a run did, as an event too."""
         event = {"slug": "maintained", "level": "info", "table_oid": None, "message": message, "details": Jsonb({})}
         with self.transaction() as transaction:
-            if transaction.change("end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
-                transaction.change("add_event", name=name, **event)
+            if transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
+                transaction.change("events/add_event", name=name, **event)
 
     def all(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
         """Return the newest runs, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(MaintenanceRecord, "maintenances", name=name, limit=limit)
+            return transaction.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=limit)
 
     def see_old_tables(self, name: str, tables: Sequence[OldTable]) -> list[OldTableRecord]:
         """Note tables that are set aside, and return all that are known, since when."""
         with self.transaction() as transaction:
             listed = [{"namespace": t.namespace, "name": t.table, "location": t.location} for t in tables]
-            transaction.change("see_old_tables", name=name, tables=Jsonb(listed))
-            return transaction.records(OldTableRecord, "old_tables", name=name)
+            transaction.change("maintenance/see_old_tables", name=name, tables=Jsonb(listed))
+            return transaction.records(OldTableRecord, "maintenance/old_tables", name=name)
 
     def forget_old_tables(self, name: str, tables: Sequence[OldTable]) -> None:
         """Forget tables that are gone with all their files."""
         with self.transaction() as transaction:
             listed = [{"namespace": t.namespace, "name": t.table} for t in tables]
-            transaction.change("forget_old_tables", name=name, tables=Jsonb(listed))
+            transaction.change("maintenance/forget_old_tables", name=name, tables=Jsonb(listed))
 
     def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
         """Forget events, samples, closed alarms and runs from `before` a time, and cuts that nobody reads any more.
@@ -125,14 +125,19 @@ class Maintenance(Part):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            for statement in ("trim_events", "trim_slot_samples", "trim_alarms", "trim_maintenances"):
+            for statement in (
+                "maintenance/trim_events",
+                "health/trim_slot_samples",
+                "health/trim_alarms",
+                "maintenance/trim_maintenances",
+            ):
                 transaction.change(statement, name=name, before=before)
-            transaction.change("trim_cuts", name=name, before=cuts_before, daily_before=daily_before)
+            transaction.change("maintenance/trim_cuts", name=name, before=cuts_before, daily_before=daily_before)
 
     def old_windows(self, name: str, *, before: datetime) -> list[ForgottenWindow]:
         """Return the windows that `forget_landed` would forget now."""
         with self.transaction() as transaction:
-            return transaction.records(ForgottenWindow, "old_windows", name=name, before=before)
+            return transaction.records(ForgottenWindow, "maintenance/old_windows", name=name, before=before)
 
     def forget_landed(self, name: str, *, before: datetime) -> Forgotten:
         """Forget the windows and copies that are older than a time and that nothing needs.
@@ -142,19 +147,23 @@ class Maintenance(Part):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            old = transaction.records(ForgottenWindow, "old_windows", name=name, before=before)
+            old = transaction.records(ForgottenWindow, "maintenance/old_windows", name=name, before=before)
             eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
-            transaction.change("trim_windows", name=name, eras=eras, from_lsns=from_lsns)
-            transaction.change("trim_source_clock", name=name)
+            transaction.change("maintenance/trim_windows", name=name, eras=eras, from_lsns=from_lsns)
+            transaction.change("maintenance/trim_source_clock", name=name)
             last = max((window.max_xid for window in old if window.present and window.max_xid is not None), default=0)
-            copies = transaction.rows("forget_useless_copies", name=name, max_xid=last, before=before)
+            copies = transaction.rows("maintenance/forget_useless_copies", name=name, max_xid=last, before=before)
             return Forgotten(tuple(old), tuple((copy_id, oid, size) for copy_id, oid, size in copies))
 
     def needed_landed(self, name: str) -> Needed:
         """Return what the landing zone must hold."""
         with self.transaction(frozen=True) as transaction:
             return Needed(
-                windows=tuple((a, b, attempt) for a, b, attempt in transaction.rows("window_places", name=name)),
-                copies=tuple(transaction.records(CopyRecord, "copies", name=name, id=None, oid=None, state=None)),
-                runs=frozenset(attempt for (attempt,) in transaction.rows("needed_runs", name=name)),
+                windows=tuple(
+                    (a, b, attempt) for a, b, attempt in transaction.rows("maintenance/window_places", name=name)
+                ),
+                copies=tuple(
+                    transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state=None)
+                ),
+                runs=frozenset(attempt for (attempt,) in transaction.rows("maintenance/needed_runs", name=name)),
             )

@@ -33,11 +33,13 @@ class Membership(Part):
         chosen = {"name": name, "oid": table.oid}
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("make_way", target=list(table.target), **chosen)
+            transaction.change("membership/make_way", target=list(table.target), **chosen)
             save(transaction, name, [table])
             namespace, target = place_of(table.target)
-            transaction.change("forget_old_tables", name=name, tables=Jsonb([{"namespace": namespace, "name": target}]))
-            transaction.change("join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
+            transaction.change(
+                "maintenance/forget_old_tables", name=name, tables=Jsonb([{"namespace": namespace, "name": target}])
+            )
+            transaction.change("membership/join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             _note(transaction, name, table.oid, "table-added", message)
 
     def leave(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
@@ -48,9 +50,9 @@ class Membership(Part):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            if transaction.change("leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
+            if transaction.change("membership/leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
                 _give_up(transaction, name, [oid], "the table left the publication")
-                transaction.change("forget_copies_of_dropped", name=name, oid=oid)
+                transaction.change("membership/forget_copies_of_dropped", name=name, oid=oid)
                 _note(transaction, name, oid, "table-removed", message)
 
     def hide(
@@ -75,18 +77,18 @@ class Membership(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             if publishing is not None:
-                transaction.change("note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
+                transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
             hidden = {"slug": "publication-changed", "reason": reason, "lsn": lsn, "xid": xid}
-            if transaction.change("hide_tables", name=name, tables=Jsonb(rows), **hidden):
+            if transaction.change("membership/hide_tables", name=name, tables=Jsonb(rows), **hidden):
                 _give_up(transaction, name, oids, reason)
-                transaction.change("forget_copies_of_hidden", name=name, oids=oids)
+                transaction.change("membership/forget_copies_of_hidden", name=name, oids=oids)
                 only = oids[0] if len(oids) == 1 else None
                 _note(transaction, name, only, "publication-changed", message, level="error")
 
     def waiting(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
         with self.transaction() as transaction:
-            found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["new"])
+            found = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["new"])
             return [table for table in found if table.waits]
 
     def to_announce(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
@@ -97,27 +99,27 @@ class Membership(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             chosen = {"joined": joined, "slugs": list(slugs)}
-            return [oid for (oid,) in transaction.rows("ring", name=name, every=every, **chosen)]
+            return [oid for (oid,) in transaction.rows("membership/ring", name=name, every=every, **chosen)]
 
     def to_discard(self, name: str) -> list[TableRecord]:
         """Return the dropped tables whose lake tables are to be dropped, too."""
         with self.transaction() as transaction:
-            found = transaction.records(TableRecord, "tables", name=name, oid=None, states=["dropped"])
+            found = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["dropped"])
             return [table for table in found if table.discard]
 
     def discarded(self, name: str, oid: int) -> None:
         """Note that the lake table of a dropped table is gone; again, or for one that came back, changes nothing."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("discarded", name=name, oid=oid)
+            transaction.change("membership/discarded", name=name, oid=oid)
 
 
 def _give_up(transaction: Transaction, name: str, oids: Sequence[int], reason: str) -> None:
-    transaction.change("give_up_rebuilds_of", name=name, oids=list(oids), reason=reason)
+    transaction.change("membership/give_up_rebuilds_of", name=name, oids=list(oids), reason=reason)
 
 
 def _note(
     transaction: Transaction, name: str, oid: int | None, slug: str, message: str, *, level: Level = "info"
 ) -> None:
     event = {"slug": slug, "level": level, "table_oid": oid, "message": message, "details": "{}"}
-    transaction.change("add_event", name=name, **event)
+    transaction.change("events/add_event", name=name, **event)

@@ -37,7 +37,7 @@ class Merges(Part):
         attempt = new_attempt()
         with self.transaction() as transaction:
             known = lock_active(transaction, name, halted=halted)
-            if not transaction.change("begin_merge", name=name, attempt=attempt):
+            if not transaction.change("merges/begin_merge", name=name, attempt=attempt):
                 raise LedgerError(
                     "not-bootstrapped",
                     f"expected every table of {name} to be copied before a merge, but it is {known.state}; "
@@ -105,11 +105,11 @@ class Merges(Part):
             published = _cut(transaction, name, attempt)
             if published is not None:
                 return published
-            transaction.change("begin_merge", name=name, attempt=attempt)
+            transaction.change("merges/begin_merge", name=name, attempt=attempt)
             listed = _listed(tables)
-            transaction.change("adopt_tables", name=name, lsn=lsn, tables=listed)
-            transaction.change("load_copies", name=name, tables=listed)
-            transaction.change("switch_tables", name=name, lsn=lsn, tables=listed)
+            transaction.change("merges/adopt_tables", name=name, lsn=lsn, tables=listed)
+            transaction.change("merges/load_copies", name=name, tables=listed)
+            transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=listed)
             return _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
 
     def last_cut(self, name: str) -> CutRecord | None:
@@ -119,7 +119,7 @@ class Merges(Part):
     def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
         """Return the newest cuts, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=limit)
+            return transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=limit)
 
 
 def _record(
@@ -134,8 +134,8 @@ def _record(
 ) -> CutRecord:
     counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in tables if table.counts])
     found = {"rows": rows, "counted": counted, "cuts_snapshot_id": cuts_snapshot_id}
-    transaction.change("add_cut", name=name, attempt=attempt, lsn=lsn, **found)
-    transaction.change("forget_marks", name=name, lsn=lsn)
+    transaction.change("merges/add_cut", name=name, attempt=attempt, lsn=lsn, **found)
+    transaction.change("merges/forget_marks", name=name, lsn=lsn)
     cut = _cut(transaction, name, attempt)
     if cut is None:
         raise LedgerError(
@@ -149,10 +149,10 @@ def _record(
 def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
     moved, rebuilt = ([table for table in tables if (table.rebuild is not None) is new] for new in (False, True))
     listed = _listed(moved)
-    advanced = {oid for (oid,) in transaction.rows("publish_tables", name=name, lsn=lsn, tables=listed)}
-    loaded = transaction.change("load_copies", name=name, tables=listed)
+    advanced = {oid for (oid,) in transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=listed)}
+    loaded = transaction.change("merges/load_copies", name=name, tables=listed)
     left = sorted({table.oid for table in moved} - advanced)
-    switched = transaction.change("switch_tables", name=name, lsn=lsn, tables=_listed(rebuilt))
+    switched = transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=_listed(rebuilt))
     if left or switched != len(rebuilt) or loaded != sum(table.copy_id is not None for table in moved):
         raise LedgerError(
             "ledger-conflict",
@@ -162,7 +162,7 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
 
 
 def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
-    return next(iter(transaction.records(CutRecord, "cuts", name=name, attempt=attempt, limit=1)), None)
+    return next(iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, limit=1)), None)
 
 
 def _listed(tables: Sequence[PublishedTable]) -> Jsonb:

@@ -56,9 +56,9 @@ def _upgrade(connection: Connection) -> None:
     engine = create_engine("postgresql+psycopg://", creator=opened, poolclass=pool.NullPool)
     with engine.begin() as transaction:
         run = transaction.exec_driver_sql
-        run(sql.load("ledger/migration_lock"))
-        if not run(sql.load("ledger/schema_exists")).scalar_one():
-            run(sql.load("ledger/create_schema"))
+        run(sql.load("ledger/migrate/migration_lock"))
+        if not run(sql.load("ledger/migrate/schema_exists")).scalar_one():
+            run(sql.load("ledger/migrate/create_schema"))
         settings = config()
         settings.attributes["connection"] = transaction
         command.upgrade(settings, "head")

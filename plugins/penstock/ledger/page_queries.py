@@ -182,52 +182,54 @@ class Panel:
 
     def pipelines(self, name: str | None = None) -> list[PipelinePanel]:
         """Return every pipeline, or the one of this name."""
-        return self._transaction.records(PipelinePanel, "panel_pipelines", name=name)
+        return self._transaction.records(PipelinePanel, "page_queries/pipelines", name=name)
 
     def windows(self, name: str) -> list[WindowPanel]:
         """Return the newest windows, newest first."""
-        return self._transaction.records(WindowPanel, "panel_windows", name=name, limit=WINDOWS)
+        return self._transaction.records(WindowPanel, "page_queries/windows", name=name, limit=WINDOWS)
 
     def cuts(self, name: str) -> list[CutPanel]:
         """Return the newest cuts, newest first."""
-        return self._transaction.records(CutPanel, "panel_cuts", name=name, limit=CUTS)
+        return self._transaction.records(CutPanel, "page_queries/cuts", name=name, limit=CUTS)
 
     def tables(self, name: str) -> list[TablePanel]:
         """Return the tables: the paused ones, those not ready yet, the others."""
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
-        return self._transaction.records(TablePanel, "panel_tables", name=name, **bounds)
+        return self._transaction.records(TablePanel, "page_queries/tables", name=name, **bounds)
 
     def rebuilds(self, name: str) -> list[RebuildPanel]:
         """Return the open rebuilds, oldest first."""
-        return self._transaction.records(RebuildPanel, "panel_rebuilds", name=name, limit=TABLES)
+        return self._transaction.records(RebuildPanel, "page_queries/rebuilds", name=name, limit=TABLES)
 
     def events(self, name: str) -> list[EventPanel]:
         """Return the newest events, newest first."""
-        return self._transaction.records(EventPanel, "panel_events", name=name, limit=EVENTS)
+        return self._transaction.records(EventPanel, "page_queries/events", name=name, limit=EVENTS)
 
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""
-        return self._transaction.records(MaintenanceRecord, "maintenances", name=name, limit=1)
+        return self._transaction.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=1)
 
     def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
         """Return the newest look at the own slot of every pipeline, or of one, where there was any."""
-        found = self._transaction.records(SlotPanel, "panel_slots", name=name)
+        found = self._transaction.records(SlotPanel, "page_queries/slots", name=name)
         return {each.pipeline: each for each in found}
 
     def alarms(self, name: str | None = None) -> list[AlarmPanel]:
         """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
-        return self._transaction.records(AlarmPanel, "panel_alarms", name=name, limit=ALARMS)
+        return self._transaction.records(AlarmPanel, "page_queries/alarms", name=name, limit=ALARMS)
 
     def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
         """Return what the own slot kept since then, in steps."""
         return self._transaction.records(
-            SlotStep, "panel_slot_series", name=name, since=since, step=step.total_seconds()
+            SlotStep, "page_queries/slot_series", name=name, since=since, step=step.total_seconds()
         )
 
     def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
         """Return what was captured since then, in steps."""
         seconds = step.total_seconds()
-        return self._transaction.records(CaptureStep, "panel_capture_series", name=name, since=since, step=seconds)
+        return self._transaction.records(
+            CaptureStep, "page_queries/capture_series", name=name, since=since, step=seconds
+        )
 
 
 class PageQueries(Part):

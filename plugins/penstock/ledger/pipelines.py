@@ -27,7 +27,7 @@ class Pipelines(Part):
     def all(self) -> list[PipelineRecord]:
         """Return every pipeline, by name."""
         with self.transaction() as transaction:
-            return transaction.records(PipelineRecord, "pipelines", name=None)
+            return transaction.records(PipelineRecord, "pipelines/pipelines", name=None)
 
     def register(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
         """Make a pipeline known; one that was torn down begins a new era, any other stays as it is.
@@ -36,10 +36,10 @@ class Pipelines(Part):
         """
         sources = {"database": database, "slot": slot, "publication": publication}
         with self.transaction() as transaction:
-            transaction.change("register_pipeline", name=name, **sources)
+            transaction.change("pipelines/register_pipeline", name=name, **sources)
             if lock(transaction, name).state == "torn_down":
                 _begin_era(transaction, name)
-            transaction.change("rename_sources", name=name, **sources)
+            transaction.change("pipelines/rename_sources", name=name, **sources)
             found = find(transaction, name)
         for what, value in sources.items():
             if getattr(found, what) != value:
@@ -64,19 +64,19 @@ class Pipelines(Part):
             "publication_oid": publication_oid,
             "made": made,
         }
-        return self._change_pipeline(name, "intend_slot", "to be without a slot", **facts)
+        return self._change_pipeline(name, "pipelines/intend_slot", "to be without a slot", **facts)
 
     def note_publishing(self, name: str, publishing: Publishing) -> None:
         """Note how the publication publishes when a slot is about to be made, or nothing was noted before."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
+            transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
 
     def note_doubt(self, name: str, lsn: Lsn | None) -> None:
         """Note from where on the source has another history than the one that was read; None once it is proved to be that one."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("note_doubt", name=name, lsn=lsn)
+            transaction.change("pipelines/note_doubt", name=name, lsn=lsn)
 
     def record_slot(self, name: str, *, consistent_point: Lsn, source_time: datetime | None = None) -> PipelineRecord:
         """Note the slot that was intended; the pipeline stands at its consistent point from now on.
@@ -89,10 +89,14 @@ class Pipelines(Part):
             known = lock(transaction, name)
             if known.consistent_point == consistent_point:
                 return known
-            transaction.change("close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
+            transaction.change("pipelines/close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
             if source_time is not None:
-                transaction.change("note_source_clock", name=name, lsn=consistent_point, at=source_time, begins=True)
-            return _change(transaction, known, "record_slot", "to wait for its slot", consistent_point=consistent_point)
+                transaction.change(
+                    "changelogs/note_source_clock", name=name, lsn=consistent_point, at=source_time, begins=True
+                )
+            return _change(
+                transaction, known, "pipelines/record_slot", "to wait for its slot", consistent_point=consistent_point
+            )
 
     def begin_era(self, name: str) -> PipelineRecord:
         """Leave a slot behind for good: the pipeline has no position, tables or copies until the next one is recorded.
@@ -114,24 +118,24 @@ class Pipelines(Part):
 
     def finish_bootstrap(self, name: str) -> PipelineRecord:
         """Note that the pipeline runs; raises LedgerError("ledger-conflict") when it has no slot or is halted."""
-        return self._change_pipeline(name, "finish_bootstrap", "to have a slot and not be halted")
+        return self._change_pipeline(name, "pipelines/finish_bootstrap", "to have a slot and not be halted")
 
     def halt(self, name: str, *, slug: str, reason: str) -> PipelineRecord:
         """Stop a pipeline until a person has decided, with an event that says why."""
         with self.transaction() as transaction:
             known = lock(transaction, name)
             transaction.change(
-                "add_event", name=name, slug=slug, level="error", table_oid=None, message=reason, details="{}"
+                "events/add_event", name=name, slug=slug, level="error", table_oid=None, message=reason, details="{}"
             )
-            return _change(transaction, known, "halt", "not to be torn down", slug=slug, reason=reason)
+            return _change(transaction, known, "pipelines/halt", "not to be torn down", slug=slug, reason=reason)
 
     def resume(self, name: str) -> PipelineRecord:
         """Let a halted pipeline go on from where it was; raises LedgerError("ledger-conflict") if it isn't halted."""
-        return self._change_pipeline(name, "resume", "to be halted")
+        return self._change_pipeline(name, "pipelines/resume", "to be halted")
 
     def tear_down(self, name: str) -> PipelineRecord:
         """Note that slot and publication are gone; cuts and events stay."""
-        return self._change_pipeline(name, "tear_down", "to be known")
+        return self._change_pipeline(name, "pipelines/tear_down", "to be known")
 
     def _change_pipeline(self, name: str, statement: str, need: str, **values: object) -> PipelineRecord:
         with self.transaction() as transaction:
@@ -140,20 +144,20 @@ class Pipelines(Part):
 
 def find(transaction: Transaction, name: str) -> PipelineRecord:
     """Return a pipeline; raises LedgerError("not-bootstrapped") for one that nobody registered."""
-    for record in transaction.records(PipelineRecord, "pipelines", name=name):
+    for record in transaction.records(PipelineRecord, "pipelines/pipelines", name=name):
         return record
     raise LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")
 
 
 def lock(transaction: Transaction, name: str) -> PipelineRecord:
     """Return a pipeline and keep every other change of it waiting until this transaction ends."""
-    transaction.rows("lock_pipeline", name=name)
+    transaction.rows("pipelines/lock_pipeline", name=name)
     return find(transaction, name)
 
 
 def gaps(transaction: Transaction, name: str) -> list[GapRecord]:
     """Return what lies between the pipeline's eras, newest first."""
-    return transaction.records(GapRecord, "gaps", name=name)
+    return transaction.records(GapRecord, "pipelines/gaps", name=name)
 
 
 def lock_active(transaction: Transaction, name: str, *, halted: bool = False) -> PipelineRecord:
@@ -184,7 +188,13 @@ def _change(
 
 
 def _begin_era(transaction: Transaction, name: str) -> None:
-    for step in ("give_up_rebuilds", "open_gap", "begin_era", "forget_tables", "forget_planned_windows"):
+    for step in (
+        "pipelines/give_up_rebuilds",
+        "pipelines/open_gap",
+        "pipelines/begin_era",
+        "pipelines/forget_tables",
+        "pipelines/forget_planned_windows",
+    ):
         transaction.change(step, name=name)
 
 

@@ -64,7 +64,7 @@ class Rebuilds(Part):
     def copy_due(self, name: str, copied: CopyRecord) -> Lsn:
         """Return after which position a copy needs windows: the first may hold a change that it had not seen."""
         with self.transaction() as transaction:
-            ((after,),) = transaction.rows("copy_due", name=name, id=copied.id, oid=copied.oid)
+            ((after,),) = transaction.rows("rebuilds/copy_due", name=name, id=copied.id, oid=copied.oid)
             return Lsn(after)
 
     def start(self, name: str, orders: Sequence[NewRebuild]) -> list[RebuildRecord]:
@@ -78,7 +78,7 @@ class Rebuilds(Part):
             already = _rebuilds(transaction, name, OPEN)
             for order in orders:
                 try:
-                    transaction.change("start_rebuild", name=name, **_row(order))
+                    transaction.change("rebuilds/start_rebuild", name=name, **_row(order))
                 except pg.UniqueViolation:
                     raise LedgerError("rebuild-open", _clash(order, already)) from None
             wanted = {order.id for order in orders}
@@ -101,12 +101,12 @@ class Rebuilds(Part):
         listed = [{"id": id_, **table.to_json(), "place": places[id_]} for id_, table in facts.items()]
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            transaction.change("forget_rebuild_copies", name=name, ids=list(facts))
+            transaction.change("rebuilds/forget_rebuild_copies", name=name, ids=list(facts))
             chosen = {"copy_id": copy_id, "snapshot": snapshot, "lsn": lsn}
-            begun = transaction.change("start_rebuild_copy", name=name, rebuilds=Jsonb(listed), **chosen)
+            begun = transaction.change("rebuilds/start_rebuild_copy", name=name, rebuilds=Jsonb(listed), **chosen)
             if begun != len(facts):
                 raise _conflict(name, "to be copying")
-            transaction.change("needs_after", name=name, copy_id=copy_id)
+            transaction.change("rebuilds/needs_after", name=name, copy_id=copy_id)
 
     def finish_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
         """Note that a rebuild's table is copied; raises LedgerError("ledger-conflict") when another copy was begun."""
@@ -115,8 +115,8 @@ class Rebuilds(Part):
         listed = Jsonb([file.to_json() for file in files])
         with self.transaction() as transaction:
             lock(transaction, name)
-            copied = transaction.change("finish_copy", oid=rebuild.oid, files=listed, **totals, **chosen)
-            finished = transaction.change("finish_rebuild_copy", id=rebuild.id, **chosen)
+            copied = transaction.change("tables/finish_copy", oid=rebuild.oid, files=listed, **totals, **chosen)
+            finished = transaction.change("rebuilds/finish_rebuild_copy", id=rebuild.id, **chosen)
             if copied != 1 or finished != 1:
                 raise _conflict(name, "to wait for this copy")
 
@@ -126,13 +126,15 @@ class Rebuilds(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             digest = Jsonb(facts.catalog_digest)
-            transaction.change("reshape_rebuild", name=name, id=rebuild_id, columns=columns, catalog_digest=digest)
+            transaction.change(
+                "rebuilds/reshape_rebuild", name=name, id=rebuild_id, columns=columns, catalog_digest=digest
+            )
 
     def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
         """Note the run that may advance these rebuilds from now on; raises LedgerError("ledger-conflict")."""
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            if transaction.change("run_rebuilds", name=name, ids=list(ids), run=run) != len(ids):
+            if transaction.change("rebuilds/run_rebuilds", name=name, ids=list(ids), run=run) != len(ids):
                 raise _conflict(name, "to be building")
 
     def advance(
@@ -154,7 +156,7 @@ class Rebuilds(Part):
         with self.transaction() as transaction:
             lock_active(transaction, name)
             listed = Jsonb([{**asdict(step), "through_lsn": str(step.through_lsn)} for step in steps])
-            if transaction.change("advance_rebuilds", name=name, run=run, steps=listed) != len(steps):
+            if transaction.change("rebuilds/advance_rebuilds", name=name, run=run, steps=listed) != len(steps):
                 raise _conflict(name, "to be advanced by this run")
             if not pointers:
                 return
@@ -168,13 +170,13 @@ class Rebuilds(Part):
         event = {"slug": slug, "level": "error", "table_oid": rebuild.oid, "message": reason, "details": "{}"}
         with self.transaction() as transaction:
             lock(transaction, name)
-            if transaction.change("give_up_rebuild", name=name, id=rebuild.id, slug=slug, reason=reason):
-                transaction.change("add_event_on_change", name=name, first=True, **event)
+            if transaction.change("rebuilds/give_up_rebuild", name=name, id=rebuild.id, slug=slug, reason=reason):
+                transaction.change("events/add_event_on_change", name=name, first=True, **event)
 
 
 def _rebuilds(transaction: Transaction, name: str, states: Sequence[RebuildState] | None) -> list[RebuildRecord]:
     chosen = None if states is None else list(states)
-    return transaction.records(RebuildRecord, "rebuilds", name=name, states=chosen)
+    return transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=chosen)
 
 
 def _row(order: NewRebuild) -> dict[str, object]:

@@ -51,7 +51,7 @@ def connect(connection: Connection, application: str) -> psycopg.Connection:
     opened = psycopg.connect(connection.conninfo(application_name=application, **words), autocommit=True)
     opened.adapters.register_loader("pg_lsn", _LsnLoader)
     opened.adapters.register_dumper(Lsn, _LsnDumper)
-    opened.execute(sql.load("ledger/session").encode())
+    opened.execute(sql.load("ledger/session/session").encode())
     return opened
 
 
@@ -122,7 +122,7 @@ class Sessions:
             yield opened
 
     def _require_revision(self, opened: psycopg.Connection) -> str:
-        found = [row[0] for row in Transaction(opened).rows("version")]
+        found = [row[0] for row in Transaction(opened).rows("session/version")]
         if found != [REVISION]:
             raise LedgerError(
                 "ledger-not-migrated",

@@ -48,7 +48,7 @@ class Skips(Part):
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
             staged = transaction.change(
-                "stage_window",
+                "windows/stage_window",
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
@@ -61,7 +61,7 @@ class Skips(Part):
             if not staged:
                 raise moved(name, from_lsn, known.position)
             facts = {"lsn": lsn, "xid": xid, "oids": list(oids), "known_lsn": known_lsn}
-            transaction.change("add_skipped", name=name, **facts)
+            transaction.change("skips/add_skipped", name=name, **facts)
             for oid in oids:
                 pause(transaction, name, oid, "transaction-skipped", reason)
             (window,) = windows(transaction, name, from_lsn=from_lsn)
@@ -70,4 +70,4 @@ class Skips(Part):
     def all(self, name: str) -> list[SkippedRecord]:
         """Return the transactions of the present era that no window has, in order."""
         with self.transaction() as transaction:
-            return transaction.records(SkippedRecord, "skipped", name=name)
+            return transaction.records(SkippedRecord, "skips/skipped", name=name)

@@ -35,7 +35,9 @@ class Tables(Part):
 
     def set_state(self, name: str, oid: int, *, expected: TableState, state: TableState) -> TableRecord:
         """Move a table from one state to another; raises LedgerError("ledger-conflict") if it is in a third."""
-        return self._change_table(name, oid, "set_table_state", f"to be {expected}", expected=expected, state=state)
+        return self._change_table(
+            name, oid, "tables/set_table_state", f"to be {expected}", expected=expected, state=state
+        )
 
     def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture goes on landing its changes."""
@@ -45,7 +47,7 @@ class Tables(Part):
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
-        return self._change_table(name, oid, "resume_table", "to be paused")
+        return self._change_table(name, oid, "tables/resume_table", "to be paused")
 
     def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[CopyRecord]:
         """Note that these tables are being copied under one snapshot; their unfinished older copies are forgotten.
@@ -55,15 +57,15 @@ class Tables(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             chosen = {"name": name, "copy_id": copy_id, "oids": list(oids)}
-            transaction.change("forget_unloaded_copies", **chosen)
-            if transaction.change("start_copy_of_tables", **chosen) != len(set(oids)):
+            transaction.change("tables/forget_unloaded_copies", **chosen)
+            if transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
                 raise LedgerError(
                     "ledger-conflict",
                     f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
                     "save the source's tables, then start over",
                 )
-            transaction.change("start_copy", snapshot=snapshot, lsn=lsn, **chosen)
-            transaction.change("needs_after", name=name, copy_id=copy_id)
+            transaction.change("tables/start_copy", snapshot=snapshot, lsn=lsn, **chosen)
+            transaction.change("rebuilds/needs_after", name=name, copy_id=copy_id)
             return _copies(transaction, name, copy_id=copy_id)
 
     def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> CopyRecord:
@@ -76,8 +78,8 @@ class Tables(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             listed = Jsonb([file.to_json() for file in files])
-            finished = transaction.change("finish_copy", files=listed, **totals, **chosen)
-            of_table = transaction.change("finish_copy_of_table", **chosen)
+            finished = transaction.change("tables/finish_copy", files=listed, **totals, **chosen)
+            of_table = transaction.change("tables/finish_copy_of_table", **chosen)
             copies = _copies(transaction, name, copy_id=copy_id, oid=oid)
             if finished != of_table or not copies:
                 raise LedgerError(
@@ -101,13 +103,13 @@ class Tables(Part):
 def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str) -> TableRecord:
     """Pause a table inside a transaction; the event is written each time."""
     event = {"slug": slug, "level": "error", "table_oid": oid, "message": reason, "details": "{}"}
-    transaction.change("add_event", name=name, **event)
-    return _change(transaction, name, oid, "pause_table", "not to be dropped", slug=slug, reason=reason)
+    transaction.change("events/add_event", name=name, **event)
+    return _change(transaction, name, oid, "tables/pause_table", "not to be dropped", slug=slug, reason=reason)
 
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
-    transaction.change("save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
+    transaction.change("tables/save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
     try:
         transaction.connection.execute("set constraints all immediate")
     except pg.ExclusionViolation:
@@ -119,7 +121,7 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
 
 
 def _tables(transaction: Transaction, name: str, oid: int | None = None) -> list[TableRecord]:
-    return transaction.records(TableRecord, "tables", name=name, oid=oid, states=None)
+    return transaction.records(TableRecord, "tables/tables", name=name, oid=oid, states=None)
 
 
 def _copies(
@@ -130,7 +132,7 @@ def _copies(
     oid: int | None = None,
     state: CopyState | None = None,
 ) -> list[CopyRecord]:
-    return transaction.records(CopyRecord, "copies", name=name, id=copy_id, oid=oid, state=state)
+    return transaction.records(CopyRecord, "tables/copies", name=name, id=copy_id, oid=oid, state=state)
 
 
 def _change(transaction: Transaction, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:

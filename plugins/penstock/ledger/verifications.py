@@ -121,7 +121,7 @@ class Verifications(Part):
     def begin(self, name: str, *, mode: Mode, lsn: Lsn) -> int:
         """Note that tables are compared at this position; return the verification's number."""
         with self.transaction() as transaction:
-            ((number,),) = transaction.rows("begin_verification", name=name, mode=mode, lsn=lsn)
+            ((number,),) = transaction.rows("verifications/begin_verification", name=name, mode=mode, lsn=lsn)
         return int(number)
 
     def add_finding(self, name: str, number: int, finding: Finding) -> None:
@@ -130,38 +130,38 @@ class Verifications(Part):
         del values["name"]
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("add_verified", **values)
+            transaction.change("verifications/add_verified", **values)
             if finding.outcome in ("skipped", "unreadable"):
                 return
             chosen = {"number": number, "oid": finding.oid, "equal": finding.outcome == "equal"}
             if finding.shares > 1:
-                transaction.change("verify_share", share=finding.share, **chosen)
-                transaction.change("verify_round", number=number, oid=finding.oid)
+                transaction.change("verifications/verify_share", share=finding.share, **chosen)
+                transaction.change("verifications/verify_round", number=number, oid=finding.oid)
             else:
-                transaction.change("verify_table", **chosen)
+                transaction.change("verifications/verify_table", **chosen)
                 if finding.outcome == "equal":
-                    transaction.change("clear_shares", number=number, oid=finding.oid)
+                    transaction.change("verifications/clear_shares", number=number, oid=finding.oid)
 
     def finish(self, number: int) -> None:
         """Note that every table was looked at."""
         with self.transaction() as transaction:
-            transaction.change("finish_verification", number=number)
+            transaction.change("verifications/finish_verification", number=number)
 
     def findings(self, number: int) -> list[Finding]:
         """Return what one verification found."""
         with self.transaction() as transaction:
-            return transaction.records(Finding, "verified", number=number)
+            return transaction.records(Finding, "verifications/verified", number=number)
 
     def tables(self, name: str) -> list[VerifiedTable]:
         """Return how far every table is verified, by name."""
         with self.transaction() as transaction:
-            return transaction.records(VerifiedTable, "verified_tables", name=name)
+            return transaction.records(VerifiedTable, "verifications/verified_tables", name=name)
 
     def key_shares(self, name: str) -> dict[int, list[KeyShare]]:
         """Return the shares of every table that has any, by oid and in order."""
         found: dict[int, list[KeyShare]] = {}
         with self.transaction() as transaction:
-            for share in transaction.records(KeyShare, "key_shares", name=name):
+            for share in transaction.records(KeyShare, "verifications/key_shares", name=name):
                 found.setdefault(share.oid, []).append(share)
         return found
 
@@ -172,16 +172,16 @@ class Verifications(Part):
         shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": list(bounds)}
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("remember_difference", name=name, oid=oid)
-            transaction.change("forget_shares", name=name, oid=oid)
-            transaction.change("add_shares", name=name, oid=oid, **shares)
+            transaction.change("verifications/remember_difference", name=name, oid=oid)
+            transaction.change("verifications/forget_shares", name=name, oid=oid)
+            transaction.change("verifications/add_shares", name=name, oid=oid, **shares)
 
     def begin_round(self, name: str, oid: int) -> None:
         """Begin the next round with the shares as they are."""
         with self.transaction() as transaction:
-            transaction.change("begin_round", name=name, oid=oid)
+            transaction.change("verifications/begin_round", name=name, oid=oid)
 
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget comparisons from before that time; how far tables are verified stays."""
         with self.transaction() as transaction:
-            transaction.change("trim_verifications", name=name, before=before)
+            transaction.change("verifications/trim_verifications", name=name, before=before)

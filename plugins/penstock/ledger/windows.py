@@ -61,19 +61,19 @@ class Windows(Part):
         }
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
-            if not transaction.change("plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
+            if not transaction.change("windows/plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
                 raise moved(name, from_lsn, known.position)
             return _window(transaction, name, from_lsn)
 
     def looked_xid(self, name: str) -> int | None:
         """Return below which id all transactions had ended when the catalog was last looked at, or None before any window."""
         with self.transaction() as transaction:
-            return next((xid for (xid,) in transaction.rows("looked_xid", name=name)), None)
+            return next((xid for (xid,) in transaction.rows("windows/looked_xid", name=name)), None)
 
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
         """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""
         with self.transaction() as transaction:
-            return next((time for (time,) in transaction.rows("complete_time", name=name, upto=upto)), None)
+            return next((time for (time,) in transaction.rows("windows/complete_time", name=name, upto=upto)), None)
 
     def stage(
         self,
@@ -101,7 +101,7 @@ class Windows(Part):
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
             changed = transaction.change(
-                "stage_window",
+                "windows/stage_window",
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
@@ -133,7 +133,7 @@ class Windows(Part):
                     f"expected the slot of {name} at or before {known.position}, where the ledger stands, got "
                     f"{through} instead; somebody else may have consumed changes: capture will say so",
                 )
-            return transaction.change("confirm_windows", name=name, through=through)
+            return transaction.change("windows/confirm_windows", name=name, through=through)
 
     def all(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
         """Return the windows of the present era that end after a position, in order."""
@@ -143,7 +143,7 @@ class Windows(Part):
     def newest_xid(self, name: str) -> int | None:
         """Return the highest 64-bit transaction id that the newest windows of the present era brought, if any did."""
         with self.transaction() as transaction:
-            ((xid,),) = transaction.rows("newest_xid", name=name)
+            ((xid,),) = transaction.rows("windows/newest_xid", name=name)
             return None if xid is None else int(xid)
 
     def to_merge(self, name: str) -> MergeQueue:
@@ -152,17 +152,17 @@ class Windows(Part):
             pipeline = find(transaction, name)
             if pipeline.position is None:
                 raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
-            after: dict[int, Lsn] = dict(transaction.rows("merge_from", name=name))
-            ((upto, marked),) = transaction.rows("cut_upto", name=name)
-            rebuilds = transaction.records(RebuildRecord, "rebuilds", name=name, states=["ready"])
+            after: dict[int, Lsn] = dict(transaction.rows("windows/merge_from", name=name))
+            ((upto, marked),) = transaction.rows("windows/cut_upto", name=name)
+            rebuilds = transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=["ready"])
             starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
             least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
-            tables = transaction.records(TableRecord, "tables", name=name, oid=None, states=["ready", "copied"])
+            tables = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["ready", "copied"])
             tables = [table for table in tables if table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
-            copies = transaction.records(CopyRecord, "copies", name=name, id=None, oid=None, state="copied")
-            cuts = transaction.records(CutRecord, "cuts", name=name, attempt=None, limit=1)
+            copies = transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state="copied")
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
         return MergeQueue(
             pipeline=pipeline,
             upto=upto,
@@ -177,7 +177,7 @@ class Windows(Part):
     def relations(self, name: str) -> list[RelationRecord]:
         """Return every relation shape that was staged, by oid and version."""
         with self.transaction() as transaction:
-            return transaction.records(RelationRecord, "relations", name=name)
+            return transaction.records(RelationRecord, "windows/relations", name=name)
 
     def relation_versions(self, name: str) -> RelationVersions:
         """Return the numbering of relation shapes, to number those of the next window."""
@@ -196,7 +196,7 @@ def windows(
 ) -> list[WindowRecord]:
     """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
     conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
-    return transaction.records(WindowRecord, "windows", name=name, **conditions)
+    return transaction.records(WindowRecord, "windows/windows", name=name, **conditions)
 
 
 def _committed(files: Sequence[FileEntry]) -> Range[datetime]:
@@ -231,10 +231,10 @@ def _add_relations(
     transaction: Transaction, name: str, relations: Mapping[tuple[int, int], Relation], seen_lsn: Lsn
 ) -> None:
     shapes = [relation_to_json(version, relation) for (_, version), relation in relations.items()]
-    transaction.change("add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes))
+    transaction.change("windows/add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes))
     known = {
         (record.relation.oid, record.version): record.relation
-        for record in transaction.records(RelationRecord, "relations", name=name)
+        for record in transaction.records(RelationRecord, "windows/relations", name=name)
     }
     for key, relation in relations.items():
         if known[key] != relation:

@@ -135,7 +135,7 @@ def published_tables(conn: SourceSession, publication: str, *, sizes: bool = Tru
     transaction holds exclusively has the size of its last ANALYZE.
     """
     with _one_snapshot(conn):
-        rows = conn.rows("published", publication=publication)
+        rows = conn.rows("catalog/published", publication=publication)
         wanted = {
             oid: Published(frozenset(columns), filter_digest, tuple(membership))
             for oid, columns, filter_digest, membership, _ in rows
@@ -145,7 +145,7 @@ def published_tables(conn: SourceSession, publication: str, *, sizes: bool = Tru
 
 def published_oids(conn: SourceSession, publication: str) -> dict[int, bool]:
     """Name the tables of a publication, and whether each is listed by itself; raises SourceError."""
-    return {oid: listed for oid, *_, listed in conn.rows("published", publication=publication)}
+    return {oid: listed for oid, *_, listed in conn.rows("catalog/published", publication=publication)}
 
 
 def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
@@ -155,7 +155,7 @@ def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> So
     """
     if table.filter_digest is None:
         return table
-    rows = conn.rows("row_filter", publication=publication, oid=table.oid)
+    rows = conn.rows("catalog/row_filter", publication=publication, oid=table.oid)
     if not rows or rows[0][0] is None:
         raise rewritten_error((table.schema, table.name))
     return replace(table, row_filter=rows[0][0])
@@ -170,20 +170,20 @@ def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
 
 def relations(conn: SourceSession) -> list[Relation]:
     """List whatever a pattern may name, ordered by name; raises SourceError."""
-    return conn.records(Relation, "relations")
+    return conn.records(Relation, "catalog/relations")
 
 
 def publication_oid(conn: SourceSession, publication: str) -> int | None:
     """Return the oid of a publication, or None; raises SourceError."""
-    rows = conn.rows("publication_oid", publication=publication)
+    rows = conn.rows("catalog/publication_oid", publication=publication)
     return int(rows[0][0]) if rows else None
 
 
 def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: bool = True) -> list[SourceTable]:
     """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
     with _one_snapshot(conn):
-        heaps = conn.records(_HeapRow, "heaps", oids=list(wanted), sizes=sizes)
-        columns = _grouped(conn.records(_ColumnRow, "columns", oids=list(wanted)))
+        heaps = conn.records(_HeapRow, "catalog/heaps", oids=list(wanted), sizes=sizes)
+        columns = _grouped(conn.records(_ColumnRow, "catalog/columns", oids=list(wanted)))
         known = types.read(conn, (column.type for rows in columns.values() for column in rows))
         missing = _missing(conn, heaps)
         generated = conn.info.server_version >= _PUBLISHES_GENERATED
@@ -277,7 +277,7 @@ def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[s
         if row.kind == "r":
             roots.setdefault(row.oid, []).append(row.root)
     found: dict[int, dict[str, str]] = {}
-    for oid, column, text in conn.rows("missing", oids=list(roots)):
+    for oid, column, text in conn.rows("catalog/missing", oids=list(roots)):
         for root in roots[oid]:
             found.setdefault(root, {})[column] = text
     return found

@@ -98,7 +98,7 @@ def _where(range_: CopyRange) -> sql.Composable:
 
 
 def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
-    query = sql.SQL(load("source/text_casts")).format(
+    query = sql.SQL(load("source/copy/text_casts")).format(
         schema=sql.Literal(range_.relation_schema), table=sql.Literal(range_.relation_name)
     )
     return [name for (name,) in session.rows(query)]

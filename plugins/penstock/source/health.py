@@ -84,17 +84,17 @@ class Seen:
 
 def look(conn: SourceSession) -> Seen:
     """Read the source's views once; raises SourceError."""
-    others_activity, wal_directory = conn.row("health_rights")
-    around, transactions = _around(conn), conn.records(OpenTransaction, "open_transactions", limit=_TRANSACTIONS)
+    others_activity, wal_directory = conn.row("health/health_rights")
+    around, transactions = _around(conn), conn.records(OpenTransaction, "health/open_transactions", limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
     return Seen(
         server=server_info.read(conn),
         around=around,
         flushed=server_info.position(conn).flushed,
         slots=slots,
-        stats={stats.slot: stats for stats in conn.records(SlotStats, "slot_stats")},
+        stats={stats.slot: stats for stats in conn.records(SlotStats, "health/slot_stats")},
         transactions=tuple(transactions),
-        wal_directory=conn.row("wal_directory")[0] if wal_directory else None,
+        wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
     )
 
@@ -106,7 +106,7 @@ def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
     """
     return bool(
         conn.rows(
-            "drop_unmoved_slot",
+            "health/drop_unmoved_slot",
             slot=judged.name,
             slot_type=judged.slot_type,
             plugin=judged.plugin,
@@ -119,5 +119,5 @@ def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
 
 
 def _around(conn: SourceSession) -> Surroundings:
-    (around,) = conn.records(Surroundings, "surroundings")
+    (around,) = conn.records(Surroundings, "health/surroundings")
     return around

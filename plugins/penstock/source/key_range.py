@@ -66,4 +66,4 @@ class KeyRange:
 
 def leading_keys(conn: SourceSession, oids: Iterable[int]) -> dict[int, LeadingKey]:
     """Read the first key column of each table that has a key, by the table's oid; raises SourceError."""
-    return {key.relation: key for key in conn.records(LeadingKey, "leading_keys", oids=list(oids))}
+    return {key.relation: key for key in conn.records(LeadingKey, "key_range/leading_keys", oids=list(oids))}

@@ -18,14 +18,14 @@ from penstock.source.session import SourceSession
 def hold(conn: SourceSession, pipeline: str) -> Iterator[None]:
     """Hold the pipeline's lock on this database; raises SourceError("slot-in-use") naming who holds it."""
     key = lock_key(pipeline)
-    (taken,) = conn.row("lock", key=key)
+    (taken,) = conn.row("lock/lock", key=key)
     if not taken:
         raise _in_use(conn, pipeline, key)
     try:
         yield
     finally:
         if not conn.closed:  # a lost session has lost its locks too
-            conn.rows("unlock", key=key)
+            conn.rows("lock/unlock", key=key)
 
 
 def lock_key(pipeline: str) -> int:
@@ -36,7 +36,8 @@ def lock_key(pipeline: str) -> int:
 
 def _in_use(conn: SourceSession, pipeline: str, key: int) -> SourceError:
     holders = [
-        f'process {pid}, role "{user}", {name or "no name"}' for pid, user, name in conn.rows("lock_holder", key=key)
+        f'process {pid}, role "{user}", {name or "no name"}'
+        for pid, user, name in conn.rows("lock/lock_holder", key=key)
     ]
     return SourceError(
         "slot-in-use",

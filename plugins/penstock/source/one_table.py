@@ -46,7 +46,7 @@ def rewritten_query(heaps: Sequence[tuple[str, str]]) -> sql.Composed:
 
     Ask after reading: from then on the lock of the transaction lets no other session truncate or rewrite them.
     """
-    return sql.SQL(load("source/rewritten")).format(
+    return sql.SQL(load("source/one_table/rewritten")).format(
         schemas=sql.Literal([schema for schema, _ in heaps]), names=sql.Literal([name for _, name in heaps])
     )
 

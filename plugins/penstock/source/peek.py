@@ -89,7 +89,7 @@ def _large(
     source: Connection, query: sql.Composed, what: str, settings: Mapping[str, str]
 ) -> Generator[pa.BinaryArray, None, None]:
     """Yield the large messages of the window, each in an array of its own; asked for the first, decodes it once more."""
-    pieces = sql.SQL(load("source/large_messages")).format(
+    pieces = sql.SQL(load("source/peek/large_messages")).format(
         peek=query, large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
     )
     with connect_arrow(source, what=what, settings=settings) as session:
@@ -156,7 +156,7 @@ def transactions(
     It is decoded in the types' binary form, in which a bytea takes half of the room. Raises SourceError.
     """
     call = peek_query(slot, publication, upto, origin_none=origin_none, binary=True)
-    query = sql.SQL(load("source/transactions")).format(peek=call)
+    query = sql.SQL(load("source/peek/transactions")).format(peek=call)
     with translating(conn.place), conn.cursor(row_factory=class_row(Transaction)) as cursor:
         return cursor.execute(query).fetchall()
 
@@ -181,7 +181,7 @@ def peek_query(
 
 
 def _was_always_there(session: ArrowSession, slot: str, publication: str) -> bool:
-    query = sql.SQL(load("source/publication_is_older"))
+    query = sql.SQL(load("source/peek/publication_is_older"))
     ((was_there,),) = session.rows(query.format(publication=sql.Literal(publication), slot=sql.Literal(slot)))
     return bool(was_there)
 

@@ -91,7 +91,7 @@ def ensure(conn: SourceSession, pipeline: Pipeline) -> int:
 
 def read(conn: SourceSession, publication: str) -> PublicationFacts | None:
     """Return what the server says of a publication, or None; raises SourceError."""
-    found = conn.records(PublicationFacts, "publication", publication=publication)
+    found = conn.records(PublicationFacts, "publication/publication", publication=publication)
     return found[0] if found else None
 
 
@@ -168,7 +168,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     with translating(conn.place), conn.transaction():
         conn.execute(_create_statement(pipeline.publication, selection.tables, pipeline.source.publish))
         conn.execute(mark)
-    (oid,) = conn.row("publication_oid", publication=pipeline.publication)
+    (oid,) = conn.row("catalog/publication_oid", publication=pipeline.publication)
     return int(oid)
 
 

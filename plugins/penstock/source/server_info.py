@@ -73,19 +73,19 @@ class Fate:
 
 def fate(conn: SourceSession, xid: int) -> Fate:
     """Ask what became of a transaction of a 64-bit id; raises SourceError."""
-    (found,) = conn.records(Fate, "fate", xid=xid)
+    (found,) = conn.records(Fate, "server_info/fate", xid=xid)
     return found
 
 
 def sight(conn: SourceSession) -> Sight:
     """Mark this moment, which takes a transaction id; raises SourceError."""
-    (found,) = conn.records(Sight, "sight")
+    (found,) = conn.records(Sight, "server_info/sight")
     return found
 
 
 def read(conn: SourceSession) -> ServerFacts:
     """Ask the server who it is; raises SourceError."""
-    (facts,) = conn.records(ServerFacts, "server")
+    (facts,) = conn.records(ServerFacts, "server_info/server")
     return facts
 
 
@@ -94,6 +94,6 @@ def position(conn: SourceSession) -> Position:
 
     The horizon is read in a later statement, so that it bounds the xid of every transaction below `flushed`.
     """
-    flushed, time, seen = conn.row("flushed")
-    horizon, oldest = conn.row("horizon")
+    flushed, time, seen = conn.row("server_info/flushed")
+    horizon, oldest = conn.row("server_info/horizon")
     return Position(flushed, time, horizon, seen, oldest)

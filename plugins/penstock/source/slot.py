@@ -140,7 +140,7 @@ def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) ->
             lsn, name = _create(conn, source, slot, timeout, temporary=True)
             keeper.run(_BEGIN)
             keeper.run(_importing(name))
-            kept, snapshot, _ = keeper.row("export_snapshot")
+            kept, snapshot, _ = keeper.row("slot/export_snapshot")
             # the end of its session drops it as well, but some time later
             conn.run(sql.SQL("DROP_REPLICATION_SLOT {}").format(sql.Identifier(slot)))
         yield Exported(lsn, kept, snapshot, keeper)
@@ -152,7 +152,7 @@ def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Expor
     # closing, not committing: a holder that died after the last reader had finished is no failure
     with closing(connect(source, what=what, statement_timeout=0)) as conn:
         conn.run(_BEGIN)
-        name, snapshot, lsn = conn.row("export_snapshot")
+        name, snapshot, lsn = conn.row("slot/export_snapshot")
         yield Exported(lsn, name, snapshot, conn)
 
 
@@ -169,13 +169,13 @@ def importing(conn: SourceSession, exported: Exported) -> Iterator[None]:
 
 def read(conn: SourceSession, slot: str) -> SlotFacts | None:
     """Return what the server shows of the slot, or None; raises SourceError."""
-    found = conn.records(SlotFacts, "slots", slot=slot)
+    found = conn.records(SlotFacts, "slot/slots", slot=slot)
     return found[0] if found else None
 
 
 def all_slots(conn: SourceSession) -> list[SlotFacts]:
     """Return what the server shows of every slot of the cluster; raises SourceError."""
-    return conn.records(SlotFacts, "slots", slot=None)
+    return conn.records(SlotFacts, "slot/slots", slot=None)
 
 
 def advance(conn: SourceSession, slot: str, lsn: Lsn) -> Lsn:
@@ -183,14 +183,14 @@ def advance(conn: SourceSession, slot: str, lsn: Lsn) -> Lsn:
 
     Twice: one call frees only the WAL up to the first restart point that it meets. Raises SourceError.
     """
-    conn.rows("advance", slot=slot, lsn=lsn)
-    (confirmed,) = conn.row("advance", slot=slot, lsn=lsn)
+    conn.rows("slot/advance", slot=slot, lsn=lsn)
+    (confirmed,) = conn.row("slot/advance", slot=slot, lsn=lsn)
     return Lsn(confirmed)
 
 
 def drop(conn: SourceSession, slot: str) -> None:
     """Drop a slot; raises SourceError("slot-in-use" | "slot-missing")."""
-    conn.rows("drop_slot", slot=slot)
+    conn.rows("slot/drop_slot", slot=slot)
 
 
 def drop_statement(slot: str) -> str:
@@ -200,12 +200,12 @@ def drop_statement(slot: str) -> str:
 
 def blockers(conn: SourceSession) -> list[Blocker]:
     """List the transactions that slot creation would wait for, the oldest first; raises SourceError."""
-    return conn.records(Blocker, "blockers")
+    return conn.records(Blocker, "slot/blockers")
 
 
 def open_before(conn: SourceSession, xid: int) -> list[Blocker]:
     """List the transactions with ids below `xid` that may have written to this database and are open; raises SourceError."""
-    return conn.records(Blocker, "open_before", bound=xid)
+    return conn.records(Blocker, "slot/open_before", bound=xid)
 
 
 def _create(
@@ -258,5 +258,5 @@ def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
     with closing(connect(source, what=what)) as conn:
         conn.run(_BEGIN)
         conn.run(_importing(snapshot_name))
-        (text,) = conn.row("snapshot")
+        (text,) = conn.row("slot/snapshot")
     return str(text)

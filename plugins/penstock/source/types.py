@@ -58,4 +58,4 @@ class Types:
 
 def read(conn: SourceSession, oids: Iterable[int]) -> Types:
     """Read the types with these oids and all that they are made of; raises SourceError."""
-    return Types({row.oid: row for row in conn.records(TypeRow, "types", oids=sorted(set(oids)))})
+    return Types({row.oid: row for row in conn.records(TypeRow, "types/types", oids=sorted(set(oids)))})

@@ -86,7 +86,7 @@ def test_a_session_that_is_ended_counts_as_unreachable(source, writer):
         writer.execute("select pg_terminate_backend(%s, 5000)", (conn.info.backend_pid,))
         for _ in range(2):
             with pytest.raises(SourceError) as caught:
-                conn.rows("horizon")
+                conn.rows("server_info/horizon")
             assert caught.value.slug == "source-unreachable"
 
 

@@ -84,8 +84,8 @@ def listed(name: str, rng: Random, major: int, kind: str, *, via_root: bool) -> 
 def ours(conn: SourceSession) -> dict[int, tuple[set[str], str | None]]:
     """Return by oid which columns of a table are published and by which filter, as we read it."""
     found = {}
-    for oid, columns, filter_digest, _, _ in conn.rows("published", publication="p"):
-        text = conn.row("row_filter", publication="p", oid=oid)[0] if filter_digest else None
+    for oid, columns, filter_digest, _, _ in conn.rows("catalog/published", publication="p"):
+        text = conn.row("catalog/row_filter", publication="p", oid=oid)[0] if filter_digest else None
         assert oid not in found
         found[oid] = (set(columns), text)
     return found

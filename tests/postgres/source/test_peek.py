@@ -111,7 +111,7 @@ def test_a_window_that_is_decoded_otherwise_for_its_large_messages_is_refused(so
     for other in ("where false and", "where octet_length(m.data) > 0 or"):
 
         def otherwise(name: str, other: str = other) -> str:
-            return load(name).replace("where", other) if name == "source/large_messages" else load(name)
+            return load(name).replace("where", other) if name == "source/peek/large_messages" else load(name)
 
         monkeypatch.setattr(peek, "load", otherwise)
         with pytest.raises(SourceError, match=r"source-error.*decode the window alike twice"):

@@ -95,7 +95,7 @@ def _hindrance(ctx: Context, facts: PublicationFacts, server: ServerFacts) -> st
 def _alter(ctx: Context, conn: SourceSession, found: Difference) -> tuple[str | None, Difference]:
     """Let tables join and leave, one statement each; return why the rest could not, and the rest."""
     name = ctx.pipeline.publication
-    rights = conn.records(Privileges, "privileges", oids=[table.oid for table in found.missing])
+    rights = conn.records(Privileges, "preflight/privileges", oids=[table.oid for table in found.missing])
     owned = {each.oid for each in rights if each.owned}
     missing = [table for table in found.missing if table.oid not in owned]
     extra: list[Relation] = []

@@ -53,7 +53,7 @@ def check(
 
 def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None, own_slot: bool) -> Asked:
     """Ask the source all that the rules need; raises SourceError."""
-    (role,) = conn.records(Role, "role")
+    (role,) = conn.records(Role, "preflight/role")
     slots = slot.all_slots(conn)
     found = publication.read(conn, pipeline.publication)
     selection = publication.select_tables(conn, pipeline.tables)
@@ -77,6 +77,6 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         choice=selection.choice,
         wanted=selection.tables,
         tables=tables,
-        privileges=conn.records(Privileges, "privileges", oids=sorted(relations)),
-        foreign=conn.records(ForeignRows, "foreign_rows"),
+        privileges=conn.records(Privileges, "preflight/privileges", oids=sorted(relations)),
+        foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
     )
