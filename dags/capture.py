@@ -30,10 +30,10 @@ from penstock.flow.copy import added_tables
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,
+    landing_alias,
     landing_asset,
-    landing_doorbell,
+    new_tables_alias,
     new_tables_asset,
-    new_tables_doorbell,
     outcome,
 )
 from penstock.orchestration.pipelines import context, dags
@@ -47,18 +47,18 @@ def build(pipeline: Pipeline) -> DAG:
         dagrun_timeout=timedelta(seconds=2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout),
     ) as dag:
 
-        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline), new_tables_doorbell(pipeline)])
+        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline)])
         def windows(*, outlet_events: Any) -> dict[str, Any]:
             """Capture windows until caught up; rings for the merge when something was landed, for resync when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
                 report = flow.capture(ctx)
-                waiting = added_tables.ring(ctx)
+                waiting = added_tables.tables_to_announce(ctx)
             if waiting:
-                outlet_events[new_tables_doorbell(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
+                outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
             if report.changes:
                 extra = {"upto": str(report.upto), "changes": report.changes}
-                outlet_events[landing_doorbell(pipeline)].add(landing_asset(pipeline), extra=extra)
+                outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
             return report.summary()
 
         windows()

@@ -28,7 +28,7 @@ from penstock.flow.health import check as flow
 from penstock.flow.health import report
 from penstock.orchestration import notifications
 from penstock.orchestration.capture_state import capture_state
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_asset, landing_doorbell, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags
 
 UNWATCHED = "until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk"
@@ -54,7 +54,7 @@ def build(pipeline: Pipeline) -> DAG:
             notifications.send_gauges(ctx.name, report.gauges(done.verdict))
             return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
 
-        @task(pool=SOURCE_POOL, outlets=[landing_doorbell(pipeline)])
+        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
         def drain(seen: dict[str, Any], *, outlet_events: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; rings the merge's doorbell as capture does."""
             if not seen["drain"]:
@@ -64,7 +64,7 @@ def build(pipeline: Pipeline) -> DAG:
                 done = flow.drain(ctx)
             if done.changes:
                 extra = {"upto": str(done.upto), "changes": done.changes}
-                outlet_events[landing_doorbell(pipeline)].add(landing_asset(pipeline), extra=extra)
+                outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
             return done.summary()
 
         @task(retries=0)

@@ -31,7 +31,7 @@ from penstock.flow.verify import run as flow
 from penstock.orchestration.dag_defaults import dag_arguments, outcome
 from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.trigger_dag import MergeBell, trigger
+from penstock.orchestration.trigger_dag import MergeTrigger, trigger
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -58,7 +58,7 @@ def build(pipeline: Pipeline) -> DAG:
         def compare(**context_: Any) -> dict[str, Any]:
             """Compare, remember what was found, and tell of differences."""
             ctx, params = context(pipeline), context_["params"]
-            bell = MergeBell(context_["ti"], pipeline)
+            bell = MergeTrigger(context_["ti"], pipeline)
             with outcome(ctx):
                 found = flow.verify(
                     ctx, tables=params["tables"] or (), mode=params["mode"], merge=bell.ring, deliver=deliver

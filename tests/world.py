@@ -93,14 +93,14 @@ class World:
 
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
-        with lake_lock.to_merge(self.ctx):
+        with lake_lock.merge_lock(self.ctx):
             attempt = merge.plan(self.ctx, force=force, last=last)
             if attempt is not None:
                 self.submit(merge.job(self.ctx, attempt))
                 merge.publish(self.ctx, attempt, last=last)
             return attempt
 
-    def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.Upkept | None:
+    def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.MaintainedTable | None:
         """Maintain lake, landing zone and ledger, as the DAG does."""
         return maintain.maintain(self.ctx, self.submit, tables=tables, dry_run=dry_run)
 

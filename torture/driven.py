@@ -14,7 +14,7 @@ from penstock.errors import Directive, PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
@@ -63,7 +63,7 @@ class Driven:
 
         def once() -> None:
             ctx = self.ctx
-            with lake_lock.to_merge(ctx):
+            with lake_lock.merge_lock(ctx):
                 attempt = merge.plan(ctx, force=force)
                 if attempt is not None:
                     self.world.submit(merge.job(ctx, attempt))
@@ -130,7 +130,7 @@ class Driven:
 
     def _resynced(self, tables: Sequence[str], submit: Submit | None) -> bool:
         try:
-            with remembered(self.ctx):
+            with record_errors(self.ctx):
                 known = {
                     table.qualified for table in self.ctx.ledger.tables.all(self.world.name) if table.state != "dropped"
                 }
@@ -154,7 +154,7 @@ class Driven:
         ctx = self.ctx
         outlook = recover.look(ctx)
         recover.begin(ctx, outlook)
-        with lake_lock.to_merge(ctx):
+        with lake_lock.merge_lock(ctx):
             attempt = merge.plan(ctx, last=True)
             if attempt is not None:
                 self.world.submit(merge.job(ctx, attempt))
@@ -168,7 +168,7 @@ class Driven:
         said = ""
         for number in range(TRIES):
             try:
-                with remembered(self.ctx):
+                with record_errors(self.ctx):
                     work()
             except PenstockError as error:
                 said = str(error)

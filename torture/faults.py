@@ -60,7 +60,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
     """Leave a merge planned, or prepared by Spark and not published, or published by half."""
     ctx = driven.ctx
     try:
-        with lake_lock.to_merge(ctx):
+        with lake_lock.merge_lock(ctx):
             attempt = merge.plan(ctx, force=True)
             if attempt is None:
                 return "no merge to abandon"

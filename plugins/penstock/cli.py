@@ -29,7 +29,7 @@ from penstock.flow.changelog import coverage
 from penstock.flow.changelog import run as changelog_flow
 from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap as bootstrap_flow
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.maintain import run as maintain_flow
@@ -85,7 +85,7 @@ def reported(name: str) -> Iterator[Context]:
     ctx: Context | None = None
     try:
         ctx = find(name)
-        with remembered(ctx):
+        with record_errors(ctx):
             yield ctx
     except PenstockError as error:
         if ctx is None:  # an opened pipeline has said it already
@@ -143,7 +143,7 @@ def merge(
 
 
 def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
-    with lake_lock.to_merge(ctx):
+    with lake_lock.merge_lock(ctx):
         attempt = merge_flow.plan(ctx, force=force, last=last)
         if attempt is None:
             return

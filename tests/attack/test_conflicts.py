@@ -48,7 +48,7 @@ def lose(world: World, statements: str) -> None:
 
 
 def publish(world: World, deliver: Callable[[Alert], Delivery] | None) -> None:
-    with lake_lock.to_merge(world.ctx):
+    with lake_lock.merge_lock(world.ctx):
         attempt = merge.plan(world.ctx)
         assert attempt is not None
         world.submit(merge.job(world.ctx, attempt))

@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import LakeError, SourceError
 from penstock.flow.check import check
 from penstock.flow.copy import added_tables
-from penstock.flow.copy.added_tables import require_joined
+from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.health.check import look
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import to_copy
@@ -86,7 +86,7 @@ def test_options_changed_and_changed_back_between_two_captures_pause_every_table
 
     assert set(reasons) == ALL
     assert all("inserts, updates, deletes, truncates" in reason for reason in reasons.values())
-    assert added_tables.ring(bare.ctx) == ["public.root", "public.t", "public.u"]
+    assert added_tables.tables_to_announce(bare.ctx) == ["public.root", "public.t", "public.u"]
     assert captured(bare, "insert into t values (50)") == reasons
     assert len(told(bare, "publication-changed")) == 1, "one event, not one per capture or table"
 
@@ -101,7 +101,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     assert set(reasons) == ALL
     assert "does not send updates, deletes any more" in reasons["t"]
     assert alarms(bare) == {"publication-narrow": "critical"}
-    assert added_tables.ring(bare.ctx) == []
+    assert added_tables.tables_to_announce(bare.ctx) == []
     assert to_copy(bare.ctx, None) == []
     with pytest.raises(LakeError, match=r"publication-changed.*does not send updates, deletes"):
         resume.resume_table(bare.ctx, "public.t")
@@ -109,13 +109,15 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     bare.sql("create table late (id int primary key)")
     bare.capture()
     assert states(bare)["late"] == "waiting"
-    assert added_tables.ring(bare.ctx) == [], "nor is a table that joins, of which the lake would lack changes"
+    assert added_tables.tables_to_announce(bare.ctx) == [], (
+        "nor is a table that joins, of which the lake would lack changes"
+    )
 
     reasons = captured(bare, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
     assert set(reasons) == {*ALL, "late"}
     assert "it sends updates, deletes again" in reasons["t"]
     assert alarms(bare) == {}
-    assert len(added_tables.ring(bare.ctx)) == 4
+    assert len(added_tables.tables_to_announce(bare.ctx)) == 4
     resume.resume_table(bare.ctx, "public.t")
     assert states(bare)["t"] == "copied", "by a person who knows that nothing was written"
 
@@ -129,11 +131,11 @@ def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_n
     assert alarms(bare) == {"publication-narrow": "critical"}
     captured(bare, "create table leaf3 partition of root for values from (200) to (300); insert into root values (250)")
     assert states(bare) == dict.fromkeys(ALL, "paused")
-    assert added_tables.ring(bare.ctx) == []
+    assert added_tables.tables_to_announce(bare.ctx) == []
 
     captured(bare, f"alter publication {name} set (publish_via_partition_root = true)")
     assert states(bare) == dict.fromkeys(ALL, "paused")
-    assert added_tables.ring(bare.ctx) == ["public.root", "public.t", "public.u"]
+    assert added_tables.tables_to_announce(bare.ctx) == ["public.root", "public.t", "public.u"]
     assert told(bare, "table-removed") == told(bare, "table-added") == []
 
 
@@ -155,9 +157,9 @@ def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narr
         early.execute("begin; delete from t where id = 1")
         captured(bare16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
         with pytest.raises(SourceError, match="table-joining"):
-            require_joined(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
+            wait_for_open_transactions(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
         early.execute("commit")
-    require_joined(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
+    wait_for_open_transactions(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
 
 
 def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: World) -> None:
@@ -194,7 +196,7 @@ def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_pau
 
     assert set(reasons) == {"t"}
     assert "may be in no window" in reasons["t"]
-    assert added_tables.ring(bare.ctx) == ["public.t"]
+    assert added_tables.tables_to_announce(bare.ctx) == ["public.t"]
     assert captured(bare, "insert into t values (1001)") == reasons, "told once"
     assert len(told(bare, "publication-changed")) == 1
 
@@ -292,12 +294,12 @@ def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrowe
     reasons = captured(bare16, f"alter publication {name} set (publish = 'insert')")
     assert set(reasons) == {"t", "u"}
     assert alarms(bare16) == {"publication-narrow": "critical"}
-    assert added_tables.ring(bare16.ctx) == []
+    assert added_tables.tables_to_announce(bare16.ctx) == []
 
     meant(bare16, "insert")
     assert captured(bare16, "insert into t values (2000)") == reasons
     assert alarms(bare16) == {}
-    assert added_tables.ring(bare16.ctx) == ["public.t", "public.u"], (
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t", "public.u"], (
         "which lack what was sent before and is not any more"
     )
 
@@ -339,7 +341,7 @@ def test_the_lake_equals_the_source_after_the_copies_that_follow(world16: World)
     world.merge()
     assert set(states(world).values()) == {"paused"}
 
-    assert len(added_tables.ring(world.ctx)) == 3
+    assert len(added_tables.tables_to_announce(world.ctx)) == 3
     ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
     assert rebuild.switch(world.ctx, ids, world.submit)
 

@@ -73,7 +73,7 @@ def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renam
 
     assert states(bare16) == {"t": "copied", "u": "paused"}
     assert "lake's tables keep for themselves" in told(bare16, "target-clash")[-1]
-    assert added_tables.ring(bare16.ctx) == [], "a copy would not help"
+    assert added_tables.tables_to_announce(bare16.ctx) == [], "a copy would not help"
     assert to_copy(bare16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
         resume_table(bare16.ctx, "public.u")

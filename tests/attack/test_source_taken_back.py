@@ -15,7 +15,7 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.flow.copy import bootstrap
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
 from stack.servers.binaries import Binaries
@@ -83,7 +83,7 @@ def advance(world: World, place: str) -> None:
 
 def halt(world: World, expected: str) -> None:
     """Capture as a task does, and see the pipeline halted."""
-    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
+    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), record_errors(world.ctx):
         world.capture()
     assert world.ctx.ledger.pipelines.get(world.name).state == "halted"
 
@@ -91,7 +91,7 @@ def halt(world: World, expected: str) -> None:
 def stays_halted(world: World, expected: str) -> None:
     """Try what a person may try: look at a recovery, resume, and capture even where the ledger lets it."""
     assert "resume is enough" not in "\n".join(recover.look(world.ctx).lines)
-    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), remembered(world.ctx):
+    with pytest.raises(SourceError, match=f"source-changed.*{expected}"), record_errors(world.ctx):
         resume(world.ctx)
     world.ctx.ledger.pipelines.resume(world.name)
     halt(world, expected)

@@ -36,12 +36,12 @@ def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_dec
     assert states(bare16) == {"t": "paused", "u": "copied"}
 
     decide(bare16, on_change="pause")
-    assert added_tables.ring(bare16.ctx) == []
+    assert added_tables.tables_to_announce(bare16.ctx) == []
     assert to_copy(bare16.ctx, None) == []
     decide(bare16, on_change="resync")
-    assert added_tables.ring(bare16.ctx) == ["public.t"]
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t"]
     bare16.capture()
-    assert added_tables.ring(bare16.ctx) == [], "once, not with every capture"
+    assert added_tables.tables_to_announce(bare16.ctx) == [], "once, not with every capture"
     assert names(to_copy(bare16.ctx, None)) == ["t"]
     assert told(bare16, "schema-change") == ["column v was renamed to w"]
 
@@ -51,7 +51,7 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: World) -> N
     (table,) = bare16.ctx.ledger.tables.all(bare16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
         bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug=slug, reason="x")
-        assert added_tables.ring(bare16.ctx) == []
+        assert added_tables.tables_to_announce(bare16.ctx) == []
         assert to_copy(bare16.ctx, None) == []
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_pers
     bare16.capture()
     assert states(bare16) == {"t": "paused", "u": "waiting"}
 
-    assert added_tables.ring(bare16.ctx) == ["public.t"]
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t"]
     assert names(to_copy(bare16.ctx, None, woken=True)) == ["t"]
     assert names(to_copy(bare16.ctx, None)) == ["t", "u"]
 
@@ -93,13 +93,13 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     before = shown(world)
 
     decide(world, on_change="pause")
-    assert added_tables.ring(world.ctx) == []
+    assert added_tables.tables_to_announce(world.ctx) == []
     assert resync_lines(world.ctx, None) == ["no table waits for a copy: nothing to do"]
     assert rebuild.resync(world.ctx, None, world.submit, woken=True) == []
     assert states(world)["item"] == "paused"
 
     decide(world, on_change="resync")
-    assert added_tables.ring(world.ctx) == ["public.item"]
+    assert added_tables.tables_to_announce(world.ctx) == ["public.item"]
     ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
     assert shown(world) == before, "the old table stays readable"
     assert rebuild.switch(world.ctx, ids, world.submit)
@@ -108,5 +108,5 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     assert {each.id: each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {ids[0]: "done"}
     equal(world)
     follows(world)
-    assert added_tables.ring(world.ctx) == []
+    assert added_tables.tables_to_announce(world.ctx) == []
     assert len(told(world, "schema-change")) == 1

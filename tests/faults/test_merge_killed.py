@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.capture import schema_drift
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
@@ -285,7 +285,7 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: Wo
     with pytest.raises(LakeError, match="landing-file-missing") as in_spark:
         spark_merge(world, attempt)
     assert missing in in_spark.value.message
-    with pytest.raises(LakeError, match="landing-file-missing") as in_plan, remembered(world.ctx):
+    with pytest.raises(LakeError, match="landing-file-missing") as in_plan, record_errors(world.ctx):
         merge.plan(world.ctx)
     assert missing in in_plan.value.message
     assert world.ctx.ledger.pipelines.get(world.name).halted_slug == "landing-file-missing"

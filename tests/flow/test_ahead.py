@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.flow.capture.prefetch import ahead
+from penstock.flow.capture.prefetch import prefetch
 
 
 def test_items_come_in_order() -> None:
-    assert list(ahead(range(100))) == list(range(100))
+    assert list(prefetch(range(100))) == list(range(100))
 
 
 def test_an_error_of_the_producer_is_raised_at_the_consumer_after_the_items_before_it() -> None:
@@ -19,7 +19,7 @@ def test_an_error_of_the_producer_is_raised_at_the_consumer_after_the_items_befo
 
     seen: list[int] = []
     with pytest.raises(KeyError, match="broken pipe"):
-        seen.extend(ahead(failing()))
+        seen.extend(prefetch(failing()))
 
     assert seen == [1]
 
@@ -32,7 +32,7 @@ def test_the_producer_is_never_more_than_its_depth_ahead() -> None:
             produced.append(number)
             yield number
 
-    lead = [len(produced) - item for item in ahead(counting(), depth=2)]
+    lead = [len(produced) - item for item in prefetch(counting(), depth=2)]
 
     assert max(lead) <= 5  # two in the queue, one being put, one just taken, one just made
 
@@ -49,7 +49,7 @@ def test_a_consumer_that_stops_early_stops_and_closes_the_producer() -> None:
         finally:
             closed.set()
 
-    items = ahead(endless())
+    items = prefetch(endless())
     assert next(items) == 1
     items.close()  # type: ignore[attr-defined]
 
@@ -63,7 +63,7 @@ def test_two_layers_overlap_and_pass_an_error_through_both() -> None:
         raise ValueError("at the source")
 
     with pytest.raises(ValueError, match="at the source"):
-        list(ahead(number + 1 for number in ahead(failing())))
+        list(prefetch(number + 1 for number in prefetch(failing())))
 
 
 def test_a_heavy_item_is_made_only_when_the_one_before_it_is_done_with_and_gone() -> None:
@@ -82,7 +82,7 @@ def test_a_heavy_item_is_made_only_when_the_one_before_it_is_done_with_and_gone(
             yield Heavy()
 
     most: list[int] = []
-    for item in ahead(making(), weigh=lambda _: 2, limit=1):
+    for item in prefetch(making(), weigh=lambda _: 2, limit=1):
         assert isinstance(item, Heavy)
         del item
 
@@ -100,14 +100,14 @@ def test_light_items_are_made_ahead_as_far_as_the_queue_is_long() -> None:
                 ready.set()
             yield number
 
-    items = ahead(counting(), weigh=lambda _: 1, limit=10)
+    items = prefetch(counting(), weigh=lambda _: 1, limit=10)
     assert next(items) == 0
     assert ready.wait(60), "nothing was made ahead of the first"
     assert list(items) == list(range(1, 50))
 
 
 def test_a_consumer_that_stops_at_a_heavy_item_stops_the_producer_that_waits_for_room() -> None:
-    items = ahead(iter(range(9)), weigh=lambda _: 2, limit=1)
+    items = prefetch(iter(range(9)), weigh=lambda _: 2, limit=1)
     assert next(items) == 0
     items.close()  # type: ignore[attr-defined]
 

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.flow.capture.slot_verdict import (
-    Found,
+    ExpectedState,
     HistoryError,
-    Known,
+    SourceState,
     judge,
     judge_again,
     provable,
@@ -21,7 +21,7 @@ from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.server_info import Fate
 
-KNOWN = Known(
+KNOWN = ExpectedState(
     system_identifier=7,
     timeline=1,
     database="shop",
@@ -31,7 +31,7 @@ KNOWN = Known(
     consistent_point=Lsn(1000),
     position=Lsn(5000),
 )
-FOUND = Found(
+FOUND = SourceState(
     system_identifier=7,
     timeline=1,
     database="shop",

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Snapshot
-from penstock.flow.rebuild.position import place
+from penstock.flow.rebuild.position import resolve_position
 from penstock.jobs.merge_plan import ColumnPlan
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import TableFacts, WindowRecord
@@ -116,11 +116,11 @@ def rows(xids: tuple[int, ...]) -> object:
 @pytest.mark.parametrize("text", ["", "now", "16-B374D848", "yesterday", "G/1"])
 def test_a_place_that_is_neither_a_position_nor_a_time_is_refused_with_both_forms(world: World, text: str) -> None:
     with pytest.raises(ConfigError, match=r"range-invalid.*16/B374D848.*2026-11-21T09:30:00Z"):
-        place(world.ctx, "upto", text, WINDOWS, Lsn(50))
+        resolve_position(world.ctx, "upto", text, WINDOWS, Lsn(50))
 
 
 def test_a_place_that_is_not_landed_yet_is_refused(world: World) -> None:
-    assert place(world.ctx, "upto", " 0/32 ", WINDOWS, Lsn(0x32)) == 0x32
+    assert resolve_position(world.ctx, "upto", " 0/32 ", WINDOWS, Lsn(0x32)) == 0x32
     for text in ("0/33", "2026-11-21T00:00:01", "2026-11-21T01:00:01+01:00"):
         with pytest.raises(ConfigError, match=r"range-invalid.*everything is landed through"):
-            place(world.ctx, "upto", text, WINDOWS, Lsn(0x32))
+            resolve_position(world.ctx, "upto", text, WINDOWS, Lsn(0x32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.flow.copy import bootstrap
-from penstock.flow.copy.added_tables import require_joined
+from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.copy.run import copied_files, copy_tables
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
@@ -41,7 +41,7 @@ def copy_waiting(world: World, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
     ctx = world.ctx
     tables, copy_id = ctx.ledger.membership.waiting(world.name), new_attempt()
-    require_joined(ctx, tables, wait=wait)
+    wait_for_open_transactions(ctx, tables, wait=wait)
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.lake.changelog import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
@@ -380,7 +380,7 @@ def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched:
     place = world.landing / window.files[0].path
     place.rename(world.landing / "aside")
 
-    with pytest.raises(LedgerError, match="interval-gone") as caught, remembered(world.ctx):
+    with pytest.raises(LedgerError, match="interval-gone") as caught, record_errors(world.ctx):
         world.changelog(one.start, one.end)
 
     assert window.files[0].path in caught.value.message

@@ -26,7 +26,7 @@ from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
 from penstock.flow.maintain import run as maintain
-from penstock.flow.maintain.run import Upkept
+from penstock.flow.maintain.run import MaintainedTable
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
@@ -94,7 +94,7 @@ def change(world: World, changes: str = CHANGES) -> None:
     world.capture()
 
 
-def maintained(world: World, **arguments: Any) -> tuple[Upkept, dict[str, TableReport]]:
+def maintained(world: World, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
     """Maintain, and return the report, also by the tables' names."""
     report = world.maintain(**arguments)
     assert report is not None
@@ -397,7 +397,7 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -
         while not any(f"merge {attempt} is prepared" in line for line in world.lines):
             assert time.monotonic() < deadline, "maintenance never noticed the prepared merge"
             time.sleep(0.1)
-        with lake_lock.to_merge(world.ctx):
+        with lake_lock.merge_lock(world.ctx):
             cut = merge.publish(world.ctx, attempt)
         maintenance.result()
     world.settings["maintain"] = {"patience": "1s"}

@@ -13,7 +13,7 @@ from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
 from penstock.flow.copy import added_tables, bootstrap
-from penstock.flow.copy.added_tables import require_joined
+from penstock.flow.copy.added_tables import wait_for_open_transactions
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.scenarios.members import begin, copy_waiting, members, states, told
@@ -269,7 +269,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
         open_.execute("insert into u values (2, 'after')")
 
         with pytest.raises(SourceError, match=r"table-joining.*public\.u.*process \d+ \(the shop\)") as caught:
-            require_joined(bare.ctx, bare.ctx.ledger.membership.waiting(bare.name), wait=0)
+            wait_for_open_transactions(bare.ctx, bare.ctx.ledger.membership.waiting(bare.name), wait=0)
         assert caught.value.directive.value == "retry"
 
         done = threading.Timer(1.5, lambda: open_.execute("commit"))
@@ -296,7 +296,7 @@ def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_o
 
     bootstrap.copy(world.ctx, copy_without_spark)
     assert states(world) == {"t": "copied", "u": "waiting"}
-    assert added_tables.ring(world.ctx) == ["public.u"]
+    assert added_tables.tables_to_announce(world.ctx) == ["public.u"]
 
 
 def _fail(job: object) -> None:
@@ -312,18 +312,18 @@ def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decid
     bare16.capture()
 
     patterns(bare16, "public.*", on_added="wait")
-    assert added_tables.ring(bare16.ctx) == []
+    assert added_tables.tables_to_announce(bare16.ctx) == []
     patterns(bare16, "public.*", on_added="copy")
-    assert added_tables.ring(bare16.ctx) == ["public.u"]
-    assert added_tables.ring(bare16.ctx) == [], "somebody is awake already"
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.u"]
+    assert added_tables.tables_to_announce(bare16.ctx) == [], "somebody is awake already"
     bare16.sql("create table w (id int primary key)")
     bare16.capture()
-    assert added_tables.ring(bare16.ctx) == ["public.w"]
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.w"]
     bare16.ledger.execute("update penstock.table set rung_at = rung_at - interval '1 hour'")
-    assert added_tables.ring(bare16.ctx) == ["public.u", "public.w"], "nobody came"
+    assert added_tables.tables_to_announce(bare16.ctx) == ["public.u", "public.w"], "nobody came"
 
     copy_waiting(bare16)
-    assert added_tables.ring(bare16.ctx) == []
+    assert added_tables.tables_to_announce(bare16.ctx) == []
 
 
 def test_the_status_names_the_tables_that_wait(bare16: World) -> None:
@@ -370,7 +370,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
     assert bare.capture().changes == 1, "2 is in no window"
 
     assert states(bare) == {"t": "paused"}
-    assert added_tables.ring(bare.ctx) == ["public.t"]
+    assert added_tables.tables_to_announce(bare.ctx) == ["public.t"]
     (message,) = told(bare, "publication-changed")
     assert message.startswith(f"paused public.t: it was taken out of publication {name} and put back")
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.copy import bootstrap
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
@@ -68,7 +68,7 @@ def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
     world16.sql(LOST)
     breakage(world16)
     flush(world16)
-    with pytest.raises(SourceError, match=slug), remembered(world16.ctx):
+    with pytest.raises(SourceError, match=slug), record_errors(world16.ctx):
         world16.capture()
     recovers(world16, slug)
 
@@ -80,7 +80,7 @@ def test_the_same_is_recovered_on_postgresql_15(world15: World, slug: str, break
     world15.sql(LOST)
     breakage(world15)
     flush(world15)
-    with pytest.raises(SourceError, match=slug), remembered(world15.ctx):
+    with pytest.raises(SourceError, match=slug), record_errors(world15.ctx):
         world15.capture()
 
     recovers(world15, slug)
@@ -290,7 +290,7 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
     own.source = Database(restored, "postgres")
     own.sql(LOST)
 
-    with pytest.raises(SourceError, match="source-changed"), remembered(own.ctx):
+    with pytest.raises(SourceError, match="source-changed"), record_errors(own.ctx):
         own.capture()
     outlook = recover.look(own.ctx)
     assert "on another server or timeline" in "\n".join(outlook.lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
@@ -85,7 +85,7 @@ def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
     for _ in range(2):  # the first one drops, the second one finds the pipeline halted
         watched.check()
     if page == "slot-ahead":
-        with pytest.raises(SourceError, match="slot-ahead"), remembered(world.ctx):
+        with pytest.raises(SourceError, match="slot-ahead"), record_errors(world.ctx):
             world.capture()
         watched.check()
     assert watched.open_alarms()[alarm] == "critical"

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
 from penstock.flow.copy import bootstrap
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table
 from tests.faults.killed import copy_without_spark
@@ -42,15 +42,15 @@ def paused(world: World) -> set[str]:
 def test_a_halt_whose_cause_is_still_there_stays(bare16: World) -> None:
     begin(bare16)
     consume(bare16)
-    with pytest.raises(SourceError, match="slot-ahead"), remembered(bare16.ctx):
+    with pytest.raises(SourceError, match="slot-ahead"), record_errors(bare16.ctx):
         bare16.capture()
 
-    with pytest.raises(SourceError, match="slot-ahead"), remembered(bare16.ctx):
+    with pytest.raises(SourceError, match="slot-ahead"), record_errors(bare16.ctx):
         resume(bare16.ctx)
     assert state(bare16) == ("halted", "slot-ahead")
 
     bare16.sql(f"select pg_drop_replication_slot('{bare16.ctx.pipeline.slot}')")
-    with pytest.raises(SourceError, match="slot-missing"), remembered(bare16.ctx):
+    with pytest.raises(SourceError, match="slot-missing"), record_errors(bare16.ctx):
         resume(bare16.ctx)
     assert state(bare16) == ("halted", "slot-missing"), "the reason is the present one"
 
@@ -64,7 +64,7 @@ def test_a_pipeline_goes_on_when_its_connection_leads_to_the_right_server_again(
     with wrong_server.temporary_database(right.name) as wrong:
         bare16.source = wrong
         for call in (bare16.capture, lambda: resume(bare16.ctx)):
-            with pytest.raises(SourceError, match="source-changed"), remembered(bare16.ctx):
+            with pytest.raises(SourceError, match="source-changed"), record_errors(bare16.ctx):
                 call()
         bare16.source = right
 
@@ -82,12 +82,12 @@ def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: Wor
     place = Path(bare16.landing, entry.path)
     whole = place.read_bytes()
     place.unlink()
-    with pytest.raises(LakeError, match="landing-file-missing"), remembered(bare16.ctx):
+    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(bare16.ctx):
         merge.plan(bare16.ctx)
     if damage == "cut":
         place.write_bytes(whole[: len(whole) // 2])
 
-    with pytest.raises(LakeError, match="landing-file-missing"), remembered(bare16.ctx):
+    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(bare16.ctx):
         resume(bare16.ctx)
     assert state(bare16) == ("halted", "landing-file-missing")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.recover.resume import resume_table
 from penstock.flow.recover.teardown import teardown
 from penstock.flow.verify.compare import compare
@@ -52,7 +52,7 @@ def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> Non
     slot = world16.ctx.pipeline.slot
     world16.sql(f"select pg_drop_replication_slot('{slot}')")
     world16.sql(CHANGES)
-    with pytest.raises(SourceError, match="slot-missing"), remembered(world16.ctx):
+    with pytest.raises(SourceError, match="slot-missing"), record_errors(world16.ctx):
         world16.capture()
     assert world16.ctx.ledger.pipelines.get(world16.name).state == "halted"
 

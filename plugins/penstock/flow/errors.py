@@ -10,7 +10,7 @@ from penstock.flow.context import Context
 
 
 @contextmanager
-def remembered(ctx: Context) -> Iterator[None]:
+def record_errors(ctx: Context) -> Iterator[None]:
     """Record a PenstockError of the block in the ledger, halt the pipeline if its kind says so, and raise it on."""
     try:
         yield

@@ -16,7 +16,7 @@ from penstock.lsn import Lsn
 
 
 @dataclass(frozen=True)
-class Mark(Row):
+class Barrier(Row):
     """Hold one mark, and in one word what it is for."""
 
     lsn: Lsn
@@ -48,10 +48,10 @@ class Barriers(Part):
             lock_active(transaction, name)
             return transaction.change("barriers/add_mark", name=name, lsn=lsn, reason=reason) == 1
 
-    def all(self, name: str) -> list[Mark]:
+    def all(self, name: str) -> list[Barrier]:
         """Return the marks of the present era that no cut has reached, in order."""
         with self.transaction() as transaction:
-            return transaction.records(Mark, "barriers/marks", name=name)
+            return transaction.records(Barrier, "barriers/marks", name=name)
 
     def remove(self, name: str, lsn: Lsn) -> None:
         """Forget a mark, if it is still there."""

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from penstock.config import Pipeline
 from penstock.errors import Directive, PenstockError
 from penstock.flow.context import Context
-from penstock.flow.errors import remembered
+from penstock.flow.errors import record_errors
 from penstock.flow.health import paging
 from penstock.orchestration.notifications import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
@@ -29,7 +29,7 @@ def landing_asset(pipeline: Pipeline) -> Asset:
     return Asset(name=f"{pipeline.name}.landing", uri=f"penstock://{pipeline.name}/landing", group="penstock")
 
 
-def landing_doorbell(pipeline: Pipeline) -> AssetAlias:
+def landing_alias(pipeline: Pipeline) -> AssetAlias:
     """Return the alias through which an event is emitted only when there is something to merge."""
     return AssetAlias(name=f"{pipeline.name}.landed", group="penstock")
 
@@ -39,7 +39,7 @@ def new_tables_asset(pipeline: Pipeline) -> Asset:
     return Asset(name=f"{pipeline.name}.new_tables", uri=f"penstock://{pipeline.name}/new_tables", group="penstock")
 
 
-def new_tables_doorbell(pipeline: Pipeline) -> AssetAlias:
+def new_tables_alias(pipeline: Pipeline) -> AssetAlias:
     """Return the alias through which an event is emitted only when a table waits."""
     return AssetAlias(name=f"{pipeline.name}.tables_joined", group="penstock")
 
@@ -84,7 +84,7 @@ def outcome(ctx: Context) -> Iterator[None]:
     ti = get_current_context()["ti"]
     task = f"{ti.dag_id}.{ti.task_id}"
     try:
-        with remembered(ctx), _skipped_meanwhile(ti, ctx):
+        with record_errors(ctx), _skipped_meanwhile(ti, ctx):
             yield
     except PenstockError as error:
         if error.directive is Directive.RETRY:

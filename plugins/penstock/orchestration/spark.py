@@ -83,7 +83,7 @@ class MergeOperator(PenstockSparkOperator):
         ctx = find_context(self.pipeline)
         if self.last and not context["params"]["merge_first"]:
             return None
-        with outcome(ctx), lake_lock.to_merge(ctx):
+        with outcome(ctx), lake_lock.merge_lock(ctx):
             attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
             if attempt is not None:
                 self.submit(merge.job(ctx, attempt), context)

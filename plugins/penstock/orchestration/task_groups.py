@@ -42,7 +42,7 @@ def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = Fals
         ctx = context(pipeline)
         if attempt is None:
             return "nothing was due"
-        with outcome(ctx), lake_lock.to_merge(ctx):
+        with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=last, deliver=deliver)
         send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
         return str(cut)

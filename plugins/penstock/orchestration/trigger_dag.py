@@ -24,7 +24,7 @@ def trigger(ti: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
     return f"the DAG {dag_id} was triggered" + ("; it is paused: unpause it" if paused else "")
 
 
-class MergeBell:
+class MergeTrigger:
     """Trigger the merge DAG when asked, at most once in five minutes: runs queue one behind the other."""
 
     def __init__(self, ti: Any, pipeline: Pipeline) -> None:

@@ -10,7 +10,7 @@ from penstock.ledger.maintenance import MaintenanceRecord
 
 
 @dataclass(frozen=True)
-class UpkeptTable:
+class MaintainedTable:
     """Show one table; pairs are before and after, None where nothing was measured."""
 
     target: str
@@ -30,7 +30,7 @@ class Upkeep:
     started_at: datetime
     ended_at: datetime | None
     dry_run: bool
-    tables: list[UpkeptTable]
+    tables: list[MaintainedTable]
     dropped: list[str]
     windows: int
     copies: int
@@ -53,11 +53,11 @@ def upkeep(record: MaintenanceRecord) -> Upkeep:
     )
 
 
-def _table(report: TableReport) -> UpkeptTable:
+def _table(report: TableReport) -> MaintainedTable:
     name, before, after = ".".join(report.target), report.before, report.after
     if before is None or after is None:
-        return UpkeptTable(name, None, None, None, None, (None, None), 0, report.left)
-    return UpkeptTable(
+        return MaintainedTable(name, None, None, None, None, (None, None), 0, report.left)
+    return MaintainedTable(
         target=name,
         files=(before.files, after.files),
         bytes=(before.bytes, after.bytes),

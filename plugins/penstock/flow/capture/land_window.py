@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.flow.capture.prefetch import ahead
-from penstock.flow.capture.slot_verdict import Known
+from penstock.flow.capture.prefetch import prefetch
+from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.context import Context
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
@@ -38,7 +38,7 @@ class Landed:
     """The columns that are NULL in an old row, by relation."""
 
 
-def messages(ctx: Context, known: Known, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
+def messages(ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
     """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
     settings = ctx.pipeline.capture
     return peek.peek(
@@ -68,8 +68,8 @@ def land(
     writers: dict[tuple[int, int], _Open] = {}
     relations: dict[tuple[int, int], Relation] = {}
     try:
-        pulled = ahead(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
-        for block in ahead(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
+        pulled = prefetch(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
+        for block in prefetch(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
             key = (block.relation.oid, version_of(block.relation))
             if key not in writers:
                 relations[key] = block.relation

@@ -43,7 +43,7 @@ class _Load:
                 self._changed.wait(_POLL_SECONDS)
 
 
-def ahead(
+def prefetch(
     items: Iterable[Item], depth: int = 2, *, weigh: Callable[[Item], int] = lambda _: 0, limit: int = 0
 ) -> Iterator[Item]:
     """Yield the items in order while a thread produces up to `depth` of them in advance.

@@ -14,7 +14,7 @@ from penstock.errors import LedgerError
 from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.publication_options import follow_options
-from penstock.flow.capture.slot_verdict import Found, Known
+from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
 from penstock.flow.capture.sync_publication import follow_patterns
 from penstock.flow.capture.sync_tables import follow_publication
 from penstock.flow.changelog import late_changes
@@ -137,7 +137,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
     return report
 
 
-def running(ctx: Context) -> Known:
+def running(ctx: Context) -> ExpectedState:
     """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
     record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "halted":
@@ -146,10 +146,10 @@ def running(ctx: Context) -> Known:
             f"pipeline {ctx.name} was halted by {record.halted_slug}: {record.halted_reason} "
             f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
         )
-    return Known.of(record)
+    return ExpectedState.of(record)
 
 
-def _judge_again(conn: session.SourceSession, known: Known, before: Found) -> None:
+def _judge_again(conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
     slot_verdict.judge_again(known, before, source_state.found(conn, known))
 
@@ -160,7 +160,7 @@ def sweep(ctx: Context) -> None:
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
-def plan(ctx: Context, known: Known, end: server_info.Position, upto: Lsn) -> WindowRecord:
+def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn) -> WindowRecord:
     """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
     sweep(ctx)
     return ctx.ledger.windows.plan(
@@ -177,11 +177,11 @@ def plan(ctx: Context, known: Known, end: server_info.Position, upto: Lsn) -> Wi
 def _land(
     ctx: Context,
     conn: session.SourceSession,
-    known: Known,
+    known: ExpectedState,
     end: server_info.Position,
     upto: Lsn,
     *,
-    before: Found,
+    before: SourceState,
     look: schema_drift.Look,
 ) -> tuple[Lsn, Landed]:
     """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
@@ -207,5 +207,5 @@ def _land(
         digest=digest.text(source.origin),
         seconds=monotonic() - started,
     )
-    late_changes.notice_window(ctx, window)
+    late_changes.report_late_changes(ctx, window)
     return upto, landed

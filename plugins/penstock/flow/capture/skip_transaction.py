@@ -16,7 +16,7 @@ from time import monotonic
 from penstock.errors import LedgerError
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import slot_verdict, source_state, window_proof
-from penstock.flow.capture.slot_verdict import Found, Known
+from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.landing.manifest import moment
@@ -125,7 +125,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
 
 
 @contextmanager
-def _standing(ctx: Context) -> Iterator[tuple[SourceSession, Known, Found]]:
+def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, SourceState]]:
     """Hold the pipeline's lock on a session with the memory of a peek, slot and ledger at one position."""
     settings = ctx.pipeline.capture
     with session.connect(ctx.source, what=f"{ctx.name}:skip", statement_timeout=settings.statement_timeout) as conn:
@@ -136,11 +136,11 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, Known, Found]]:
             yield conn, known, window_proof.heal(ctx, conn, known)
 
 
-def _decodes(ctx: Context, conn: SourceSession, known: Known, upto: Lsn) -> bool:
+def _decodes(ctx: Context, conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
     return peek.decodes(conn, known.slot, known.publication, upto, origin_none=ctx.pipeline.source.origin == "none")
 
 
-def _offender(ctx: Context, conn: SourceSession, known: Known, end: Lsn) -> Offender:
+def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn) -> Offender:
     """Halve the window until the first place is found whose transaction cannot be decoded."""
 
     def fails(place: int) -> bool:

@@ -16,7 +16,7 @@ from penstock.source.server_info import Fate
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ExpectedState:
     """Hold what the ledger knows of a pipeline that has a slot."""
 
     system_identifier: int
@@ -31,7 +31,7 @@ class Known:
     """Where the source was found with another history, until it is proved to have the one that was read."""
 
     @classmethod
-    def of(cls, record: PipelineRecord) -> Known:
+    def of(cls, record: PipelineRecord) -> ExpectedState:
         """Read a ledger row; raises LedgerError("not-bootstrapped") where there is no slot yet."""
         facts = (
             record.system_identifier,
@@ -78,7 +78,7 @@ class HistoryError(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceState:
     """Hold what the source says now; None where a thing does not exist."""
 
     system_identifier: int
@@ -98,7 +98,7 @@ class Found:
     standby: bool = False
 
 
-def judge(known: Known, found: Found) -> Lsn | None:
+def judge(known: ExpectedState, found: SourceState) -> Lsn | None:
     """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
     _same_server(known, found)
     _same_publication(known, found.publication_oid)
@@ -106,7 +106,7 @@ def judge(known: Known, found: Found) -> Lsn | None:
     return _position(known, found)
 
 
-def provable(known: Known, found: Found) -> None:
+def provable(known: ExpectedState, found: SourceState) -> None:
     """Raise HistoryError where a doubt about the source's history cannot be ended: no window is left to read again.
 
     A slot that was moved over the doubtful WAL proves nothing, nor does WAL that has grown past the ledger since.
@@ -121,7 +121,7 @@ def provable(known: Known, found: Found) -> None:
         )
 
 
-def to_prove(known: Known, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
+def to_prove(known: ExpectedState, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
     """Return the staged windows between a slot that is behind and the ledger; raise SourceError unless they lead from one to the other."""
     staged = [window for window in windows if window.state != "planned" and window.upto_lsn <= known.position]
     ends = [start, *(window.upto_lsn for window in staged)]
@@ -152,7 +152,7 @@ def same_past(xid: int, fate: Fate, position: Lsn) -> None:
         raise HistoryError.of(f"transaction {xid}, which is staged before {position}, to be committed", came)
 
 
-def judge_again(known: Known, before: Found, now: Found) -> None:
+def judge_again(known: ExpectedState, before: SourceState, now: SourceState) -> None:
     """Raise SourceError unless the source stands after a peek as it did before: then the window is whole.
 
     A slot never moves back by itself, and a new one begins beyond the ledger. So one that stands where it stood was not
@@ -168,7 +168,7 @@ def judge_again(known: Known, before: Found, now: Found) -> None:
         )
 
 
-def _same_server(known: Known, found: Found) -> None:
+def _same_server(known: ExpectedState, found: SourceState) -> None:
     facts = (
         ("system identifier", known.system_identifier, found.system_identifier),
         ("timeline", known.timeline, found.timeline),
@@ -183,7 +183,7 @@ def _same_server(known: Known, found: Found) -> None:
             )
 
 
-def _same_publication(known: Known, oid: int | None) -> None:
+def _same_publication(known: ExpectedState, oid: int | None) -> None:
     """Raise SourceError("publication-missing") unless the publication is the one that the ledger knows.
 
     Checked before and after a peek: then it existed all along, and no change of the window was left out. (PostgreSQL
@@ -199,7 +199,7 @@ def _same_publication(known: Known, oid: int | None) -> None:
     )
 
 
-def _usable_slot(known: Known, found: Found) -> None:
+def _usable_slot(known: ExpectedState, found: SourceState) -> None:
     if not found.slot_exists:
         raise SourceError(
             "slot-missing",
@@ -220,7 +220,7 @@ def _usable_slot(known: Known, found: Found) -> None:
         )
 
 
-def _position(known: Known, found: Found) -> Lsn | None:
+def _position(known: ExpectedState, found: SourceState) -> Lsn | None:
     confirmed = found.confirmed
     if confirmed is None:  # _usable_slot has refused it
         raise AssertionError("a usable slot has a confirmed position")

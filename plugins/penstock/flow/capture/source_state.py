@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.flow.capture.slot_verdict import Found, Known
+from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
 from penstock.source import catalog, server_info, slot
 from penstock.source.session import SourceSession
 
 
-def found(conn: SourceSession, known: Known) -> Found:
+def found(conn: SourceSession, known: ExpectedState) -> SourceState:
     """Read from the source what the verdict needs; raises SourceError."""
     server, state = server_info.read(conn), slot.read(conn, known.slot)
-    return Found(
+    return SourceState(
         system_identifier=server.system_identifier,
         timeline=server.timeline,
         database=server.database,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from penstock.errors import SourceError
 from penstock.flow.capture import slot_verdict, source_state
 from penstock.flow.capture.land_window import messages
-from penstock.flow.capture.slot_verdict import Found, HistoryError, Known
+from penstock.flow.capture.slot_verdict import ExpectedState, HistoryError, SourceState
 from penstock.flow.context import Context
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
@@ -23,7 +23,7 @@ from penstock.wire.digest import StreamDigest
 _SKIPPED = "skipped-"
 
 
-def heal(ctx: Context, conn: SourceSession, known: Known) -> Found:
+def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState:
     """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
@@ -42,7 +42,7 @@ def heal(ctx: Context, conn: SourceSession, known: Known) -> Found:
     return before
 
 
-def look(ctx: Context, conn: SourceSession, known: Known) -> SourceError | None:
+def look(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:
     """Return what speaks against going on, as far as that can be seen without moving the slot."""
     try:
         found = source_state.found(conn, known)
@@ -54,14 +54,14 @@ def look(ctx: Context, conn: SourceSession, known: Known) -> SourceError | None:
     return None
 
 
-def require_past(ctx: Context, conn: SourceSession, known: Known) -> None:
+def require_past(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
     xid = ctx.ledger.windows.newest_xid(ctx.name)
     if xid is not None:
         slot_verdict.same_past(xid, server_info.fate(conn, xid), known.position)
 
 
-def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Found) -> None:
+def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
     """Advance a slot that is behind the ledger, window by window, each read again and found to be the one that was staged.
 
     Raises SourceError("source-changed") where one is another, or cannot be read again; the slot then stays before it.
@@ -77,14 +77,14 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: Known, before: Fou
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
-def skipped_digest(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> str:
+def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str) -> str:
     """Return what stands for the digest of a window whose one transaction cannot be decoded: its id and place."""
     found = decodable(conn, known, upto, origin=origin)
     held = "undecodable" if found is None else ",".join(f"{each.xid}@{Lsn(each.lsn)}" for each in found)
     return f"{_SKIPPED}{origin}:{held}"
 
 
-def decodable(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> list[Transaction] | None:
+def decodable(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str) -> list[Transaction] | None:
     """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
     try:
         return peek.transactions(conn, known.slot, known.publication, upto, origin_none=origin == "none")
@@ -94,7 +94,7 @@ def decodable(conn: SourceSession, known: Known, upto: Lsn, *, origin: str) -> l
     return None
 
 
-def _doubt(ctx: Context, conn: SourceSession, known: Known) -> None:
+def _doubt(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
     """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
     state = slot.read(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
@@ -102,7 +102,7 @@ def _doubt(ctx: Context, conn: SourceSession, known: Known) -> None:
     ctx.ledger.pipelines.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
 
 
-def _prove(ctx: Context, conn: SourceSession, known: Known, window: WindowRecord) -> None:
+def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: WindowRecord) -> None:
     before = source_state.found(conn, known)
     origin = (window.digest or "").partition(":")[0]
     if origin.startswith(_SKIPPED):

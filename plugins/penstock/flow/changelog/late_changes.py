@@ -22,7 +22,7 @@ from penstock.lsn import Lsn
 SLUG = "changes-late"
 
 
-def notice_window(ctx: Context, window: WindowRecord) -> None:
+def report_late_changes(ctx: Context, window: WindowRecord) -> None:
     """Hold a window that was just staged against the intervals filled before."""
     timeless = [file for file in window.files if file.rows and file.max_committed_at is None]
     for file in timeless:

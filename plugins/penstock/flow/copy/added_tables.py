@@ -20,7 +20,7 @@ RING_AGAIN = timedelta(minutes=10)
 _POLL_SECONDS = 1.0
 
 
-def ring(ctx: Context) -> list[str]:
+def tables_to_announce(ctx: Context) -> list[str]:
     """Name the tables for which `resync` has to be woken now; none where a person decides."""
     joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
     oids = set(
@@ -54,7 +54,7 @@ def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> 
     ]
 
 
-def require_joined(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:
+def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:
     """Return when every snapshot taken from now on may be used to copy these tables; call it before one is exported.
 
     Waits `wait` seconds at most, else as long as a slot's creation may. Raises SourceError("table-joining") that names

@@ -20,7 +20,7 @@ from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild.resync_request import named
+from penstock.flow.rebuild.resync_request import require_named
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
 from penstock.jobs.pointers import Place, is_left_behind, place_of
@@ -32,7 +32,7 @@ from penstock.ledger.records import CutRecord, TableRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Upkept:
+class MaintainedTable:
     """Report one run."""
 
     attempt: str
@@ -45,7 +45,9 @@ class Upkept:
         return {"lake": asdict(self.lake), "landing": asdict(self.landing)}
 
 
-def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False) -> Upkept | None:
+def maintain(
+    ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False
+) -> MaintainedTable | None:
     """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
 
     A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
@@ -56,7 +58,7 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
     chosen = _chosen(ctx, tables)
     if not dry_run:
         _trim_history(ctx)
-    with lake_lock.to_maintain(ctx), _changelogs(ctx) as changelogs:
+    with lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
         merge.adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
@@ -65,7 +67,7 @@ def maintain(ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_ru
         submit(_job(ctx, attempt))
         lake = _settle(ctx, orders)
     landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
-    report = Upkept(attempt, dry_run, lake, landing)
+    report = MaintainedTable(attempt, dry_run, lake, landing)
     ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
     return report
@@ -86,7 +88,7 @@ def _changelogs(ctx: Context) -> Iterator[bool]:
         yield True
 
 
-def summary(report: Upkept) -> str:
+def summary(report: MaintainedTable) -> str:
     """Return a run in one line."""
     done, landing = [table for table in report.lake.tables if table.before and table.after], report.landing
     before, after = [table.before for table in done if table.before], [table.after for table in done if table.after]
@@ -102,7 +104,7 @@ def summary(report: Upkept) -> str:
 
 def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
     there = [table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped"]
-    return named(there, names) if names else there
+    return require_named(there, names) if names else there
 
 
 def _trim_history(ctx: Context) -> None:

@@ -16,13 +16,13 @@ WORK = "lake"
 _POLL_SECONDS = 2.0
 
 
-def to_merge(ctx: Context) -> AbstractContextManager[None]:
+def merge_lock(ctx: Context) -> AbstractContextManager[None]:
     """Hold the lake for a step of a merge; raises LedgerError("work-under-way") after waiting for `lake.wait`."""
     return ctx.ledger.locks.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait)
 
 
 @contextmanager
-def to_maintain(ctx: Context) -> Iterator[None]:
+def maintenance_lock(ctx: Context) -> Iterator[None]:
     """Hold the lake for maintenance, after a merge that is prepared was published, or did not come to it in time.
 
     Raises LedgerError("work-under-way") after waiting for `lake.wait`.

@@ -13,7 +13,7 @@ from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import schema_drift
 from penstock.flow.capture.schema_drift import table_facts
 from penstock.flow.context import Context
-from penstock.flow.copy.added_tables import require_joined
+from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
@@ -112,7 +112,7 @@ def _hindered(ctx: Context, pending: Sequence[RebuildRecord]) -> dict[str, Penst
     """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why."""
     tables = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
     try:
-        require_joined(ctx, [tables[each.oid] for each in pending])
+        wait_for_open_transactions(ctx, [tables[each.oid] for each in pending])
     except SourceError as error:
         if error.slug != "table-joining":
             raise
@@ -121,7 +121,7 @@ def _hindered(ctx: Context, pending: Sequence[RebuildRecord]) -> dict[str, Penst
     found: dict[str, PenstockError] = {}
     for each in pending:
         try:
-            require_joined(ctx, [tables[each.oid]], wait=0)
+            wait_for_open_transactions(ctx, [tables[each.oid]], wait=0)
         except SourceError as error:
             if error.slug != "table-joining":
                 raise

@@ -20,7 +20,7 @@ _SLACK = timedelta(minutes=1)
 """A commit takes its time of the clock, then its place in the WAL: so long it may rest in between."""
 
 
-def place(ctx: Context, what: str, text: str, windows: Sequence[WindowRecord], position: Lsn) -> Lsn:
+def resolve_position(ctx: Context, what: str, text: str, windows: Sequence[WindowRecord], position: Lsn) -> Lsn:
     """Return the LSN that a text names, `16/B374D848` or ISO 8601 (UTC unless it says otherwise).
 
     Raises ConfigError("range-invalid") for another text, or for a place that is not landed yet.

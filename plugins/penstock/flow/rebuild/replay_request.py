@@ -14,8 +14,8 @@ from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture.schema_drift import facts_of
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
-from penstock.flow.rebuild.position import place
-from penstock.flow.rebuild.resync_request import named, not_ready, open_rebuilds, require_running
+from penstock.flow.rebuild.position import resolve_position
+from penstock.flow.rebuild.resync_request import not_ready, open_rebuilds, require_named, require_running
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
@@ -87,7 +87,7 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
     """
     position = require_running(ctx)
     known = ctx.ledger.tables.all(ctx.name)
-    records = named([record for record in known if record.state != "dropped"], request.tables)
+    records = require_named([record for record in known if record.state != "dropped"], request.tables)
     _require_suffix(request)
     for record in records:
         if record.state != "ready":
@@ -97,7 +97,7 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
         open_rebuilds(ctx, [record.oid for record in records], "replay")
     windows = ctx.ledger.windows.all(ctx.name)
     windows = [window for window in windows if window.state != "planned" and window.upto_lsn <= position]
-    since = None if request.from_ is None else place(ctx, "from", request.from_, windows, position)
+    since = None if request.from_ is None else resolve_position(ctx, "from", request.from_, windows, position)
     goal = _goal(ctx, request, windows, position)
     if since is not None and since > (goal or position):
         raise ConfigError("range-invalid", f"expected `from` before `upto`, got {since} and {goal or position}")
@@ -111,7 +111,7 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
 def _goal(ctx: Context, request: Replay, windows: Sequence[WindowRecord], position: Lsn) -> Lsn | None:
     if request.shadow is None:
         return None
-    return position if request.upto is None else place(ctx, "upto", request.upto, windows, position)
+    return position if request.upto is None else resolve_position(ctx, "upto", request.upto, windows, position)
 
 
 def _require_suffix(request: Replay) -> None:

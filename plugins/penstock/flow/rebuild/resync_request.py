@@ -56,14 +56,14 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
     if tables is None:
         replayed = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "replay"}
         return [record for record in added_tables.due(ctx, known, woken=woken) if record.oid not in replayed]
-    records = named(known, tables)
+    records = require_named(known, tables)
     for record in records:
         if record.state in ("copying", "copied"):
             raise not_ready(record, "to be new, ready or paused", "let its first copy be merged, then resync it")
     return records
 
 
-def named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
+def require_named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
     """Return the tables of these names, each once; raises ConfigError("table-unknown") with the nearest name."""
     by_name = {f"{record.schema}.{record.name}": record for record in known}
     if not tables:

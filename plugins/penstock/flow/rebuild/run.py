@@ -64,7 +64,7 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
     """
     found = replay_request.sources(ctx, request)
-    records = requests.named(ctx.ledger.tables.all(ctx.name), request.tables)
+    records = requests.require_named(ctx.ledger.tables.all(ctx.name), request.tables)
     with _held(ctx, records):
         there = _going_on(ctx, found, request.upto)
         new = [each for each in found if each.place not in there]
@@ -105,7 +105,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
     Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
     """
-    records = requests.named(ctx.ledger.tables.all(ctx.name), tables)
+    records = requests.require_named(ctx.ledger.tables.all(ctx.name), tables)
     oids = {record.oid for record in records}
     with _held(ctx, records):
         for each in ctx.ledger.rebuilds.all(ctx.name):
@@ -118,7 +118,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
 def _merge(ctx: Context, submit: Submit) -> bool:
     """Merge what is due, and tell whether anything was."""
-    with lake_lock.to_merge(ctx):
+    with lake_lock.merge_lock(ctx):
         attempt = merge.plan(ctx)
         if attempt is not None:
             submit(merge.job(ctx, attempt))

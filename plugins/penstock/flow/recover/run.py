@@ -14,7 +14,7 @@ from penstock.errors import LedgerError, SourceError
 from penstock.flow import check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import window_proof
-from penstock.flow.capture.slot_verdict import Known
+from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
@@ -47,7 +47,7 @@ def look(ctx: Context) -> Outlook:
     status = ctx.ledger.events.status(ctx.name)
     record = status.pipeline
     if record.era == 1 or record.state != "bootstrapping":
-        Known.of(record)  # else there is nothing yet that could be recovered
+        ExpectedState.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
         server, end = server_info.read(conn), server_info.position(conn)
         problem = _problem(ctx, conn, record)
@@ -106,7 +106,7 @@ def new_era(ctx: Context) -> None:
 
 
 def _problem(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
-    return None if record.position is None else window_proof.look(ctx, conn, Known.of(record))
+    return None if record.position is None else window_proof.look(ctx, conn, ExpectedState.of(record))
 
 
 def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
@@ -160,7 +160,7 @@ def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRec
     found = slot.read(conn, record.slot)
     if found is None:
         return
-    strange = slot_ownership.stranger(record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt)
+    strange = slot_ownership.why_not_ours(record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt)
     statement = slot.drop_statement(record.slot)
     if strange is not None:
         raise SourceError(
@@ -193,7 +193,7 @@ def _landed(status: StatusRecord) -> str:
 def _remains(ctx: Context, record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> str:
     if found is None:
         return f"no slot {record.slot} is left to drop"
-    strange = slot_ownership.stranger(record, found, server, adopt=ctx.pipeline.source.adopt)
+    strange = slot_ownership.why_not_ours(record, found, server, adopt=ctx.pipeline.source.adopt)
     statement = slot.drop_statement(record.slot)
     return f"would run: {statement}" if strange is None else f"you must run: {statement}, for {strange}"
 

@@ -7,7 +7,7 @@ from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
 
-def stranger(record: PipelineRecord, found: SlotFacts, server: ServerFacts, *, adopt: bool) -> str | None:
+def why_not_ours(record: PipelineRecord, found: SlotFacts, server: ServerFacts, *, adopt: bool) -> str | None:
     """Say why a slot of the pipeline's name is not ours to drop, or None when it is.
 
     `adopt` is the pipeline file's `source.adopt`: it decides only where the ledger does not know who made the slot.

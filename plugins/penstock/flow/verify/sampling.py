@@ -16,7 +16,7 @@ from penstock.compare.lake_reader import LakeReader, LakeTable
 from penstock.compare.pg_text import row_texts, texts
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
-from penstock.flow.rebuild.resync_request import named
+from penstock.flow.rebuild.resync_request import require_named
 from penstock.ledger.records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.source import catalog, session
@@ -60,7 +60,7 @@ def selected(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
     """
     known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     if names:
-        return named(known, names)
+        return require_named(known, names)
     patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
     return [record for record in known if any(pattern.names(record.schema, record.name) for pattern in patterns)]
 
