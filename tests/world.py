@@ -26,9 +26,10 @@ from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
+from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
+from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
-from penstock.jobs.merge_plan import CopyPlan, MergePlan, MergeResult
-from penstock.lake.changelog import ChangelogPlan, ChangelogResult
+from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
 from stack.servers.postgres import Database
 

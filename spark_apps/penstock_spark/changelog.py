@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.lake.changelog import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
+from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import session as sessions
 from penstock_spark.parallel import at_once

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.connections import Connection
-from penstock.jobs.merge_plan import CopyPlan, CopyRange
+from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import store
 from penstock.landing.zone import LandingZone
 

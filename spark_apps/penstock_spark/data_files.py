@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import ColumnPlan, FileRef
+from penstock.jobs.merge_plan import FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type
@@ -32,7 +33,7 @@ _PARQUET = "write.parquet."
 _ITS_OWN = {"write.parquet.compression-codec": "zstd"}
 
 
-def is_whole(file: FileRef, columns: Sequence[ColumnPlan]) -> bool:
+def is_whole(file: FileRef, columns: Sequence[MirrorColumn]) -> bool:
     """Tell whether a file has rows, and for each column of the table the lake's own values."""
     values = {name for name, _ in file.typed}
     return (
@@ -42,7 +43,7 @@ def is_whole(file: FileRef, columns: Sequence[ColumnPlan]) -> bool:
     )
 
 
-def takes_copies(table: LakeTable, columns: Sequence[ColumnPlan]) -> bool:
+def takes_copies(table: LakeTable, columns: Sequence[MirrorColumn]) -> bool:
     """Tell whether a whole file is what Spark would have written into this table, the coding of its pages aside."""
     there = table.load()
     known = there.properties()
@@ -91,7 +92,7 @@ def _take_over(table: LakeTable, there: Any, file: FileRef) -> Any:
     return java("org.apache.iceberg.DataFiles").builder(there.spec()).withInputFile(copied).withMetrics(metrics).build()
 
 
-def _copied_ids(columns: Sequence[ColumnPlan]) -> dict[str, tuple[int, ...]]:
+def _copied_ids(columns: Sequence[MirrorColumn]) -> dict[str, tuple[int, ...]]:
     types = [arrow_type(lake_column(column).type) or pa.string() for column in columns]
     return dict(zip([*(column.name for column in columns), MISFITS.name], field_ids(types), strict=True))
 

@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import ColumnPlan
 from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
 from penstock.lake.locations import new_location
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
 from penstock_spark.session import file_io, java
@@ -91,7 +91,7 @@ class LakeTable:
         schema = self.session.table(self.sql_name).schema
         return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in schema)
 
-    def add_columns(self, added: Sequence[ColumnPlan]) -> None:
+    def add_columns(self, added: Sequence[MirrorColumn]) -> None:
         """Add columns before `_misfits`, with the default that old rows show at the source.
 
         Source: Iceberg specification, "Default values" (initial-default, format version 3).
@@ -233,7 +233,7 @@ class LakeTable:
         spark_type = java("org.apache.spark.sql.types.DataType").fromDDL(lake_type)
         return java("org.apache.iceberg.spark.SparkSchemaUtil").convert(spark_type)
 
-    def _default(self, column: ColumnPlan, type_: Any) -> Any:
+    def _default(self, column: MirrorColumn, type_: Any) -> Any:
         if column.missing_text is None:
             return None
         value = default_literal(column.type, column.missing_text)

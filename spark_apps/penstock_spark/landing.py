@@ -20,8 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import ColumnPlan, FileRef, Typed
+from penstock.jobs.json_values import Typed
+from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import identifier
 from penstock.landing.schema import (
     CONTRACT_KEY,
@@ -64,7 +66,7 @@ class SourceSnapshot:
         return (xid < self.xmin) | ((xid < self.xmax) & ~xid.isin(*self.in_progress))
 
 
-def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> DataFrame:
+def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
     """Return the changes of landing files, with `new` and `old` as structs of the planned columns' texts.
 
     Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") when a file has a column
@@ -79,7 +81,7 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Colu
     return reduce(DataFrame.unionByName, parts)
 
 
-def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan]) -> dict[str, int]:
+def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> dict[str, int]:
     """Return the contract version of each file of a copy, by its URI.
 
     Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") where the lake has another type
@@ -100,7 +102,7 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
 
 
 def read_copy(
-    session: SparkSession, files: Sequence[FileRef], columns: Sequence[ColumnPlan], versions: Mapping[str, int]
+    session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn], versions: Mapping[str, int]
 ) -> list[tuple[frozenset[str], DataFrame]]:
     """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
 
@@ -152,7 +154,7 @@ def left_out(changes: DataFrame) -> dict[str, bool]:
 def _read_alike(
     session: SparkSession,
     files: Sequence[FileRef],
-    columns: Sequence[ColumnPlan],
+    columns: Sequence[MirrorColumn],
     fields: Sequence[str] = CHANGE,
     *,
     as_images: bool = True,
@@ -198,7 +200,7 @@ def _as_images(session: SparkSession, paths: Sequence[str], new: StructField) ->
 
 
 def _schema(
-    columns: Sequence[ColumnPlan], fields: Sequence[str] = CHANGE, typed: Mapping[str, str] = MappingProxyType({})
+    columns: Sequence[MirrorColumn], fields: Sequence[str] = CHANGE, typed: Mapping[str, str] = MappingProxyType({})
 ) -> StructType:
     row = StructType([StructField(column.name, StringType()) for column in columns])
     new = StructType([StructField(column.name, _parsed(typed.get(column.name, "string"))) for column in columns])
@@ -211,7 +213,7 @@ def _parsed(lake_type: str) -> DataType:
     return DataType.fromDDL(lake_type)
 
 
-def _completed(image: str, columns: Sequence[ColumnPlan], there: set[str]) -> Column:
+def _completed(image: str, columns: Sequence[MirrorColumn], there: set[str]) -> Column:
     """Give an image of an older relation version the columns added since, as old rows show them."""
     fields = (
         F.col(image).getField(column.name) if column.name in there else F.lit(column.missing_text).cast("string")

@@ -20,8 +20,8 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import LakeColumn, lake_column
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import literal, path
 from penstock.values.casts import cast_sql
 
@@ -40,7 +40,7 @@ class Mirror:
     an old image supplies all of those (False) or some stay unknown (True).
     """
 
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     unchanged: frozenset[int] = frozenset()
     holes: bool = False
 

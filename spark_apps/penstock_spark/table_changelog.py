@@ -18,15 +18,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimestampType
 
 from penstock.errors import LakeError
-from penstock.jobs.pointers import Pointer
-from penstock.lake import changelog, properties
-from penstock.lake.changelog import (
+from penstock.jobs.changelog_plan import (
     ChangelogFile,
     ChangelogPlan,
     ChangelogTable,
     ChangelogTableResult,
     MissingTransaction,
 )
+from penstock.jobs.pointers import Pointer
+from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock.lake.quoting import path
 from penstock.landing.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD

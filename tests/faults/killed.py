@@ -31,7 +31,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify
-from penstock.jobs.merge_plan import CopyPlan
+from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
 from tests.world import World, thaw
 

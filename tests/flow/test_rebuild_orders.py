@@ -12,7 +12,7 @@ from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Snapshot
 from penstock.flow.rebuild.position import resolve_position
-from penstock.jobs.merge_plan import ColumnPlan
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import TableFacts, WindowRecord
 from penstock.lsn import Lsn
@@ -21,7 +21,7 @@ from penstock.wire.messages import Relation, RelationColumn
 from tests.world import World
 
 INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
-FACTS = TableFacts(1, "shop", "a", ("ns", "shop", "a"), "d", (ColumnPlan("id", 1, INTEGER, key=True),), {})
+FACTS = TableFacts(1, "shop", "a", ("ns", "shop", "a"), "d", (MirrorColumn("id", 1, INTEGER, key=True),), {})
 SHAPES = {
     (1, 1): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True),)),
     (1, 2): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True), RelationColumn("old", 25, -1, False))),

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from penstock.jobs.pointers import Pointer
-from penstock.lake import changelog
-from penstock.lake.changelog import (
+from penstock.jobs.changelog_plan import (
     ChangelogFile,
     ChangelogPlan,
     ChangelogResult,
     ChangelogTable,
     ChangelogTableResult,
 )
+from penstock.jobs.pointers import Pointer
+from penstock.lake import changelog
 from penstock.lake.columns import LakeColumn
 
 FIELDS = (LakeColumn("id", "int"), LakeColumn("a`b.c", "string"))

@@ -3,13 +3,13 @@
 import pytest
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import MISFITS, LakeColumn, additions, mirror_columns
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 
-def column(name: str, type_name: str = "text", *, key: bool = False) -> ColumnPlan:
-    return ColumnPlan(name, 1, PgType(0, -1, "pg_catalog", type_name, "b"), key)
+def column(name: str, type_name: str = "text", *, key: bool = False) -> MirrorColumn:
+    return MirrorColumn(name, 1, PgType(0, -1, "pg_catalog", type_name, "b"), key)
 
 
 KEY, NOTE = column("id", "int8", key=True), column("note")
@@ -42,7 +42,7 @@ def test_new_columns_are_additions_wherever_they_stand() -> None:
     ],
 )
 def test_any_other_difference_is_a_schema_change_that_is_named(
-    columns: tuple[ColumnPlan, ...], present: tuple[LakeColumn, ...], told: str
+    columns: tuple[MirrorColumn, ...], present: tuple[LakeColumn, ...], told: str
 ) -> None:
     with pytest.raises(LakeError, match="schema-change") as refused:
         additions(columns, present)

@@ -4,17 +4,10 @@ import json
 
 import pytest
 
-from penstock.jobs.merge_plan import (
-    ColumnPlan,
-    CopyPlan,
-    CopyRange,
-    FileRef,
-    MergePlan,
-    MergeResult,
-    TablePlan,
-    TableResult,
-)
+from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.jobs.pointers import Pointer
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")
@@ -23,7 +16,7 @@ INTS = PgType(1007, -1, "pg_catalog", "_int4", "b", element=INT)
 
 
 def plan() -> MergePlan:
-    columns = (ColumnPlan("k", 1, POSITIVE, key=True), ColumnPlan("l", 3, INTS, missing_text="{1}"))
+    columns = (MirrorColumn("k", 1, POSITIVE, key=True), MirrorColumn("l", 3, INTS, missing_text="{1}"))
     files = (
         FileRef("file:///x", 3, 100, ("k",), inserts=3, typed=(("k", "int"),)),
         FileRef("file:///y", 1, 90, ("k", "l"), truncates=1),

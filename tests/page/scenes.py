@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from penstock.jobs.merge_plan import ColumnPlan
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import TableFacts
@@ -154,7 +154,7 @@ class Scene:
 
 
 def facts(oid: int, table: str) -> TableFacts:
-    columns = (ColumnPlan("id", 1, PgType(23, -1, "pg_catalog", "int4", "b"), key=True),)
+    columns = (MirrorColumn("id", 1, PgType(23, -1, "pg_catalog", "int4", "b"), key=True),)
     return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
 
 

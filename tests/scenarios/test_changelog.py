@@ -17,7 +17,7 @@ from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.errors import record_errors
-from penstock.lake.changelog import ChangelogPlan
+from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog

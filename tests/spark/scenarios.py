@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.jobs.merge_plan import ColumnPlan
+from penstock.lake.mirror_column import MirrorColumn
 from tests.spark.histories import UNCHANGED, D, I, Row, T, Transaction, U, tx
 from tests.spark.workbench import column
 
@@ -26,7 +26,7 @@ class Scenario:
 
     name: str
     batches: Sequence[Batch]
-    columns: tuple[ColumnPlan, ...] = KAB
+    columns: tuple[MirrorColumn, ...] = KAB
     identity: str | None = None
     copy: Sequence[Row] | None = None
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from penstock.jobs.merge_plan import ColumnPlan, FileRef, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.schema import copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from penstock.values.parsed import parse, parsed_type
@@ -40,15 +41,15 @@ def pg_type(name: str) -> PgType:
     return PgType(0, typmod, "pg_catalog", base, "b")
 
 
-def column(name: str, type_name: str = "text", *, key: bool = False, missing: str | None = None) -> ColumnPlan:
-    return ColumnPlan(name, next(_attnums), pg_type(type_name), key, missing)
+def column(name: str, type_name: str = "text", *, key: bool = False, missing: str | None = None) -> MirrorColumn:
+    return MirrorColumn(name, next(_attnums), pg_type(type_name), key, missing)
 
 
 @dataclass
 class Table:
     """One source table as its merges see it, with what has been landed for it and not yet merged."""
 
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     target: tuple[str, ...]
     folder: Path
     identity: str = "d"
@@ -177,7 +178,7 @@ class Workbench:
     reading: SparkSession | None = None
     lent: ExitStack = field(default_factory=ExitStack)
 
-    def table(self, *columns: ColumnPlan, name: str | None = None, identity: str | None = None) -> Table:
+    def table(self, *columns: MirrorColumn, name: str | None = None, identity: str | None = None) -> Table:
         target = (self.namespace, "public", name or f"t{next(_numbers)}")
         has_key = any(column.key for column in columns)
         made = Table(columns, target, self.folder, identity or ("d" if has_key else "f"))

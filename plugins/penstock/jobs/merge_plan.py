@@ -1,7 +1,6 @@
-"""The orders that Airflow gives to Spark, and what Spark answers: plain data, written as JSON beside the landing zone.
+"""The merge that Airflow orders of Spark, and what Spark answers: plain data, written as JSON beside the landing zone.
 
-A `CopyPlan` names ranges of source tables to land; a `MergePlan` names landed files to bring into lake
-tables on a branch of its own. Spark only prepares: a `MergeResult` lists pointers for `publish` to move.
+A `MergePlan` names landed files to bring into lake tables on a branch of its own. Spark only prepares: a `MergeResult` lists pointers for `publish` to move.
 """
 
 from __future__ import annotations
@@ -10,31 +9,15 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.jobs.json_values import Typed, tuples
 from penstock.jobs.pointers import Pointer
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
 """What a change can meet: no row to update, none to delete, or one where it inserts."""
 MET = (*CONFLICTS, "misfits")
 """What a merge counts besides rows."""
-
-Typed = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
-    """Describe one column of a target table.
-
-    `name` is the field's name in landing files and in the lake. `key` marks the replica identity.
-    `missing_text` is PostgreSQL's text of the value that rows written before the column existed show
-    (its fast default), or None for NULL.
-    """
-
-    name: str
-    attnum: int
-    type: PgType
-    key: bool = False
-    missing_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +64,7 @@ class TablePlan:
     table: str
     target: tuple[str, ...]
     identity: str
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     files: tuple[FileRef, ...]
     copy_files: tuple[FileRef, ...] | None = None
     copy_snapshot: str | None = None
@@ -191,55 +174,8 @@ class MergeResult:
         return cls(tables=tables, cuts=Pointer.from_json(cuts) if cuts else None, **data)
 
 
-@dataclass(frozen=True, slots=True)
-class CopyRange:
-    """Order one task of a copy: heap blocks `[first_block, last_block)` of one relation, landed as one file.
-
-    `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
-    `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
-    types; a range with a text that is none is landed as texts.
-    """
-
-    oid: int
-    relation_schema: str
-    relation_name: str
-    columns: tuple[str, ...]
-    first_block: int
-    last_block: int | None
-    where: str | None
-    path: str
-    typed: Typed = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CopyPlan:
-    """Order one copy: every range is read in the exported snapshot `snapshot_name` and landed at its path."""
-
-    pipeline: str
-    attempt: str
-    landing_uri: str
-    result_folder: str
-    snapshot_name: str
-    parallel: int
-    batch_bytes: int
-    ranges: tuple[CopyRange, ...]
-    landing_options: dict[str, str] = field(default_factory=dict)
-    version: int = 1
-
-    def dumps(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def loads(cls, text: str) -> CopyPlan:
-        """Read what `dumps` wrote."""
-        data = json.loads(text)
-        ranges = tuple(CopyRange(**_tuples(entry)) for entry in data.pop("ranges"))
-        return cls(ranges=ranges, **data)
-
-
 def _table(data: dict[str, Any]) -> TablePlan:
-    columns = tuple(ColumnPlan(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
+    columns = tuple(MirrorColumn(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
     files = tuple(_file(entry) for entry in data.pop("files"))
     copied, fresh = data.pop("copy_files"), data.pop("fresh")
     return TablePlan(
@@ -253,13 +189,7 @@ def _table(data: dict[str, Any]) -> TablePlan:
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    return FileRef(**_tuples(data))
-
-
-def _tuples(data: dict[str, Any]) -> dict[str, Any]:
-    """Turn the lists of JSON into what they were."""
-    typed = tuple((name, lake_type) for name, lake_type in data["typed"])
-    return {**data, "columns": tuple(data["columns"]), "typed": typed}
+    return FileRef(**tuples(data))
 
 
 def _type(data: dict[str, Any]) -> PgType:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import ColumnPlan
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.lake_types import mapping
 from penstock.values.misfits import MISFITS_COLUMN
 
@@ -56,12 +56,12 @@ def reserved(names: Iterable[str]) -> str | None:
 MISFITS = LakeColumn(MISFITS_COLUMN, MISFITS_TYPE)
 
 
-def lake_column(column: ColumnPlan) -> LakeColumn:
+def lake_column(column: MirrorColumn) -> LakeColumn:
     """Return the lake's column for a source column."""
     return LakeColumn(column.name, mapping(column.type).lake_type)
 
 
-def mirror_columns(columns: Sequence[ColumnPlan]) -> tuple[LakeColumn, ...]:
+def mirror_columns(columns: Sequence[MirrorColumn]) -> tuple[LakeColumn, ...]:
     """Return the columns of the mirror of these source columns; raises LakeError("schema-change") on a reserved name."""
     if clash := reserved(column.name for column in columns):
         raise LakeError(
@@ -72,7 +72,7 @@ def mirror_columns(columns: Sequence[ColumnPlan]) -> tuple[LakeColumn, ...]:
     return (*map(lake_column, columns), MISFITS)
 
 
-def additions(columns: Sequence[ColumnPlan], present: Sequence[LakeColumn]) -> tuple[ColumnPlan, ...]:
+def additions(columns: Sequence[MirrorColumn], present: Sequence[LakeColumn]) -> tuple[MirrorColumn, ...]:
     """Return the source columns that the table lacks, in order.
 
     Raises LakeError("schema-change") on any other difference: a column that the source no longer has, another

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from penstock.jobs.merge_plan import ColumnPlan
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 
@@ -28,11 +28,11 @@ def relation_from_json(data: dict[str, Any]) -> Relation:
     return Relation(data["oid"], data["schema"], data["name"], data["replica_identity"], columns)
 
 
-def column_to_json(column: ColumnPlan) -> dict[str, Any]:
+def column_to_json(column: MirrorColumn) -> dict[str, Any]:
     """Return plain data."""
     return {**asdict(column), "type": column.type.to_json()}
 
 
-def column_from_json(data: dict[str, Any]) -> ColumnPlan:
+def column_from_json(data: dict[str, Any]) -> MirrorColumn:
     """Read what `column_to_json` wrote."""
-    return ColumnPlan(**{**data, "type": PgType.from_json(data["type"])})
+    return MirrorColumn(**{**data, "type": PgType.from_json(data["type"])})

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.jobs.merge_plan import MET, ColumnPlan
+from penstock.jobs.merge_plan import MET
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
@@ -185,7 +186,7 @@ class TableFacts:
     name: str
     target: tuple[str, ...]
     identity: str
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     catalog_digest: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
@@ -212,7 +213,7 @@ class TableRecord(Row):
     shape: str
     state: TableState
     identity: str
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     catalog_digest: dict[str, Any]
     copy_id: str | None
     complete_through: Lsn | None
@@ -292,7 +293,7 @@ class RebuildRecord(Row):
     target: tuple[str, ...]
     place: tuple[str, ...]
     identity: str
-    columns: tuple[ColumnPlan, ...]
+    columns: tuple[MirrorColumn, ...]
     catalog_digest: dict[str, Any]
     copy_id: str | None
     through_lsn: Lsn | None

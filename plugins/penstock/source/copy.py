@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from penstock.connections import Connection
-from penstock.jobs.merge_plan import CopyRange
+from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.landing.schema import copy_schema
 from penstock.source.arrow import ArrowSession, connect_arrow

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connection
-from penstock.jobs.merge_plan import ColumnPlan
 from penstock.jobs.pointers import Pointer
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.records import PublishedTable, TableFacts, WindowRecord
@@ -128,7 +128,7 @@ def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100, max_xid
 
 
 def facts(oid: int, table: str, **changes: Any) -> TableFacts:
-    columns = (ColumnPlan("id", 1, INTEGER, key=True), ColumnPlan("n", 2, INTEGER, missing_text="7"))
+    columns = (MirrorColumn("id", 1, INTEGER, key=True), MirrorColumn("n", 2, INTEGER, missing_text="7"))
     known = {"target": ("ns", "shop", table), "identity": "d", "columns": columns, "catalog_digest": {"relfilenode": 5}}
     return TableFacts(oid=oid, schema="shop", name=table, **(known | changes))
 

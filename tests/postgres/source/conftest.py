@@ -14,7 +14,7 @@ from psycopg import sql
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
-from penstock.jobs.merge_plan import CopyRange
+from penstock.jobs.copy_plan import CopyRange
 from penstock.lsn import Lsn
 from penstock.source import peek, session
 from penstock.source.copy import read_range

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.errors import SourceError
-from penstock.jobs.merge_plan import CopyRange
+from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.schema import copy_schema
 from penstock.source import catalog, copy, slot
 from penstock.source.session import SourceSession

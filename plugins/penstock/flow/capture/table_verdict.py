@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.jobs.merge_plan import ColumnPlan
 from penstock.lake.columns import reserved
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import TableFacts, TableRecord
 from penstock.source.catalog import SourceColumn, SourceTable
 from penstock.source.replica_identity import strange_partitions
@@ -27,7 +27,7 @@ _FILE = 2  # place of the file's number in a leaf's entry of a digest
 class Verdict:
     """Say what follows for one table: new columns, or the reason to pause it, and of which kind that is."""
 
-    added: tuple[ColumnPlan, ...] = ()
+    added: tuple[MirrorColumn, ...] = ()
     reason: str | None = None
     slug: str = "schema-change"
 
@@ -44,13 +44,13 @@ class Suspects:
     rewritten: tuple[Leaf, ...] = ()
 
 
-def column_plan(column: SourceColumn) -> ColumnPlan:
+def column_plan(column: SourceColumn) -> MirrorColumn:
     """Return a source column as merge plans name it."""
-    return ColumnPlan(column.name, column.attnum, column.type, column.key, column.missing_text)
+    return MirrorColumn(column.name, column.attnum, column.type, column.key, column.missing_text)
 
 
 def verdict(
-    columns: Sequence[ColumnPlan],
+    columns: Sequence[MirrorColumn],
     identity: str,
     digest: Mapping[str, Any],
     now: SourceTable | None,
@@ -88,7 +88,7 @@ def verdict(
     return Verdict(added=tuple(map(column_plan, _added(columns, now))))
 
 
-def suspects(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
+def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
     """Name the leaves whose rows have to be looked at before the verdict; for most looks there are none."""
     arrived = tuple(_attached(digest, now)) if now.kind == "p" else ()
     files = _new_files(digest, now, frozenset())
@@ -103,7 +103,7 @@ def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
     return tuple(leaf for leaf in new if leaf.relfilenode != leaf.oid)
 
 
-def values_changed(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> bool:
+def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
     """Tell whether columns changed in a way that means other stored values if a file is new as well."""
     return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, digest, now))
 
@@ -147,7 +147,7 @@ def vanished_partition(name: str) -> str:
     return f"partition {name} took rows and was detached or dropped with them between two looks"
 
 
-def _added(columns: Sequence[ColumnPlan], now: SourceTable) -> list[SourceColumn]:
+def _added(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColumn]:
     before = {column.attnum for column in columns}
     return [column for column in now.columns if column.attnum not in before]
 
@@ -163,7 +163,7 @@ def _name_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
         yield f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
 
 
-def _column_reasons(columns: Sequence[ColumnPlan], now: SourceTable) -> Iterator[str]:
+def _column_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[str]:
     by_attnum = {column.attnum: column for column in now.columns}
     for column in columns:
         found = by_attnum.get(column.attnum)
@@ -186,7 +186,7 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
     )
 
 
-def _hidden_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _hidden_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name columns that were there and not in the stream: what their old rows show is in no file."""
     hidden = _versions(digest, "hidden") or ()
     for column in _added(columns, now):
@@ -209,7 +209,7 @@ def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
     return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
 
 
-def _altered_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _altered_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name the columns of which a new file may hold other values than before."""
     versions = _versions(digest, "columns") or {}
     by_attnum = {column.attnum: column for column in now.columns}
@@ -219,7 +219,7 @@ def _altered_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], n
             yield f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
 
 
-def _added_reasons(columns: Sequence[ColumnPlan], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _added_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name the added columns of which a new file may hold values: `vacuum full`, too, writes a default into old rows."""
     versions = _versions(digest, "columns")
     for added in _added(columns, now):
@@ -234,7 +234,7 @@ def _may_change_silently(now: SourceTable) -> bool:
     return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
 
 
-def _identity_reasons(columns: Sequence[ColumnPlan], identity: str, now: SourceTable) -> Iterator[str]:
+def _identity_reasons(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> Iterator[str]:
     before = {column.attnum for column in columns if column.key}
     if identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
         yield "the replica identity changed"

@@ -14,7 +14,7 @@ from penstock.flow.changelog.coverage import Interval
 from penstock.flow.changelog.table_plan import table_orders
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
-from penstock.lake.changelog import ChangelogPlan, ChangelogResult
+from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.changelogs import FilledTable, FillRecord

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
-from penstock.lake.changelog import ChangelogFile, ChangelogTable, MissingTransaction
+from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.landing.manifest import FileEntry
 from penstock.landing.schema import NO_COLUMNS_FIELD

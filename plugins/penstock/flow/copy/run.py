@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from penstock.errors import Directive, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, describe
-from penstock.jobs.merge_plan import CopyPlan
+from penstock.jobs.copy_plan import CopyPlan
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.source import catalog, session

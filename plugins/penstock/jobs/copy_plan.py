@@ -1,0 +1,55 @@
+"""The copy that Airflow orders of Spark: ranges of heap blocks to land, as JSON beside the landing zone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from penstock.jobs.json_values import Typed, tuples
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRange:
+    """Order one task of a copy: heap blocks `[first_block, last_block)` of one relation, landed as one file.
+
+    `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
+    `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
+    types; a range with a text that is none is landed as texts.
+    """
+
+    oid: int
+    relation_schema: str
+    relation_name: str
+    columns: tuple[str, ...]
+    first_block: int
+    last_block: int | None
+    where: str | None
+    path: str
+    typed: Typed = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """Order one copy: every range is read in the exported snapshot `snapshot_name` and landed at its path."""
+
+    pipeline: str
+    attempt: str
+    landing_uri: str
+    result_folder: str
+    snapshot_name: str
+    parallel: int
+    batch_bytes: int
+    ranges: tuple[CopyRange, ...]
+    landing_options: dict[str, str] = field(default_factory=dict)
+    version: int = 1
+
+    def dumps(self) -> str:
+        """Return the plan as JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def loads(cls, text: str) -> CopyPlan:
+        """Read what `dumps` wrote."""
+        data = json.loads(text)
+        ranges = tuple(CopyRange(**tuples(entry)) for entry in data.pop("ranges"))
+        return cls(ranges=ranges, **data)
