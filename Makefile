@@ -11,7 +11,7 @@ PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile
 OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo torture)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test test-all test-health cluster-test bench torture lint lock clean
+.PHONY: help setup venv demo up down status test-unit test test-all test-health cluster-test bench torture lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -40,6 +40,9 @@ down: ## Stop whatever `make up`, `make demo` or `make cluster-test` left runnin
 
 status: venv ## Show what runs, and where
 	@$(PY) -m stack status
+
+test-unit: venv ## Run the tests that need no server and no JVM: seconds
+	@$(PY) -m pytest -q -n $(WORKERS) -m "unit and not slow"
 
 test: lint setup ## Check style, types and layers, and run the tests but the slow ones
 	@$(PYTEST)

@@ -44,6 +44,10 @@ ROOMY = {
 HASTY = {"fsync": "off", "full_page_writes": "off"}  # commits still reach the WAL at once: captures read it
 
 NewServer = Callable[..., Server]
+SERVERS = frozenset({"postgres", "postgres15", "postgres16", "new_server", "java_home", "airflow_home", "airflow_app", "servers_home"})
+"""Fixtures that start a server, a JVM or Airflow: a test that needs none of them is a unit test."""
+SERVED = ("setup", "faults", "demo")
+"""Folders whose tests start processes by themselves."""
 WHOLE_JOBS = ("scenarios", "attack", "demo")
 """Folders whose tests hardly depend on the server's version: what it decodes and shows is tested on both elsewhere."""
 
@@ -66,8 +70,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave a whole job's run on PostgreSQL 15 to `make test-all`, unless the test asks for `every_version`."""
+    """Mark what needs no server as `unit`, and leave whole jobs on PostgreSQL 15 to `make test-all`.
+
+    A test that asks for `every_version` runs on each in `make test` too.
+    """
     for item in items:
+        if SERVERS.isdisjoint(getattr(item, "fixturenames", ())) and item.path.parent.name not in SERVED:
+            item.add_marker(pytest.mark.unit)
         on_15 = isinstance(item, pytest.Function) and "postgres15" in item.name
         if on_15 and item.path.parent.name in WHOLE_JOBS and item.get_closest_marker("every_version") is None:
             item.add_marker(pytest.mark.slow)
