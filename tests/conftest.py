@@ -44,7 +44,9 @@ ROOMY = {
 HASTY = {"fsync": "off", "full_page_writes": "off"}  # commits still reach the WAL at once: captures read it
 
 NewServer = Callable[..., Server]
-SERVERS = frozenset({"postgres", "postgres15", "postgres16", "new_server", "java_home", "airflow_home", "airflow_app", "servers_home"})
+SERVERS = frozenset(
+    {"postgres", "postgres15", "postgres16", "new_server", "java_home", "airflow_home", "airflow_app", "servers_home"}
+)
 """Fixtures that start a server, a JVM or Airflow: a test that needs none of them is a unit test."""
 SERVED = ("setup", "faults", "demo")
 """Folders whose tests start processes by themselves."""

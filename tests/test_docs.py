@@ -72,10 +72,6 @@ def blocks(markdown: str, language: str) -> list[str]:
     return [dedent(block) for block in found]
 
 
-every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-every_slug = pytest.mark.parametrize("slug", SLUGS)
-
-
 # --- configuration ---------------------------------------------------------------------------------------------------
 
 
@@ -101,15 +97,16 @@ def shown(default: object) -> set[str]:
     return {"{}" if default == {} else str(default)}
 
 
-@pytest.mark.parametrize(("key", "default"), list(config_keys()))
-def test_every_config_key_is_documented_with_its_default(key: str, default: object) -> None:
-    row = re.search(
-        rf"^\| `{re.escape(key)}` \| (.+?) \| (.+?) \| (.+) \|$", text(DOCS / "configuration.md"), re.MULTILINE
-    )
+def test_every_config_key_is_documented_with_its_default(subtests: pytest.Subtests) -> None:
+    for key, default in config_keys():
+        with subtests.test(key):
+            row = re.search(
+                rf"^\| `{re.escape(key)}` \| (.+?) \| (.+?) \| (.+) \|$", text(DOCS / "configuration.md"), re.MULTILINE
+            )
 
-    assert row is not None, f"docs/configuration.md needs a row for `{key}`"
-    if default is not None:
-        assert row[2].strip("`") in shown(default)
+            assert row is not None, f"docs/configuration.md needs a row for `{key}`"
+            if default is not None:
+                assert row[2].strip("`") in shown(default)
 
 
 def test_no_config_key_is_documented_that_does_not_exist() -> None:
@@ -150,7 +147,7 @@ def test_every_pipeline_file_in_a_document_is_one(block: str, tmp_path: Path) ->
 
 def environment_variables() -> set[str]:
     """Return the variables of ours that the code names, those that Penstock itself hands to Spark excepted."""
-    sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("stack/*.py"), *ROOT.glob("demo/*.py"), *ROOT.glob("bin/*")]
+    sources = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("stack/**/*.py"), *ROOT.glob("demo/*.py"), *ROOT.glob("bin/*")]
     found = set(re.findall(r"\bPENSTOCK_[A-Z]+(?:_[A-Z]+)*\b", "\n".join(map(text, sources))))
     return {name for name in found if not re.match(r"PENSTOCK_(SOURCE|CATALOG|LEDGER|LANDING)_?", name)}
 
@@ -194,25 +191,27 @@ def test_every_make_target_is_documented() -> None:
     assert [name for name in make_targets() if f"| `make {name}` |" not in operations] == []
 
 
-@every_document
-def test_every_command_in_a_document_exists(document: Path) -> None:
-    known = verbs()
-    for verb, rest in re.findall(r"bin/penstock ([a-z-]+)([^\n`]*)", text(document)):
-        assert verb in known, f"bin/penstock {verb}"
-        assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
-    mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)
-    assert set(mentioned) <= set(make_targets())
+def test_every_command_in_a_document_exists(subtests: pytest.Subtests) -> None:
+    for document in DOCUMENTS:
+        with subtests.test(named(document)):
+            known = verbs()
+            for verb, rest in re.findall(r"bin/penstock ([a-z-]+)([^\n`]*)", text(document)):
+                assert verb in known, f"bin/penstock {verb}"
+                assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
+            mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)
+            assert set(mentioned) <= set(make_targets())
 
 
 # --- DAGs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dag_file", sorted(ROOT.glob("dags/*.py")), ids=named)
-def test_every_dag_file_is_documented(dag_file: Path) -> None:
-    operations = text(DOCS / "operations.md")
+def test_every_dag_file_is_documented(subtests: pytest.Subtests) -> None:
+    for dag_file in sorted(ROOT.glob("dags/*.py")):
+        with subtests.test(named(dag_file)):
+            operations = text(DOCS / "operations.md")
 
-    assert ast.get_docstring(ast.parse(text(dag_file)))
-    assert f"`<pipeline>.{dag_file.stem}`" in operations or f"`{named(dag_file)}`" in operations
+            assert ast.get_docstring(ast.parse(text(dag_file)))
+            assert f"`<pipeline>.{dag_file.stem}`" in operations or f"`{named(dag_file)}`" in operations
 
 
 def test_every_pool_is_documented() -> None:
@@ -228,29 +227,32 @@ def test_every_error_has_a_runbook_and_no_runbook_is_left_over() -> None:
     assert sorted(path.stem for path in RUNBOOKS.glob("*.md") if path.name != "README.md") == SLUGS
 
 
-@every_slug
-def test_every_runbook_has_the_fixed_headings_with_something_under_each(slug: str) -> None:
-    markdown = text(RUNBOOKS / f"{slug}.md")
+def test_every_runbook_has_the_fixed_headings_with_something_under_each(subtests: pytest.Subtests) -> None:
+    for slug in SLUGS:
+        with subtests.test(slug):
+            markdown = text(RUNBOOKS / f"{slug}.md")
 
-    assert headings(markdown, 1) == [slug]
-    assert headings(markdown, 2) == RUNBOOK_HEADINGS
-    for section in re.split(r"^## .+$", markdown, flags=re.MULTILINE)[1:]:
-        assert len(section.split()) >= 2
-
-
-@pytest.mark.parametrize("slug", sorted(KINDS))
-def test_the_index_of_runbooks_says_what_an_error_does_and_means(slug: str) -> None:
-    kind = KINDS[slug]
-
-    assert f"| [{slug}]({slug}.md) | {kind.directive.value} | {kind.meaning} |" in text(RUNBOOKS / "README.md")
+            assert headings(markdown, 1) == [slug]
+            assert headings(markdown, 2) == RUNBOOK_HEADINGS
+            for section in re.split(r"^## .+$", markdown, flags=re.MULTILINE)[1:]:
+                assert len(section.split()) >= 2
 
 
-@pytest.mark.parametrize("slug", sorted(ALARMS))
-def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(slug: str) -> None:
-    alarm = ALARMS[slug]
+def test_the_index_of_runbooks_says_what_an_error_does_and_means(subtests: pytest.Subtests) -> None:
+    for slug in sorted(KINDS):
+        with subtests.test(slug):
+            kind = KINDS[slug]
 
-    row = f"| [{slug}]({slug}.md) | {alarm.level} | {alarm.meaning} | {alarm.worsens} |"
-    assert row in text(RUNBOOKS / "README.md")
+            assert f"| [{slug}]({slug}.md) | {kind.directive.value} | {kind.meaning} |" in text(RUNBOOKS / "README.md")
+
+
+def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(subtests: pytest.Subtests) -> None:
+    for slug in sorted(ALARMS):
+        with subtests.test(slug):
+            alarm = ALARMS[slug]
+
+            row = f"| [{slug}]({slug}.md) | {alarm.level} | {alarm.meaning} | {alarm.worsens} |"
+            assert row in text(RUNBOOKS / "README.md")
 
 
 def test_the_index_lists_the_runbooks_that_tests_act_out() -> None:
@@ -273,13 +275,14 @@ def test_the_index_lists_the_runbooks_that_tests_act_out() -> None:
 # --- decisions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("record", sorted(DOCS.glob("decisions/0*.md")), ids=named)
-def test_every_decision_is_numbered_indexed_and_gives_what_was_rejected(record: Path) -> None:
-    markdown = text(record)
+def test_every_decision_is_numbered_indexed_and_gives_what_was_rejected(subtests: pytest.Subtests) -> None:
+    for record in sorted(DOCS.glob("decisions/0*.md")):
+        with subtests.test(named(record)):
+            markdown = text(record)
 
-    assert re.fullmatch(rf"{int(record.name[:4])}\. .+", headings(markdown, 1)[0])
-    assert headings(markdown, 2) == DECISION_HEADINGS
-    assert f"({record.name})" in text(DOCS / "decisions" / "README.md")
+            assert re.fullmatch(rf"{int(record.name[:4])}\. .+", headings(markdown, 1)[0])
+            assert headings(markdown, 2) == DECISION_HEADINGS
+            assert f"({record.name})" in text(DOCS / "decisions" / "README.md")
 
 
 # --- links, hosts, paths ---------------------------------------------------------------------------------------------
@@ -290,15 +293,16 @@ def anchors(markdown: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 
 
-@every_document
-def test_every_relative_link_leads_somewhere(document: Path) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", text(document)):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = (document.parent / path).resolve() if path else document
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(text(target)), link
+def test_every_relative_link_leads_somewhere(subtests: pytest.Subtests) -> None:
+    for document in DOCUMENTS:
+        with subtests.test(named(document)):
+            for link in re.findall(r"\]\(([^)\s]+)\)", text(document)):
+                if "://" in link:
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (document.parent / path).resolve() if path else document
+                assert target.exists(), link
+                assert not anchor or anchor in anchors(text(target)), link
 
 
 def test_every_document_can_be_reached_from_the_readme() -> None:
@@ -314,36 +318,41 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
     assert [named(document) for document in DOCUMENTS if document not in reached] == []
 
 
-@every_document
-def test_no_document_names_a_path_or_a_host_of_somebodys_machine(document: Path) -> None:
-    markdown = text(document)
-    paths = re.findall(r"(?<![\w.:/<>{}$*~@\])-])/[\w.-]+/[\w./-]*", markdown)
-    hosts = re.findall(r"https?://([\w.-]+)", markdown)
-    addresses = re.findall(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", markdown)
+def test_no_document_names_a_path_or_a_host_of_somebodys_machine(subtests: pytest.Subtests) -> None:
+    for document in DOCUMENTS:
+        with subtests.test(named(document)):
+            markdown = text(document)
+            paths = re.findall(r"(?<![\w.:/<>{}$*~@\])-])/[\w.-]+/[\w./-]*", markdown)
+            hosts = re.findall(r"https?://([\w.-]+)", markdown)
+            addresses = re.findall(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", markdown)
 
-    assert [path for path in paths if not path.startswith(PUBLIC_FOLDERS + ADDRESSES_IN_AIRFLOW)] == []
-    assert {host for host in hosts if not host.endswith("example.com")} <= PUBLIC_HOSTS | {"127.0.0.1", "localhost"}
-    assert set(addresses) <= {"127.0.0.1", "0.0.0.0"}
+            assert [path for path in paths if not path.startswith(PUBLIC_FOLDERS + ADDRESSES_IN_AIRFLOW)] == []
+            assert {host for host in hosts if not host.endswith("example.com")} <= PUBLIC_HOSTS | {
+                "127.0.0.1",
+                "localhost",
+            }
+            assert set(addresses) <= {"127.0.0.1", "0.0.0.0"}
 
 
 # --- the SQL of the documents ----------------------------------------------------------------------------------------
 
 
-def statements(place: str) -> list[Any]:
-    """Return the statements of all documents for one place, each as a test case named after its document."""
+def statements(place: str) -> list[tuple[str, str]]:
+    """Return the SQL blocks of all documents for one place, each with its document and number."""
     found = []
     for document in DOCUMENTS:
         for number, block in enumerate(blocks(text(document), "sql"), start=1):
             first, _, body = block.partition("\n")
             if first.startswith(place):
-                found.append(pytest.param(body, id=f"{named(document)}:{number}"))
+                found.append((f"{named(document)}:{number}", body))
     return found
 
 
-@every_document
-def test_every_sql_block_says_where_to_run_it(document: Path) -> None:
-    for block in blocks(text(document), "sql"):
-        assert block.startswith(PLACES), block
+def test_every_sql_block_says_where_to_run_it(subtests: pytest.Subtests) -> None:
+    for document in DOCUMENTS:
+        with subtests.test(named(document)):
+            for block in blocks(text(document), "sql"):
+                assert block.startswith(PLACES), block
 
 
 PSQL_VARIABLES = {
@@ -423,19 +432,22 @@ def try_out(database: Database, body: str) -> list[str]:
     return accepted
 
 
-@pytest.mark.parametrize("body", statements("-- on the source"))
-def test_the_sources_sql_works(body: str, shop: Database) -> None:
-    assert try_out(shop, body), "the server has refused nothing, and there was something to refuse"
+def test_the_sources_sql_works(shop: Database, subtests: pytest.Subtests) -> None:
+    for name, body in statements("-- on the source"):
+        with subtests.test(name):
+            assert try_out(shop, body), "the server has refused nothing, and there was something to refuse"
 
 
-@pytest.mark.parametrize("body", statements("-- on the control database"))
-def test_the_control_databases_sql_works(body: str, control: Database) -> None:
-    assert try_out(control, body), "the server has refused nothing, and there was something to refuse"
+def test_the_control_databases_sql_works(control: Database, subtests: pytest.Subtests) -> None:
+    for name, body in statements("-- on the control database"):
+        with subtests.test(name):
+            assert try_out(control, body), "the server has refused nothing, and there was something to refuse"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("body", statements("-- in Spark SQL"))
-def test_sparks_sql_parses(body: str, spark: "SparkSession") -> None:
-    parser = spark._jsparkSession.sessionState().sqlParser()
-    for statement in filter(str.strip, re.sub(r"--.*$", "", body, flags=re.MULTILINE).split(";")):
-        assert parser.parsePlan(statement) is not None
+def test_sparks_sql_parses(spark: "SparkSession", subtests: pytest.Subtests) -> None:
+    for name, body in statements("-- in Spark SQL"):
+        with subtests.test(name):
+            parser = spark._jsparkSession.sessionState().sqlParser()
+            for statement in filter(str.strip, re.sub(r"--.*$", "", body, flags=re.MULTILINE).split(";")):
+                assert parser.parsePlan(statement) is not None
