@@ -24,7 +24,7 @@ from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.health import paging
-from penstock.flow.verify.compare import compare
+from penstock.flow.verify.compare import compare, require_equal
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
@@ -176,7 +176,9 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_go_on(own: Serve
     ((path,),) = watched.world.sql("select pg_relation_filepath('bad')")
     overwrite(own, Path(path), 4096, 1000)
 
-    paged(watched, "source-corrupt", compare)
+    paged(watched, "source-corrupt", lambda ctx: require_equal(compare(ctx)))
+    ((name, trouble),) = compare(watched.world.ctx).unreadable.items()
+    assert (name, trouble.slug) == ("public.bad", "source-corrupt"), "the other table was compared"
     assert f"invalid page in block 0 of relation {path}" in watched.told[-1].text()
     refused(oncall, "compare", "source-corrupt")
     shown = oncall.confirm("source-corrupt", file=path.rsplit("/", 1)[1])

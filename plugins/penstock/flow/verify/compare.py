@@ -29,7 +29,7 @@ from penstock.compare.report import (
     unpromised,
 )
 from penstock.connections import Connection
-from penstock.errors import LakeError
+from penstock.errors import Directive, LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, publication, session
@@ -92,7 +92,13 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
 
 
 def require_equal(found: Comparison) -> None:
-    """Raise LakeError("comparison-differs"), or "verify-unreadable" where all that could be read was equal."""
+    """Raise LakeError("comparison-differs"), or "verify-unreadable" where all that could be read was equal.
+
+    What a person is told of at once, such as a damaged source, is raised before both.
+    """
+    for trouble in found.unreadable.values():
+        if trouble.directive is Directive.PAGE:
+            raise trouble
     if found.differs:
         raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
     if found.unreadable:
