@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover.resume import resume_table
-from tests.scenarios.members import begin, states
+from tests.scenarios.members import begin, states, told
 from tests.world import World
 
 GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
@@ -31,6 +31,37 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(bare16
     bare16.capture()
 
     assert states(bare16) == {"a": "copied", "b": "copied"}
+
+
+@pytest.mark.spark
+def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(world16: World) -> None:
+    world = world16
+    for name in ("a", "b", "c", "other"):
+        world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    world.bootstrap()
+    world.sql(
+        "alter table a rename to x; alter table b rename to a; alter table c rename to b; alter table x rename to c"
+    )
+    world.capture()
+
+    def resync(table: str) -> bool:
+        return rebuild.switch(world.ctx, rebuild.resync(world.ctx, [table], world.submit), world.submit)
+
+    assert not resync("public.a"), "the lake's c is still the table that is b by now"
+    world.sql("insert into other values (2, 'goes on')")
+    world.capture()
+    world.merge()
+    assert world.merge() is None, "a table that waits makes no merge due"
+    assert sorted(world.lake_rows("other", "id")) == [(1,), (2,)]
+    assert told(world, "schema-change")[-1] == (
+        "public.a was renamed to public.c, and its new table waits for that name: "
+        "the lake's public.c is still another table, which has to make way; resync public.c too"
+    )
+
+    assert not resync("public.b")
+    assert resync("public.c")
+    assert states(world) == {"a": "ready", "b": "ready", "c": "ready", "other": "ready"}
+    assert [world.lake_rows(name, "s") for name in ("a", "b", "c")] == [[("was b",)], [("was c",)], [("was a",)]]
 
 
 @pytest.mark.spark

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -412,7 +412,7 @@ class MergeQueue:
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
     loaded first, by oid; `upto` is the position of the next cut, the first mark that has none if there is one
-    (`marked`); `rebuilds` are those that wait to take their place.
+    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid.
     """
 
     pipeline: PipelineRecord
@@ -422,6 +422,7 @@ class MergeQueue:
     copies: dict[int, CopyRecord]
     last_cut: CutRecord | None
     rebuilds: tuple[RebuildRecord, ...] = ()
+    targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
     marked: bool = False
 
     def files(self, table: TableRecord) -> list[FileEntry]:

@@ -158,8 +158,8 @@ class Windows(Part):
             starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
             least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
-            tables = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["ready", "copied"])
-            tables = [table for table in tables if table.oid in after]
+            known = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=None)
+            tables = [table for table in known if table.state in ("ready", "copied") and table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
             copies = transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state="copied")
             cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
@@ -172,6 +172,7 @@ class Windows(Part):
             copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},
             last_cut=cuts[0] if cuts else None,
             rebuilds=tuple(rebuilds),
+            targets={table.oid: table.target for table in known if table.state != "dropped"},
         )
 
     def relations(self, name: str) -> list[RelationRecord]:

@@ -49,6 +49,24 @@ class Copied:
     snapshot: str
 
 
+def waiting_for_names(
+    rebuilds: Sequence[RebuildRecord], targets: Mapping[int, tuple[str, ...]]
+) -> dict[str, tuple[RebuildRecord, int]]:
+    """Return the rebuilds that cannot take their names in this cut, by id, each with the oid of the table that has its name.
+
+    `targets` are the names of the lake's tables by oid. Tables that were renamed in a circle go together or not at all.
+    """
+    holders = {target: oid for oid, target in targets.items()}
+    going, waiting = {each.oid: each for each in rebuilds}, dict[str, tuple[RebuildRecord, int]]()
+    while True:
+        stuck = [(each, holders.get(each.target, each.oid)) for each in going.values()]
+        stuck = [(each, holder) for each, holder in stuck if holder != each.oid and holder not in going]
+        if not stuck:
+            return waiting
+        for each, holder in stuck:
+            waiting[each.id] = (going.pop(each.oid), holder)
+
+
 def shapes(ctx: Context) -> Shapes:
     """Return every landed relation shape by oid and version."""
     return {(record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)}

@@ -24,7 +24,7 @@ from penstock.jobs.pointers import Place, Pointer, place_of
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import iceberg_pointers
-from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, TableRecord
+from penstock.ledger.records import CutRecord, MergeQueue, PausedTable, PublishedTable, RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 
 
@@ -224,7 +224,11 @@ def _queue(ctx: Context) -> MergeQueue:
     """
     queue = ctx.ledger.windows.to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
-    rebuilds = tuple(each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto)
+    reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
+    waiting = rebuild_plan.waiting_for_names(reached, queue.targets)
+    for each, holder in waiting.values():
+        _note_waiting(ctx, each, holder)
+    rebuilds = tuple(each for each in reached if each.id not in waiting)
     rebuilt = {each.oid for each in rebuilds}
     tables = tuple(
         table
@@ -232,6 +236,19 @@ def _queue(ctx: Context) -> MergeQueue:
         if table.oid not in rebuilt and (table.state != "copied" or table.oid not in early)
     )
     return replace(queue, tables=tables, rebuilds=rebuilds)
+
+
+def _note_waiting(ctx: Context, rebuild: RebuildRecord, holder: int) -> None:
+    """Note once which table has the name that another one waits for."""
+    names = {each.oid: each.qualified for each in ctx.ledger.tables.all(ctx.name)}
+    message = (
+        f"{names[rebuild.oid]} was renamed to {rebuild.qualified}, and its new table waits for that name: "
+        f"the lake's {rebuild.qualified} is still another table, which has to make way; resync {names[holder]} too"
+    )
+    if ctx.ledger.events.add_on_change(
+        ctx.name, slug="schema-change", level="warning", message=message, table_oid=rebuild.oid
+    ):
+        ctx.progress(message)
 
 
 def _with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
