@@ -23,7 +23,6 @@ from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap
 from penstock.flow.maintain import run as maintain
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
@@ -94,12 +93,7 @@ class World:
 
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
-        with lake_lock.merge_lock(self.ctx):
-            attempt = merge.plan(self.ctx, force=force, last=last)
-            if attempt is not None:
-                self.submit(merge.job(self.ctx, attempt))
-                merge.publish(self.ctx, attempt, last=last)
-            return attempt
+        return merge.merge(self.ctx, self.submit, force=force, last=last)
 
     def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.MaintainedTable | None:
         """Maintain lake, landing zone and ledger, as the DAG does."""

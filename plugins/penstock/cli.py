@@ -33,7 +33,6 @@ from penstock.flow.errors import record_errors
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.maintain import run as maintain_flow
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge_flow
 from penstock.flow.rebuild import run as rebuild_flow
 from penstock.flow.rebuild.replay_request import sources as replay_sources
@@ -122,7 +121,7 @@ def bootstrap(name: Name) -> None:
         check_flow.require(ctx)
         bootstrap_flow.prepare(ctx)
         bootstrap_flow.copy(ctx, submitter(ctx))
-        _merge(ctx, force=False)
+        merge_flow.merge(ctx, submitter(ctx))
 
 
 @app.command()
@@ -139,16 +138,7 @@ def merge(
 ) -> None:
     """Merge all staged windows into the lake and publish them as one cut."""
     with reported(name) as ctx:
-        _merge(ctx, force=force)
-
-
-def _merge(ctx: Context, *, force: bool, last: bool = False) -> None:
-    with lake_lock.merge_lock(ctx):
-        attempt = merge_flow.plan(ctx, force=force, last=last)
-        if attempt is None:
-            return
-        submitter(ctx)(merge_flow.job(ctx, attempt))
-        merge_flow.publish(ctx, attempt, last=last)
+        merge_flow.merge(ctx, submitter(ctx), force=force)
 
 
 @app.command()
@@ -196,7 +186,7 @@ def verify(
     with reported(name) as ctx:
 
         def merge_now() -> None:
-            _merge(ctx, force=False)
+            merge_flow.merge(ctx, submitter(ctx))
 
         found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
         Console().print(", ".join(f"{key} {value}" for key, value in found.summary().items()))
@@ -270,10 +260,10 @@ def recover(
             return
         recover_flow.begin(ctx, outlook)
         if merge_first:
-            _merge(ctx, force=False, last=True)
+            merge_flow.merge(ctx, submitter(ctx), last=True)
         recover_flow.new_era(ctx)
         bootstrap_flow.copy(ctx, submitter(ctx))
-        _merge(ctx, force=False)
+        merge_flow.merge(ctx, submitter(ctx))
 
 
 @app.command()

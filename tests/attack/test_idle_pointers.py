@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.flow.merge import run as merge
+from penstock.flow.merge.attempt import plan_path
 from penstock.flow.rebuild import run as rebuild
 from penstock.jobs.merge_plan import MergePlan
 from penstock_spark import table_maintenance
@@ -72,7 +73,7 @@ def interfere(world: World) -> None:
 
 def looked_at(world: World, attempt: str | None) -> set[str]:
     assert attempt is not None
-    orders = MergePlan.loads(world.ctx.landing.read_text(merge.plan_path(world.ctx, attempt)))
+    orders = MergePlan.loads(world.ctx.landing.read_text(plan_path(world.ctx, attempt)))
     return {table.table for table in orders.tables if table.look}
 
 

@@ -84,10 +84,8 @@ class MergeOperator(PenstockSparkOperator):
         if self.last and not context["params"]["merge_first"]:
             return None
         with outcome(ctx), lake_lock.merge_lock(ctx):
-            attempt = merge.plan(ctx, force=bool(context["params"].get("force", False)), last=self.last)
-            if attempt is not None:
-                self.submit(merge.job(ctx, attempt), context)
-            return attempt
+            force = bool(context["params"].get("force", False))
+            return merge.prepare(ctx, lambda job: self.submit(job, context), force=force, last=self.last)
 
 
 class ResyncOperator(PenstockSparkOperator):

@@ -19,7 +19,7 @@ from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
-from penstock.flow.merge import run as merge
+from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.rebuild.resync_request import require_named
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
@@ -59,7 +59,7 @@ def maintain(
     if not dry_run:
         _trim_history(ctx)
     with lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
-        merge.adopt_half_published(ctx)
+        adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         orders = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
@@ -138,7 +138,7 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
     listed = {(*namespace.split("."), name) for namespace, name, _ in there}
     histories = [ctx.pipeline.changelog_target(table.target) for table in chosen.tables if chosen.changelogs]
     upkeep += [TableUpkeep(target, None, (), watched=False) for target in histories if target in listed]
-    cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), merge.cuts_snapshot(ctx), ())
+    cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), cuts_snapshot(ctx), ())
     return MaintenancePlan(
         pipeline=ctx.name,
         attempt=attempt,

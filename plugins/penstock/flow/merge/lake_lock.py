@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from penstock.flow.context import Context
-from penstock.flow.merge import run as merge
+from penstock.flow.merge.attempt import prepared
 
 WORK = "lake"
 _POLL_SECONDS = 2.0
@@ -30,7 +30,7 @@ def maintenance_lock(ctx: Context) -> Iterator[None]:
     deadline = time.monotonic() + ctx.pipeline.maintain.patience
     while True:
         with ctx.ledger.locks.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait):
-            waiting = merge.prepared(ctx)
+            waiting = prepared(ctx)
             if waiting is None or time.monotonic() >= deadline:
                 yield
                 return

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.run import job, plan_path, read_result, result_path
+from penstock.flow.merge.attempt import plan_path, read_result, result_path
+from penstock.flow.merge.run import job
 from penstock.flow.spark_job import Submit
 from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.ledger import new_attempt

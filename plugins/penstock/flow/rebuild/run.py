@@ -15,8 +15,8 @@ from penstock.errors import Directive, LakeError, LedgerError, PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy.run import together
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
+from penstock.flow.merge.attempt import about_to_publish
 from penstock.flow.rebuild import build, copy, replay_request
 from penstock.flow.rebuild import resync_request as requests
 from penstock.flow.rebuild.drop_table import discard
@@ -90,7 +90,7 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
         try:
             _capture_through(ctx, waiting)
             _let_publish(ctx)
-            if not _merge(ctx, submit):
+            if merge.merge(ctx, submit) is None:
                 break
         except PenstockError as error:
             if error.directive is not Directive.RETRY or attempt_number == _TRIES - 1:
@@ -116,16 +116,6 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
                 ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
 
 
-def _merge(ctx: Context, submit: Submit) -> bool:
-    """Merge what is due, and tell whether anything was."""
-    with lake_lock.merge_lock(ctx):
-        attempt = merge.plan(ctx)
-        if attempt is not None:
-            submit(merge.job(ctx, attempt))
-            merge.publish(ctx, attempt)
-        return attempt is not None
-
-
 def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
     """Tell whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
     ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["done", "given_up"]) if each.id in ids]
@@ -142,7 +132,7 @@ def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
 def _let_publish(ctx: Context) -> None:
     """Wait a little for a merge whose Spark run has ended: ours would take its right to publish."""
     deadline = time.monotonic() + _POLITE_SECONDS
-    while time.monotonic() < deadline and merge.about_to_publish(ctx, within=_POLITE_SECONDS):
+    while time.monotonic() < deadline and about_to_publish(ctx, within=_POLITE_SECONDS):
         time.sleep(1)
 
 

@@ -17,7 +17,7 @@ from penstock.flow.capture import window_proof
 from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
-from penstock.flow.merge import run as merge
+from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord, StatusRecord
 from penstock.source import catalog, lock, publication, server_info, session, slot
@@ -99,7 +99,7 @@ def new_era(ctx: Context) -> None:
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn, lock.hold(conn, ctx.name):
         _drop_remains(ctx, conn, record)
         publication.ensure(conn, ctx.pipeline)
-        merge.adopt_half_published(ctx)
+        adopt_half_published(ctx)
         capture.sweep(ctx)
         ctx.ledger.pipelines.begin_era(ctx.name)
     ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")

@@ -1,0 +1,143 @@
+"""What a merge has to do: the changes, copies and rebuilt tables that the next cut can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from penstock.errors import LakeError
+from penstock.flow.capture import schema_drift
+from penstock.flow.capture.run import running
+from penstock.flow.context import Context
+from penstock.flow.merge import rebuild_plan
+from penstock.jobs.merge_plan import TablePlan
+from penstock.landing.manifest import FileEntry
+from penstock.ledger.records import MergeQueue, RebuildRecord, TableRecord
+
+
+def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
+    """Tell whether a merge has anything to do, and say it in the log; `last` is as in `plan`."""
+    if not _open(ctx, last=last):
+        ctx.progress("no merge is possible now: nothing to do")
+        return False
+    queue = _queue(ctx)
+    changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
+    leaving = any(table.left_lsn is not None for table in queue.tables)
+    needed = force or queue.marked or leaving or bool(changes or loads or evolved(queue)) or _stale(ctx, queue)
+    ctx.progress(
+        f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
+        + ("merging" if needed else "nothing to do")
+    )
+    return needed
+
+
+def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
+    """Return what is due, with orders for the tables that were made anew: their last windows, and their names.
+
+    A rebuild whose last windows do not fit is given up, and its table is due as before.
+    """
+    queue, orders = _queue(ctx), []
+    known = rebuild_plan.shapes(ctx) if queue.rebuilds else {}
+    for each in queue.rebuilds:
+        try:
+            last = rebuild_plan.due(queue.windows, each.through_lsn)
+            orders.append(rebuild_plan.rebuild_plan(ctx, each, last, known))
+        except LakeError as error:
+            if error.slug != "schema-change":
+                raise
+            ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=error.message)
+            ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
+            return with_switches(ctx)
+    return queue, orders
+
+
+def pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
+    """Pause the tables whose landed files have another shape than the lake's table can take; return the rest."""
+    shapes = {
+        (record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)
+    }
+    kept: list[TableRecord] = []
+    for table in queue.tables:
+        relations = {(entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in queue.files(table)}
+        reason = next(filter(None, (schema_drift.reshaped(table, relation) for relation in relations.values())), None)
+        if reason is None:
+            kept.append(table)
+        else:
+            ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
+            ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
+    return replace(queue, tables=tuple(kept))
+
+
+def evolved(queue: MergeQueue) -> frozenset[int]:
+    """Name the tables that have columns which the last cut of them did not know."""
+    return frozenset(
+        table.oid
+        for table in queue.tables
+        if table.state == "ready" and (table.lake_columns is None or len(table.columns) > table.lake_columns)
+    )
+
+
+def _queue(ctx: Context) -> MergeQueue:
+    """Read what is due; a table copied under a later snapshot waits until capture has come as far as that.
+
+    A table that has been made anew stands for the one whose place it takes.
+    """
+    queue = ctx.ledger.windows.to_merge(ctx.name)
+    early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
+    reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
+    waiting = rebuild_plan.waiting_for_names(reached, queue.targets)
+    for each, holder in waiting.values():
+        _note_waiting(ctx, each, holder)
+    rebuilds = tuple(each for each in reached if each.id not in waiting)
+    rebuilt = {each.oid for each in rebuilds}
+    tables = tuple(
+        table
+        for table in queue.tables
+        if table.oid not in rebuilt and (table.state != "copied" or table.oid not in early)
+    )
+    return replace(queue, tables=tables, rebuilds=rebuilds)
+
+
+def _note_waiting(ctx: Context, rebuild: RebuildRecord, holder: int) -> None:
+    """Note once which table has the name that another one waits for."""
+    names = {each.oid: each.qualified for each in ctx.ledger.tables.all(ctx.name)}
+    message = (
+        f"{names[rebuild.oid]} was renamed to {rebuild.qualified}, and its new table waits for that name: "
+        f"the lake's {rebuild.qualified} is still another table, which has to make way; resync {names[holder]} too"
+    )
+    if ctx.ledger.events.add_on_change(
+        ctx.name, slug="schema-change", level="warning", message=message, table_oid=rebuild.oid
+    ):
+        ctx.progress(message)
+
+
+def _open(ctx: Context, *, last: bool) -> bool:
+    """Tell whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
+    record = ctx.ledger.pipelines.get(ctx.name)
+    if record.state == "bootstrapping":
+        return False
+    if last:
+        return record.halted_from == "running"
+    running(ctx)
+    return True
+
+
+def _stale(ctx: Context, queue: MergeQueue) -> bool:
+    oldest = datetime.now(UTC) - timedelta(seconds=ctx.pipeline.merge.idle_cut)
+    return queue.last_cut is not None and queue.last_cut.published_at < oldest
+
+
+def _changes(queue: MergeQueue) -> int:
+    entries = (entry for table in queue.tables for entry in queue.files(table))
+    return sum(entry.rows for entry in (*entries, *_rebuild_files(queue)))
+
+
+def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
+    for each in queue.rebuilds:
+        for window in rebuild_plan.due(queue.windows, each.through_lsn):
+            yield from (entry for entry in window.files if entry.oid == each.oid)
+
+
+def _loads(queue: MergeQueue) -> int:
+    return sum(table.state == "copied" for table in queue.tables)

@@ -1,0 +1,153 @@
+"""Publish what Spark prepared as one cut: every table moves, or none does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.errors import LakeError
+from penstock.flow.context import Context
+from penstock.flow.health import table_alarms
+from penstock.flow.health.alerts import Deliver
+from penstock.flow.merge.attempt import plan_path, prepared, read_result
+from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
+from penstock.jobs.pointers import Place, Pointer, place_of
+from penstock.ledger import iceberg_pointers
+from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
+from penstock.lsn import Lsn
+
+
+def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver | None = None) -> CutRecord:
+    """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing.
+
+    A table of which changes met other rows than they should is an alarm, which slot health tells where `deliver` does not.
+    """
+    orders = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt)))
+    result = read_result(ctx, attempt)
+    _require_rebuilt(ctx, orders, result)
+    paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
+    cut = ctx.ledger.merges.publish(
+        ctx.name,
+        attempt=attempt,
+        catalog=ctx.catalog,
+        catalog_name=orders.catalog,
+        pointers=_pointers(result),
+        lsn=Lsn(result.upto_lsn),
+        tables=_published(orders, result, _loaded(ctx, orders)),
+        paused=paused,
+        rows=_rows(result),
+        halted=last,
+        still=_still(orders, result),
+        cuts_snapshot_id=result.cuts_snapshot_id,
+    )
+    _watch_conflicts(ctx, orders, result, deliver)
+    for table in paused:
+        ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
+    ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
+    return cut
+
+
+def adopt_half_published(ctx: Context) -> None:
+    """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
+    attempt = prepared(ctx)
+    if attempt is None:
+        return
+    orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
+    if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result)):
+        lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
+        ctx.ledger.merges.adopt_published(
+            ctx.name,
+            attempt=attempt,
+            lsn=lsn,
+            tables=tables,
+            rows=_rows(result),
+            cuts_snapshot_id=result.cuts_snapshot_id,
+        )
+        ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
+
+
+def cuts_snapshot(ctx: Context) -> int | None:
+    """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
+    return _cuts_snapshot(ctx, ctx.ledger.merges.last_cut(ctx.name))
+
+
+def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:
+    """Open and close alarms where this cut has met conflicts, or has brought tables that were copied."""
+    met = {table.oid for table in result.tables if any(table.counts.get(name) for name in CONFLICTS)}
+    copied = {table.oid for table in orders.tables if table.fresh or table.copy_files is not None}
+    if met or copied:
+        table_alarms.update(ctx, met | copied, deliver)
+
+
+def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
+    """Give up the rebuilds that could not take their last windows; their tables are not in this cut, so it cannot be.
+
+    Raises LakeError("publish-conflict"): the next merge goes on with the tables as they were.
+    """
+    by_id = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name)}
+    rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}
+    failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilt]
+    for table in failed:
+        found = rebuilt[table.oid]
+        if found is not None:
+            reason = f"[{table.paused_slug}] {table.paused_reason}"
+            ctx.ledger.rebuilds.give_up(ctx.name, found, slug="rebuild-given-up", reason=reason)
+    if failed:
+        names = ", ".join(".".join(table.target) for table in failed)
+        raise LakeError(
+            "publish-conflict",
+            f"expected the rebuilt tables to take their last changes, but {names} could not, and were given up; nothing "
+            "was published, and the tables are as they were: merge again",
+        )
+
+
+def _cuts_snapshot(ctx: Context, cut: CutRecord | None) -> int | None:
+    if cut is None or cut.cuts_snapshot_id is not None:
+        return cut.cuts_snapshot_id if cut else None
+    return read_result(ctx, cut.attempt).cuts_snapshot_id  # a cut of before the ledger had it
+
+
+def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
+    """Name, per table, the copy that these orders load."""
+    loading = {table.oid for table in orders.tables if table.copy_files is not None}
+    return {
+        table.oid: table.copy_id
+        for table in ctx.ledger.tables.all(ctx.name)
+        if table.oid in loading and table.copy_id is not None
+    }
+
+
+def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]) -> list[PublishedTable]:
+    """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
+    done = {table.oid: table for table in result.tables if table.paused_slug is None}
+    return [
+        PublishedTable(
+            table.oid,
+            done[table.oid].snapshot_id,
+            copies.get(table.oid),
+            table.rebuild,
+            shows=_shows(done[table.oid]),
+            columns=len(table.columns),
+            **{name: done[table.oid].counts.get(name, 0) for name in MET},
+        )
+        for table in orders.tables
+        if table.oid in done
+    ]
+
+
+def _pointers(result: MergeResult) -> list[Pointer]:
+    pointers = (*(table.pointer for table in result.tables), result.cuts)
+    return [pointer for pointer in pointers if pointer]
+
+
+def _rows(result: MergeResult) -> int:
+    return sum(table.counts.get("rows_written", 0) for table in result.tables)
+
+
+def _shows(table: TableResult) -> str | None:
+    return table.pointer.new if table.pointer else table.shows
+
+
+def _still(orders: MergePlan, result: MergeResult) -> dict[Place, str | None]:
+    """Return what the catalog must show of the tables that do not move: what Spark saw, or what the plan did."""
+    idle = {table.oid: table.shows for table in result.tables if not table.pointer and not table.paused_slug}
+    return {place_of(table.target): idle[table.oid] or table.shown for table in orders.tables if table.oid in idle}
