@@ -14,7 +14,7 @@ from datetime import datetime
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.world import World
+from tests.pipeline_env import World
 
 CHANGES = 1_000_000
 AROUND = 100_000

@@ -10,7 +10,7 @@ import time
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.world import World
+from tests.pipeline_env import World
 
 ROWS = 2_000_000
 RUNS = 5

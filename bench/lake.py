@@ -19,7 +19,7 @@ from stack.servers.postgres import Database, Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import jars, java, spark_conf
 from tests.conftest import LakeCatalog
-from tests.world import World
+from tests.pipeline_env import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import time
 from bench import cpu, load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.world import World
+from tests.pipeline_env import World
 
 CHANGES = 1_000_000
 NOISE = "insert into noise select n, repeat('x', 500) from generate_series(1, 200000) n"

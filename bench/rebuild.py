@@ -18,7 +18,7 @@ from bench.lake import bench_world
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.verify.compare import compare
-from tests.world import World
+from tests.pipeline_env import World
 
 ROWS = 5_000_000
 CHANGES = 1_000_000

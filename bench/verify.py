@@ -13,7 +13,7 @@ from bench.figures import Figure
 from bench.lake import bench_world
 from penstock.flow.verify.run import verify
 from penstock.ledger.verifications import Mode
-from tests.world import World
+from tests.pipeline_env import World
 
 ROWS = 1_000_000
 SHARES = 10

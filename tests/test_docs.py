@@ -258,8 +258,8 @@ def test_the_index_of_runbooks_says_what_an_alarm_means_and_how_it_gets_worse(su
 def test_the_index_lists_the_runbooks_that_tests_act_out() -> None:
     folder = ROOT / "tests"
     files = (
-        "health/test_runbooks_acted_out.py",
-        "health/test_versions.py",
+        "flow/health/test_runbooks_acted_out.py",
+        "flow/health/test_versions.py",
         "dags/test_runs.py",
         "scenarios/test_damage_acted_out.py",
     )

@@ -18,7 +18,7 @@ from penstock import cli
 from stack import package
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
-from tests.world import ROOT, World, connection
+from tests.pipeline_env import ROOT, World, connection
 
 Command = Callable[..., Result]
 

@@ -23,7 +23,7 @@ from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.ledger.records import TableRecord
-from tests.world import World
+from tests.pipeline_env import World
 from torture.report import Report
 
 TRIES = 4

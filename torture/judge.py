@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 from penstock.flow.verify.compare import compare_table
 from penstock.ledger.records import TableRecord
 from penstock.source.text_rows import rendered
-from tests.world import World
+from tests.pipeline_env import World
 from torture.model import Model, Table
 
 ANONYMOUS = "a table that the source does not have under this name"

@@ -20,7 +20,7 @@ from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark
-from tests.world import World
+from tests.pipeline_env import World
 from torture import stand
 from torture.model import Model, Table
 from torture.report import Report

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from penstock.flow.spark_job import SparkJob
-from tests.world import World
+from tests.pipeline_env import World
 from torture import faults, grammar, judge, model, publication
 from torture.driven import Driven
 from torture.model import Model

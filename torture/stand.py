@@ -17,7 +17,7 @@ from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import spark_conf
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
-from tests.world import World
+from tests.pipeline_env import World
 
 MODEST = {
     "shared_buffers": "64MB",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
+from tests.pipeline_env import World
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

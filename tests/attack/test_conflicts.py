@@ -17,8 +17,8 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from penstock.page import views
+from tests.pipeline_env import World
 from tests.scenarios.recovery import equal, flush
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -21,8 +21,8 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, multiset_at_source
+from tests.pipeline_env import World
 from tests.scenarios.members import states, told
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key, v text);

@@ -13,8 +13,8 @@ from penstock.flow.copy import bootstrap
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import World
 from tests.scenarios.members import states
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key); insert into t values (1);

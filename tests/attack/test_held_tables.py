@@ -14,9 +14,9 @@ from penstock.flow.rebuild import resync_request
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key, v int);

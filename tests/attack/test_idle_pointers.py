@@ -12,8 +12,8 @@ from penstock.flow.merge.attempt import plan_path
 from penstock.flow.rebuild import run as rebuild
 from penstock.jobs.merge_plan import MergePlan
 from penstock_spark import table_maintenance
+from tests.pipeline_env import World
 from tests.scenarios.recovery import equal, flush
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.compare.report import TableComparison, unpromised
 from penstock.flow.verify.run import Verification, verify
+from tests.pipeline_env import World
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 ALL = ("insert", "update", "delete", "truncate", "via_root")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline_env import World
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 MIB = 64
 ROW = f"insert into t values (%d, (select string_agg(md5(n::text), '') from generate_series(1, {MIB << 15}) n))"

@@ -29,8 +29,8 @@ from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import ROOT, World
 from tests.scenarios.recovery import flush
-from tests.world import ROOT, World
 from tests.worlds import world_on
 
 VALUE, KEY = "a-marked-row-value", 918273645

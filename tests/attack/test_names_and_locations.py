@@ -19,7 +19,7 @@ from penstock.flow.verify.compare import compare
 from penstock.lake.quoting import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

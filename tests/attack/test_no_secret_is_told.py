@@ -17,7 +17,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.shell import spark_submit
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
+from tests.pipeline_env import World
 from tests.scenarios.recovery import equal, flush
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

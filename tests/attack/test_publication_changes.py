@@ -12,9 +12,9 @@ from penstock.flow.health.check import look
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover import resume
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key, v int, s text);

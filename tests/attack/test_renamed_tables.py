@@ -11,8 +11,8 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover.resume import resume_table
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, states, told
-from tests.world import World
 
 GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
 

@@ -10,8 +10,8 @@ from penstock.flow.copy import added_tables
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover.resume import resume_table
 from penstock.lake.columns import reserved
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, members, states, told
-from tests.world import World
 
 NAMES = (
     *("_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"),

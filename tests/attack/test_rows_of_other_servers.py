@@ -12,9 +12,9 @@ from penstock.flow import check as preflight
 from penstock.source.preflight.report import Finding
 from stack.servers.postgres import Database
 from tests.faults.oracle import landed
+from tests.pipeline_env import World
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 _numbers = itertools.count(1)
 

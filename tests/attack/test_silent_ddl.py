@@ -14,8 +14,8 @@ from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.rebuild.copy import published
 from penstock.flow.rebuild.resync_request import fit_to_copy, present_facts, to_copy
 from penstock.flow.recover.resume import resume_table
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, states
-from tests.world import World
 
 PLAIN = "create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g"
 FULL = "create table {t} (id int, v int); alter table {t} replica identity full"

@@ -16,10 +16,10 @@ from penstock.flow.recover import resume
 from penstock.ledger.changelogs import MissingRecord
 from penstock.lsn import Lsn
 from tests.faults.oracle import at_source, landed
+from tests.pipeline_env import World
 from tests.scenarios.changelogs import logged, now
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key);

@@ -19,9 +19,9 @@ from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.source.arrow import ArrowSession
 from penstock.source.session import SourceSession
+from tests.pipeline_env import World
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import consume, flush
-from tests.world import World
 
 Attack = Callable[[World], None]
 

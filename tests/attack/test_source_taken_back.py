@@ -23,8 +23,8 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
+from tests.pipeline_env import World
 from tests.scenarios.members import begin
-from tests.world import World
 
 _numbers = itertools.count(1)
 

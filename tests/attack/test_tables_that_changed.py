@@ -10,9 +10,9 @@ from penstock.flow.copy import added_tables
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines, to_copy
 from penstock.ledger.records import TableRecord
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows, shown
-from tests.world import World
 
 
 def decide(world: World, **policies: str) -> None:

@@ -17,7 +17,7 @@ from penstock.flow.context import Context
 from penstock.flow.verify import compare
 from penstock.flow.verify import run as verifying
 from penstock.flow.verify.run import Verification, require_equal, verify
-from tests.world import World
+from tests.pipeline_env import World
 
 DAMAGED = ("data", "manifest", "manifest_list", "metadata", "garbled", "row")
 LOCKED_OUT = "closed"

@@ -11,7 +11,7 @@ import pytest
 from stack.servers.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT
-from tests.world import World
+from tests.pipeline_env import World
 
 PIPELINE = """
 name: {name}

@@ -19,8 +19,8 @@ from stack import ports
 from tests.dags import test_runs as runs
 from tests.dags.test_dags import ROOT
 from tests.dags.test_runs import begin, states, watch
-from tests.health.receivers import Hook, Mailbox, http_receiver, smtp_receiver
-from tests.world import World
+from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
+from tests.pipeline_env import World
 
 TOKEN = "t0ken-of-the-url"
 ROW = "value-of-a-row"

@@ -27,9 +27,9 @@ from stack import package
 from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
-from tests.health.oncall import OnCall
-from tests.health.receivers import http_receiver
-from tests.world import World
+from tests.flow.health.alert_receivers import http_receiver
+from tests.flow.health.oncall import OnCall
+from tests.pipeline_env import World
 
 
 def run(verb: str, world: World, **conf: Any) -> Any:

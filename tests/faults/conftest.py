@@ -21,7 +21,7 @@ from penstock.flow.spark_job import catalog_secrets, describe
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.world import ROOT, World, freeze
+from tests.pipeline_env import ROOT, World, freeze
 
 NURSERY = ROOT / "tests" / "faults" / "nursery.py"
 IMPORTS = {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", "."))}

@@ -33,7 +33,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
-from tests.world import World, thaw
+from tests.pipeline_env import World, thaw
 
 _A_WHILE = 0.3
 

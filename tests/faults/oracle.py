@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.lsn import Lsn
-from tests.world import World
+from tests.pipeline_env import World
 
 Row = tuple[str | None, ...]
 

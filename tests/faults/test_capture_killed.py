@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.conftest import run
 from tests.faults.oracle import at_source, landed
-from tests.world import World
+from tests.pipeline_env import World
 
 STEPS = [
     ("penstock.ledger.windows:Windows.plan", "after"),
@@ -106,6 +106,6 @@ def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: World
 
 def _nowhere(world: World) -> object:
     from stack import ports  # noqa: PLC0415
-    from tests.world import _Place  # noqa: PLC0415
+    from tests.pipeline_env import _Place  # noqa: PLC0415
 
     return _Place(port=ports.choose(), password="never-to-be-printed", name=world.ledger.name)

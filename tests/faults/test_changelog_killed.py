@@ -15,8 +15,8 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.steps import WRITE_TEXT
+from tests.pipeline_env import World
 from tests.scenarios.changelogs import begin, flush, holds, now
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -24,7 +24,7 @@ from tests.faults.conftest import run, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
 from tests.faults.steps import WRITE_TEXT, called, slow
-from tests.world import World, wait_for
+from tests.pipeline_env import World, wait_for
 
 STEPS = [
     ("penstock.source.slot:_create", "after", 1),

@@ -10,8 +10,8 @@ from penstock.flow.copy import bootstrap
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
+from tests.pipeline_env import World
 from tests.scenarios.members import copy_waiting, members, states, told
-from tests.world import World
 
 JOINING = [
     ("penstock.source.publication:alter", "before"),

@@ -34,9 +34,9 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import ZONE, Step, called, slow
+from tests.pipeline_env import World
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.recovery import equal
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

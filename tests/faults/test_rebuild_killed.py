@@ -22,8 +22,8 @@ from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import WRITE_TEXT, Step, called, slow
+from tests.pipeline_env import World
 from tests.scenarios.recovery import SHOP, equal, flush, follows
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.steps import WRITE_TEXT, called, slow
+from tests.pipeline_env import World
 from tests.scenarios.recovery import SHOP, consume, equal, flush, follows, recovered
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

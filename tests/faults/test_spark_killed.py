@@ -24,7 +24,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.world import ROOT, World
+from tests.pipeline_env import ROOT, World
 
 pytestmark = pytest.mark.slow
 

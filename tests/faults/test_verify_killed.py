@@ -14,7 +14,7 @@ from penstock.flow.verify.run import verify
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from penstock.flow.copy import bootstrap
 from penstock.policy import Health
 from stack.servers.postgres import Database, Server
 from tests.faults.killed import copy_without_spark
-from tests.world import World
+from tests.pipeline_env import World
 
 NO_ONE = (
     "expected channels that notify a person, got none for the level warn and critical: these alarms are only in the "

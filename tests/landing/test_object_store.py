@@ -27,7 +27,7 @@ from stack.paths import Project
 from stack.servers.postgres import Database
 from stack.spark import jars
 from tests.landing.samples import COLUMNS, inserts
-from tests.postgres.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
+from tests.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
 
 pytestmark = pytest.mark.slow  # its jars are fetched
 

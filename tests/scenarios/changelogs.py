@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from tests.pipeline_env import World
 from tests.scenarios import source_history
 from tests.scenarios.source_history import Change
-from tests.world import World
 
 TABLES = """
 create table keyed (id int primary key, name text, price numeric(10,2), day date, at timestamptz, tags int[], body text);

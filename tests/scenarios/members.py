@@ -8,7 +8,7 @@ from penstock.flow.copy.run import copied_files, copy_tables
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
 from tests.faults.killed import copy_without_spark
-from tests.world import World
+from tests.pipeline_env import World
 
 
 def begin(world: World, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:

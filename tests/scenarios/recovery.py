@@ -10,7 +10,7 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.run import Outlook
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
-from tests.world import World
+from tests.pipeline_env import World
 
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.wire import messages as m
 from penstock.wire.pgoutput import Decoder
-from tests.world import World
+from tests.pipeline_env import World
 
 Image = dict[str, str | None] | None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.world import World
+from tests.pipeline_env import World
 
 
 def test_an_added_column_appears_with_its_default_before_any_row_changes(world16: World) -> None:

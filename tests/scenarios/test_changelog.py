@@ -21,11 +21,11 @@ from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
+from tests.pipeline_env import World
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now
 from tests.scenarios.recovery import flush as flush_only
 from tests.scenarios.recovery import recovered
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

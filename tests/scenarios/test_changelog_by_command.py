@@ -9,10 +9,10 @@ import pytest
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import World
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
 from tests.scenarios.recovery import flush
-from tests.world import World
 from tests.worlds import Command
 
 pytestmark = pytest.mark.spark

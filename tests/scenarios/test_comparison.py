@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -1,6 +1,6 @@
 """Pages of a full disk, damaged files, a clash of names and a wrong lake, acted out on servers that are really so.
 
-As in `tests/health/test_runbooks_acted_out.py`, what a page says is typed, and nothing else; Spark is submitted by the
+As in `tests/flow/health/test_runbooks_acted_out.py`, what a page says is typed, and nothing else; Spark is submitted by the
 commands themselves. It is over when the page's commands say so and source and lake are equal.
 """
 
@@ -29,10 +29,10 @@ from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.health.conftest import KEEP, Watched
-from tests.health.oncall import OnCall, Step
+from tests.flow.health.conftest import KEEP, Watched
+from tests.flow.health.oncall import OnCall, Step
+from tests.pipeline_env import World
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

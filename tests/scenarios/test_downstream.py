@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.world import ROOT, World
+from tests.pipeline_env import ROOT, World
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
-from tests.world import World
+from tests.pipeline_env import World
 
 
 def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(bare16: World) -> None:

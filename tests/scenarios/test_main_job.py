@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.world import World
+from tests.pipeline_env import World
 
 
 @pytest.mark.every_version

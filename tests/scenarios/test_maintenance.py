@@ -39,7 +39,7 @@ from penstock_spark import drop_table
 from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,9 @@ from penstock.flow.copy import added_tables, bootstrap
 from penstock.flow.copy.added_tables import wait_for_open_transactions
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
+from tests.pipeline_env import World
 from tests.scenarios.members import begin, copy_waiting, members, states, told
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 
 def adopt(world: World, publication: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
+from tests.pipeline_env import World
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import flush
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
+from tests.pipeline_env import World
 from tests.scenarios.recovery import flush
-from tests.world import World
 from tests.worlds import world_on
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
+from tests.pipeline_env import World
 from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

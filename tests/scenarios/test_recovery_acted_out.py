@@ -14,10 +14,10 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.health.conftest import KEEP, Watched
-from tests.health.oncall import OnCall, Step
+from tests.flow.health.conftest import KEEP, Watched
+from tests.flow.health.oncall import OnCall, Step
+from tests.pipeline_env import World
 from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
-from tests.world import World
 
 _numbers = itertools.count(1)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline_env import World
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
-from tests.world import World
 from tests.worlds import Command
 
 pytestmark = pytest.mark.spark

@@ -11,8 +11,8 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import sources
 from penstock.flow.rebuild.run import Replay
 from penstock.lsn import Lsn
+from tests.pipeline_env import World
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

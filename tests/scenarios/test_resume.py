@@ -12,8 +12,8 @@ from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import World
 from tests.scenarios.recovery import consume, flush
-from tests.world import World
 
 TABLES = """
 create table t (id int primary key, name text); create table other (id int primary key);

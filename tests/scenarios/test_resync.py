@@ -19,8 +19,8 @@ from penstock.flow.spark_job import SparkJob
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
+from tests.pipeline_env import World
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
-from tests.world import World
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from penstock.flow.recover.resume import resume_table
 from penstock.flow.recover.teardown import teardown
 from penstock.flow.verify.compare import compare
 from penstock.ledger.records import TableRecord
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.run import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding
-from tests.world import World
+from tests.pipeline_env import World
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
 from stack.servers.postgres import Server
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import World, wait_for
 from tests.scenarios.recovery import consume
-from tests.world import World, wait_for
 
 TABLE = "create table t (id int primary key); insert into t values (1)"
 

@@ -12,7 +12,7 @@ import yaml
 from penstock.flow.copy import bootstrap
 from penstock.wire import machine_code
 from tests.faults.killed import copy_without_spark
-from tests.world import ROOT, World, connection
+from tests.pipeline_env import ROOT, World, connection
 
 STATS = """
 from penstock.wire import columnar, passes

@@ -15,9 +15,9 @@ from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from tests.conftest import LakeCatalog
+from tests.pipeline_env import connection
 from tests.spark.histories import D, I, U, tx
 from tests.spark.workbench import Table, Workbench, column
-from tests.world import connection
 
 pytestmark = pytest.mark.spark
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import World
 from tests.scenarios.recovery import flush
-from tests.world import World
 from torture import landed, model, stand
 
 CHANGES = """

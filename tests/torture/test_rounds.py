@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.world import World
+from tests.pipeline_env import World
 from torture import stand
 from torture.report import Report
 from torture.rounds import Mix, Torture

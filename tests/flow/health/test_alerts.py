@@ -1,0 +1,83 @@
+"""When an alarm is told, to whom, and in which words. Pure."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from penstock.flow.health.alerts import Alert, alerts
+from tests.flow.health.cases import NOW, alarm, policy
+
+RULES = policy(
+    warn={"channels": ["mail"], "repeat": "1d"},
+    critical={"channels": ["mail", "pager:night"], "repeat": "1h"},
+    runbooks="https://runbooks.example.com/penstock/",
+)
+
+
+def due(**changes: Any) -> list[Alert]:
+    return alerts("shop", [alarm(**changes)], RULES, NOW)
+
+
+def told(ago: timedelta, level: str = "warn") -> dict[str, Any]:
+    return {"last_notified_at": NOW - ago, "last_notified_level": level}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "opened"),
+        (told(timedelta(minutes=5)), None),
+        (told(timedelta(hours=23)), None),
+        (told(timedelta(days=1)), "lasts"),
+        ({"level": "critical", **told(timedelta(minutes=5))}, "raised"),
+        ({"level": "critical", **told(timedelta(minutes=59), "critical")}, None),
+        ({"level": "critical", **told(timedelta(hours=1), "critical")}, "lasts"),
+        ({"level": "warn", **told(timedelta(hours=2), "critical")}, None),
+        ({"closed_at": NOW, **told(timedelta(minutes=5))}, "closed"),
+    ],
+)
+def test_an_alarm_is_told_when_it_opens_rises_lasts_and_ends(changes: Any, expected: str | None) -> None:
+    assert [alert.happening for alert in due(**changes)] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "channels"),
+    [
+        ({"level": "warn"}, ("mail",)),
+        ({"level": "critical"}, ("mail", "pager:night")),
+        ({"level": "warn", "closed_at": NOW, **told(timedelta(0), "critical")}, ("mail", "pager:night")),
+    ],
+)
+def test_each_level_has_its_channels_and_an_end_goes_to_those_who_heard_of_it(changes: Any, channels: Any) -> None:
+    assert [alert.channels for alert in due(**changes)] == [channels]
+
+
+def test_the_worst_is_told_first() -> None:
+    both = alerts("shop", [alarm(), alarm("slot-lost", "critical")], RULES, NOW)
+
+    assert [alert.alarm.slug for alert in both] == ["slot-lost", "slot-retained"]
+
+
+def test_an_alert_says_what_since_when_the_numbers_what_comes_next_and_where_to_read_on() -> None:
+    (alert,) = due()
+
+    assert alert.title == "[penstock] WARN: slot-retained penstock_shop (shop)"
+    assert alert.text("https://airflow.example.com/plugin/cdc").splitlines() == [
+        "what: slot penstock_shop keeps 2.0GiB of WAL, the warn limit is 1.0GiB",
+        "level: warn",
+        "since: 2026-11-21 10:00:00 UTC, for 2 h",
+        "numbers: retained 2147483648",
+        "next: it does not grow",
+        "gets worse: as fast as the source writes",
+        "runbook: https://runbooks.example.com/penstock/slot-retained.md",
+        "page: https://airflow.example.com/plugin/cdc",
+    ]
+
+
+def test_the_end_of_an_alarm_does_not_threaten() -> None:
+    (alert,) = due(closed_at=NOW, **told(timedelta(hours=1)))
+
+    assert alert.title.startswith("[penstock] closed: slot-retained")
+    assert "next:" not in alert.text()
+    assert "closed at 2026-11-21 12:00:00 UTC" in alert.text()

@@ -1,0 +1,132 @@
+"""An error that only a person mends is told at once, not at every run, and its alarm ends when it is mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.alarms import ALARMS
+from penstock.errors import KINDS, PAGED, LakeError, LedgerError, SourceError
+from penstock.flow.health import paging
+from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.recover import resume, teardown
+from tests.flow.health.conftest import Watched
+
+TASK = "shop.capture.windows"
+
+
+def meet(watched: Watched, slug: str = "source-disk-full", task: str = TASK) -> None:
+    tree = SourceError if slug.startswith("source-") else LakeError
+    paging.page(watched.world.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
+
+
+def told(watched: Watched) -> list[tuple[str, str, str]]:
+    return [(alert.happening, alert.alarm.slug, alert.level) for alert in watched.told]
+
+
+def test_every_kind_that_pages_is_an_alarm_of_the_critical_level_with_the_same_meaning() -> None:
+    assert {"source-auth", "source-disk-full", "source-corrupt", "decoding-limit"} <= PAGED
+    for slug in PAGED:
+        assert (ALARMS[slug].level, ALARMS[slug].meaning) == ("critical", KINDS[slug].meaning)
+
+
+def test_an_error_is_told_once_and_again_only_at_its_interval(watched: Watched) -> None:
+    for _ in range(3):
+        meet(watched)
+    assert told(watched) == [("opened", "source-disk-full", "critical")]
+    assert "docs/runbooks/source-disk-full.md" in watched.told[0].text()
+
+    watched.policy(critical={"repeat": 1})
+    while len(watched.told) == 1:
+        meet(watched)
+
+    assert told(watched)[1] == ("lasts", "source-disk-full", "critical")
+
+
+def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(watched: Watched) -> None:
+    meet(watched)
+
+    paging.mended(watched.world.ctx, "shop.merge.plan", watched.deliver)
+    assert watched.open_alarms() == {"source-disk-full": "critical"}
+    paging.mended(watched.world.ctx, TASK, watched.deliver)
+
+    assert watched.open_alarms() == {}
+    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
+    meet(watched)
+    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed", "opened"]
+
+
+def test_slot_health_neither_closes_nor_repeats_it(watched: Watched) -> None:
+    watched.policy(critical={"repeat": 1})
+    meet(watched)
+    before = len(watched.told)
+
+    watched.noise(1)
+    for _ in range(3):
+        watched.world.sql("select pg_sleep(0.5)")
+        watched.check()
+
+    assert watched.open_alarms()["source-disk-full"] == "critical"
+    assert [alert for alert in watched.told[before:] if alert.alarm.slug == "source-disk-full"] == []
+
+
+def test_slot_health_tells_what_no_channel_has_taken(watched: Watched) -> None:
+    def refuse(_: Alert) -> Delivery:
+        return Delivery(0, ("expected channel hook to take an alert, but its JSON did not",))
+
+    paging.page(watched.world.ctx, SourceError("source-corrupt", "expected whole files"), TASK, refuse)
+    assert any("[alert-undelivered]" in line for line in watched.world.lines)
+    watched.check()
+
+    assert told(watched) == [("opened", "source-corrupt", "critical")]
+
+
+def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watched) -> None:
+    server = watched.world.source.server
+    password, server.password = server.password, "not the password"
+    try:
+        with pytest.raises(SourceError) as refused:
+            watched.check()
+    finally:
+        server.password = password
+
+    paging.page(watched.world.ctx, refused.value, TASK, watched.deliver)
+
+    assert refused.value.slug == "source-auth"
+    assert [slug for _, slug, _ in told(watched)] == ["source-unreachable"]
+    meet(watched)
+    assert [slug for _, slug, _ in told(watched)] == ["source-unreachable", "source-disk-full"], "that is other news"
+
+
+def test_people_are_told_even_if_the_ledger_cannot_note_it(watched: Watched) -> None:
+    watched.world.name = "unknown"
+    meet(watched, "comparison-differs")
+
+    assert told(watched) == [("opened", "comparison-differs", "critical")]
+    assert any("the ledger cannot note" in line for line in watched.world.lines)
+
+
+def test_a_person_who_has_mended_it_closes_it_by_resume(watched: Watched) -> None:
+    meet(watched, "target-clash", "shop.bootstrap.check")
+    resume.resume(watched.world.ctx)
+    assert watched.open_alarms() == {}
+    watched.check()
+    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
+
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        resume.resume(watched.world.ctx)
+    meet(watched, "target-clash")
+    watched.world.ctx.ledger.pipelines.halt(watched.world.name, slug="source-changed", reason="for this test")
+    resume.resume(watched.world.ctx)
+
+    assert watched.open_alarms() == {}
+    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
+
+
+def test_nothing_stays_open_for_a_pipeline_that_is_torn_down(watched: Watched) -> None:
+    meet(watched)
+    teardown.teardown(watched.world.ctx)
+    assert watched.open_alarms() == {"source-disk-full": "critical"}, "a dry run"
+
+    teardown.teardown(watched.world.ctx, dry_run=False)
+
+    assert watched.open_alarms() == {}

@@ -1,0 +1,166 @@
+"""The same statements on every major version, and what only the newest ones do. Slow: the programs come from npm."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.connections import Connection
+from penstock.source import health, session
+from stack import ports
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
+from tests.conftest import HASTY, NewServer
+from tests.flow.health.conftest import KEEP, NewWatched, Watched
+from tests.flow.health.oncall import OnCall
+
+pytestmark = pytest.mark.slow
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} never came"
+        time.sleep(0.5)
+
+
+@pytest.fixture(params=[14, 17, 18])
+def server(
+    request: pytest.FixtureRequest, new_server: NewServer, binaries_of: Callable[[int], Binaries]
+) -> Iterator[Server]:
+    server = new_server(binaries_of(request.param), {**HASTY, **KEEP})
+    yield server
+    server.stop()
+
+
+def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: Server, watched_on: NewWatched) -> None:
+    watched = watched_on(server)
+    watched.noise(20)
+    watched.check()
+    assert watched.open_alarms() == {"slot-retained": "warn", "slot-unread": "warn"}
+    watched.noise(90)
+    watched.check()
+    assert watched.open_alarms()["slot-unreserved"] == "critical"
+    watched.world.sql("checkpoint")
+    verdict = watched.check().verdict
+    assert watched.open_alarms() == {"slot-lost": "critical"}
+    assert verdict.samples[watched.slot].invalidation == "wal_removed"
+    assert verdict.samples[watched.slot].inactive_since is not None
+
+    watched.policy(dry_run=False)
+    watched.check()
+
+    assert watched.slots() == set()
+
+
+@pytest.fixture
+def impatient18(new_server: NewServer, binaries_of: Callable[[int], Binaries]) -> Iterator[Server]:
+    """PostgreSQL 18, which gives up slots that nobody has used for twenty seconds."""
+    server = new_server(binaries_of(18), {**HASTY, **KEEP, "idle_replication_slot_timeout": "20s"})
+    yield server
+    server.stop()
+
+
+def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, watched_on: NewWatched) -> None:
+    watched: Watched = watched_on(impatient18)
+    watched.check()
+    assert watched.open_alarms()["slot-idle-timeout"] == "critical", "capture comes every minute"
+
+    def lost() -> bool:
+        watched.world.sql("checkpoint")
+        return watched.look().samples[watched.slot].invalidation is not None
+
+    until(lost, "the invalidation")
+    watched.check()
+
+    assert watched.open_alarms() == {"slot-lost": "critical"}
+    assert "idle_timeout" in watched.told[-1].text() + watched.told[-2].text()
+
+
+def test_an_idle_timeout_is_raised_as_its_page_says(
+    impatient18: Server, watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
+) -> None:
+    watched: Watched = watched_on(impatient18)
+    oncall = OnCall(watched.world, tmp_path, binaries16)
+    watched.check()
+    assert watched.open_alarms()["slot-idle-timeout"] == "critical"
+
+    assert "20s" in oncall.confirm("slot-idle-timeout")
+    oncall.do("slot-idle-timeout", "penstock capture")
+    oncall.do("slot-idle-timeout", "alter system")
+    oncall.do("slot-idle-timeout", "pg_reload_conf")
+
+    def ended() -> bool:
+        watched.check()
+        return "slot-idle-timeout" not in watched.open_alarms()
+
+    until(ended, "the end of the alarm")
+    assert watched.slots() == {watched.slot}
+
+
+@pytest.fixture
+def pair18(
+    new_server: NewServer, binaries_of: Callable[[int], Binaries], servers_home: Path
+) -> Iterator[tuple[Server, Server]]:
+    """A primary and a standby of PostgreSQL 18; the standby keeps failover slots in sync."""
+    primary = new_server(binaries_of(18), {"max_slot_wal_keep_size": "64MB", "checkpoint_timeout": "30s"})
+    with primary.connect() as connection:
+        connection.execute("select pg_create_physical_replication_slot('phys', true)")
+    primary.stop()
+    home = servers_home / "standby18"
+    home.mkdir()
+    primary.account.own(home)
+    primary.account.run(["cp", "-a", primary.data, home / "data"])
+    (home / "data" / "standby.signal").touch()
+    primary.account.own(home / "data" / "standby.signal")
+    primary.start()
+    conninfo = f"host=127.0.0.1 port={primary.port} user=postgres password={primary.password} dbname=postgres"
+    follower = {
+        "primary_conninfo": conninfo,
+        "primary_slot_name": "phys",
+        "hot_standby_feedback": "on",
+        "sync_replication_slots": "on",
+    }
+    standby = Server(home, primary.binaries, ports.choose(), primary.password, {**primary.settings, **follower})
+    standby.start()
+    yield primary, standby
+    standby.stop("immediate")
+    shutil.rmtree(home, ignore_errors=True)
+    primary.stop()
+
+
+def test_a_synchronised_slot_is_seen_and_never_dropped(
+    pair18: tuple[Server, Server], watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
+) -> None:
+    primary, standby = pair18
+    watched = watched_on(primary)
+    oncall = OnCall(watched.world, tmp_path, binaries16)
+    name = watched.world.source.name
+    watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+    watched.world.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
+    place = Connection("source", "127.0.0.1", standby.port, "postgres", standby.password, name)
+
+    def synced() -> bool:
+        watched.world.sql("select pg_log_standby_snapshot()")
+        watched.world.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
+        with session.connect(place, what="test") as conn:
+            return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
+
+    until(synced, "the synchronised slot")
+    on_primary = watched.world.source
+    watched.world.source = type(on_primary)(standby, name)
+    watched.policy(dry_run=False, drop={"foreign": [{"name": "*", "inactive": 1, "retained": 1}]})
+    watched.check()
+
+    assert watched.open_alarms()["slot-synced"] == "critical"
+    assert "standby-feedback-off" not in watched.open_alarms()
+    assert watched.slots() == {watched.slot, "phys"}
+    assert re.search(r"t +\| true", oncall.confirm("slot-synced"))
+    watched.world.source = on_primary  # what the page says: lead the connection there
+    watched.check()
+    assert "slot-synced" not in watched.open_alarms()

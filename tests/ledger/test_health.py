@@ -1,0 +1,98 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from penstock.ledger import Ledger
+from penstock.ledger.health import SlotSample
+from penstock.lsn import Lsn
+from stack.servers.postgres import Database
+from tests.ledger.conftest import START, capture
+
+THEN = datetime(2026, 11, 21, 9, tzinfo=UTC)
+NOW = THEN + timedelta(minutes=5)
+SAMPLE = SlotSample(
+    at=THEN,
+    slot="s",
+    own=True,
+    slot_type="logical",
+    database="app",
+    active=False,
+    confirmed_lsn=Lsn(2),
+    restart_lsn=Lsn(1),
+    flushed_lsn=Lsn((1 << 64) - 1),
+    unread=7,
+    retained=8,
+    wal_status="reserved",
+    safe_wal_size=None,
+    invalidation=None,
+    inactive_since=None,
+    unchanged_since=THEN,
+    catalog_xmin_age=3,
+    spill_bytes=0,
+    total_bytes=10,
+    details={"warn": 100},
+)
+
+
+def see(ledger: Ledger, name: str, level: str = "warn", at: datetime = THEN) -> None:
+    ledger.health.see_alarm(
+        name, slug="slot-retained", subject="s", level=level, message=level, numbers={"retained": 8}, at=at
+    )
+
+
+def test_samples_come_back_as_they_were(ledger: Ledger, running: str) -> None:
+    later = replace(SAMPLE, at=NOW, inactive_since=THEN)
+    other = replace(SAMPLE, slot="other", own=False, database=None, slot_type="physical")
+
+    ledger.health.record_slot_samples(running, [SAMPLE, later, other])
+
+    assert ledger.health.slot_samples(running, "s") == [later, SAMPLE]
+    assert ledger.health.slot_samples(running, "s", since=NOW) == [later]
+    assert ledger.health.last_slot_samples(running, ["s", "other", "never seen"]) == {"s": later, "other": other}
+
+
+def test_an_alarm_seen_twice_is_one_alarm(ledger: Ledger, running: str) -> None:
+    see(ledger, running)
+    see(ledger, running, "critical", NOW)
+
+    (alarm,) = ledger.health.alarms(running)
+    assert (alarm.level, alarm.opened_at, alarm.seen_at, alarm.numbers) == ("critical", THEN, NOW, {"retained": 8})
+
+
+def test_an_alarm_opens_anew_after_it_was_closed(ledger: Ledger, running: str) -> None:
+    see(ledger, running)
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+    assert ledger.health.alarms(running) == []
+
+    see(ledger, running, at=NOW)
+    assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None, NOW]
+
+
+def test_the_end_of_an_alarm_that_was_told_is_still_to_be_told(ledger: Ledger, running: str) -> None:
+    see(ledger, running)
+    (alarm,) = ledger.health.alarms(running)
+    ledger.health.told_alarm(alarm.number, at=THEN)
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+
+    (closed,) = ledger.health.alarms(running)
+    assert (closed.closed_at, closed.last_notified_at, closed.last_notified_level) == (NOW, THEN, "warn")
+    ledger.health.told_alarm(closed.number, at=NOW)
+    assert ledger.health.alarms(running) == []
+
+
+def test_old_samples_and_closed_alarms_are_forgotten(ledger: Ledger, running: str, control: Database) -> None:
+    ledger.health.record_slot_samples(running, [SAMPLE, replace(SAMPLE, at=NOW)])
+    see(ledger, running)
+    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=THEN)
+    see(ledger, running)
+
+    ledger.health.trim(running, before=NOW)
+
+    assert [sample.at for sample in ledger.health.slot_samples(running, "s")] == [NOW]
+    assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None]
+
+
+def test_the_newest_windows_tell_how_fast_capture_reads(ledger: Ledger, running: str) -> None:
+    for from_ in (START, START + 10):
+        capture(ledger, running, from_, from_ + 10, seconds=2.0)
+
+    assert [(rate.wal_bytes, rate.seconds) for rate in ledger.health.window_rates(running)] == [(10, 2.0)] * 2

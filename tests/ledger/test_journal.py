@@ -1,0 +1,60 @@
+import pytest
+
+from penstock.errors import LedgerError
+from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.records import PublishedTable
+from penstock.lsn import Lsn
+from tests.ledger.conftest import START, capture, entry, facts, plan, publish, stage
+
+
+def test_attempts_sort_by_time_and_suit_files_and_branches() -> None:
+    attempts = [new_attempt() for _ in range(200)]
+
+    assert len(set(attempts)) == 200
+    assert all(set(attempt) <= set("0123456789abcdef_t") for attempt in attempts)
+    assert [attempt[:18] for attempt in attempts] == sorted(attempt[:18] for attempt in attempts)
+
+
+def test_events_are_told_newest_first(ledger: Ledger, running: str) -> None:
+    ledger.events.add(running, slug="one", message="first")
+    ledger.events.add(running, slug="two", message="second", level="warning", table_oid=7, details={"bytes": 12})
+
+    newest = ledger.events.all(running, limit=1)
+    assert [(event.slug, event.level, event.table_oid, event.details) for event in newest] == [
+        ("two", "warning", 7, {"bytes": 12})
+    ]
+    assert len(ledger.events.all(running)) == 2
+
+
+def test_an_event_of_nobody_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        ledger.events.add("nobody", slug="one", message="x")
+
+
+def test_the_status_of_a_new_pipeline_is_empty(ledger: Ledger, name: str) -> None:
+    ledger.pipelines.register(name, database="app", slot="s", publication="p")
+    status = ledger.events.status(name)
+
+    assert (status.windows, status.tables, status.newest_window, status.last_cut) == ({}, {}, None, None)
+    assert (status.unmerged_windows, status.unmerged_rows, status.unmerged_bytes) == (0, 0, 0)
+    assert (status.paused, status.events) == ((), ())
+
+
+def test_the_status_tells_everything_at_once(ledger: Ledger, ready: str) -> None:
+    capture(ledger, ready, START, START + 10, files=[entry(1, rows=5, size=50)])
+    publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
+    capture(ledger, ready, START + 10, START + 20, files=[entry(1, rows=7, size=70), entry(2, rows=1, size=5)])
+    stage(ledger, ready, START + 20, plan(ledger, ready, START + 20, START + 30), files=[entry(1, rows=2, size=20)])
+    plan(ledger, ready, START + 30, START + 40)
+    ledger.tables.save(ready, [facts(3, "c")])
+    ledger.tables.pause(ready, 2, slug="divergence", reason="x")
+
+    status = ledger.events.status(ready)
+    assert status.windows == {"planned": 1, "staged": 1, "confirmed": 2}
+    assert (status.unmerged_windows, status.unmerged_rows, status.unmerged_bytes) == (2, 10, 95)
+    assert status.tables == {"ready": 1, "paused": 1, "new": 1}
+    assert [table.oid for table in status.paused] == [2]
+    assert status.newest_window is not None
+    assert (status.newest_window.upto_lsn, status.newest_window.state) == (START + 30, "staged")
+    assert status.last_cut is not None
+    assert (status.last_cut.lsn, status.events[0].slug) == (START + 10, "divergence")

@@ -1,0 +1,196 @@
+import pytest
+
+from penstock.errors import LakeError, LedgerError
+from penstock.ledger import Ledger
+from penstock.ledger.records import PublishedTable
+from penstock.lsn import Lsn
+from tests.ledger.conftest import START, copy, entry, facts, publish, together
+
+
+def states(ledger: Ledger, name: str) -> dict[int, str]:
+    return {table.oid: table.state for table in ledger.tables.all(name)}
+
+
+def start(ledger: Ledger, name: str, copy_id: str, *oids: int) -> None:
+    ledger.tables.start_copy(name, copy_id=copy_id, snapshot="1:1:", lsn=START, oids=oids)
+
+
+def test_tables_are_remembered_with_their_columns_and_facts(ledger: Ledger, running: str) -> None:
+    known = facts(4_000_000_000, 'we"ird', target=("ns", "s", 'we"ird'), catalog_digest={"labels": ["a"], "n": None})
+    (table,) = ledger.tables.save(running, [known])
+
+    assert (table.oid, table.name, table.target, table.columns) == (known.oid, 'we"ird', known.target, known.columns)
+    assert (table.catalog_digest, table.state, table.shape) == (known.catalog_digest, "new", "mirror")
+
+
+def test_saving_again_takes_over_what_changed_and_keeps_the_state(ledger: Ledger, ready: str) -> None:
+    ledger.tables.save(ready, [facts(1, "renamed", target=("ns", "shop", "a"), identity="f")])
+
+    table = next(table for table in ledger.tables.all(ready) if table.oid == 1)
+    assert (table.name, table.identity, table.state, table.complete_through) == ("renamed", "f", "ready", START)
+
+
+def test_two_tables_never_share_a_target(ledger: Ledger, ready: str) -> None:
+    with pytest.raises(LakeError, match="target-clash"):
+        ledger.tables.save(ready, [facts(3, "c", target=("ns", "shop", "a"))])
+    assert states(ledger, ready) == {1: "ready", 2: "ready"}
+
+
+def test_two_tables_may_swap_their_targets(ledger: Ledger, ready: str) -> None:
+    ledger.tables.save(ready, [facts(1, "b"), facts(2, "a")])
+
+    assert {table.oid: table.target[-1] for table in ledger.tables.all(ready)} == {1: "b", 2: "a"}
+
+
+def test_a_dropped_table_leaves_its_target_to_another_and_may_come_back(ledger: Ledger, ready: str) -> None:
+    ledger.tables.set_state(ready, 1, expected="ready", state="dropped")
+    ledger.tables.save(ready, [facts(9, "a")])
+    assert states(ledger, ready) == {1: "dropped", 9: "new", 2: "ready"}
+
+    ledger.tables.set_state(ready, 9, expected="new", state="dropped")
+    ledger.tables.save(ready, [facts(1, "a")])
+    assert states(ledger, ready)[1] == "new"
+
+
+def test_a_state_changes_only_from_the_expected_one(ledger: Ledger, ready: str) -> None:
+    with pytest.raises(LedgerError, match=r"expected table 1 of .* to be new, but it is ready"):
+        ledger.tables.set_state(ready, 1, expected="new", state="dropped")
+    with pytest.raises(LedgerError, match="but it is unknown"):
+        ledger.tables.set_state(ready, 99, expected="new", state="dropped")
+
+
+def test_a_table_without_a_copy_or_a_position_cannot_pretend(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+
+    for state in ("copied", "ready", "paused"):
+        with pytest.raises(LedgerError, match="violation of table_"):
+            ledger.tables.set_state(running, 1, expected="new", state=state)  # type: ignore[arg-type]
+
+
+def test_pausing_says_why_and_resuming_goes_back(ledger: Ledger, ready: str) -> None:
+    paused = ledger.tables.pause(ready, 1, slug="divergence", reason="a row is missing")
+    assert (paused.state, paused.paused_slug, paused.paused_from_state) == ("paused", "divergence", "ready")
+    again = ledger.tables.pause(ready, 1, slug="schema-change", reason="a column changed")
+    assert (again.paused_slug, again.paused_from_state) == ("schema-change", "ready")
+    assert [(event.slug, event.table_oid) for event in ledger.events.all(ready)] == [
+        ("schema-change", 1),
+        ("divergence", 1),
+    ]
+
+    resumed = ledger.tables.resume(ready, 1)
+    assert (resumed.state, resumed.paused_slug, resumed.paused_from_state) == ("ready", None, None)
+    with pytest.raises(LedgerError, match="to be paused, but it is ready"):
+        ledger.tables.resume(ready, 1)
+
+
+def test_a_dropped_table_is_not_paused_and_no_event_says_so(ledger: Ledger, ready: str) -> None:
+    ledger.tables.set_state(ready, 1, expected="ready", state="dropped")
+
+    with pytest.raises(LedgerError, match="not to be dropped"):
+        ledger.tables.pause(ready, 1, slug="divergence", reason="x")
+    assert ledger.events.all(ready) == []
+
+
+# --- copies ----------------------------------------------------------------------------------------
+
+
+def test_a_copy_takes_its_tables_from_copying_to_copied(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
+    started = ledger.tables.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1, 2])
+    assert [(record.oid, record.state, record.lsn, record.snapshot) for record in started] == [
+        (1, "copying", START, "700:705:701"),
+        (2, "copying", START, "700:705:701"),
+    ]
+    assert states(ledger, running) == {1: "copying", 2: "copying"}
+
+    done = ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1, rows=5), entry(1, rows=6)])
+    assert (done.state, done.rows, len(done.files)) == ("copied", 11, 2)
+    assert states(ledger, running) == {1: "copied", 2: "copying"}
+    assert [record.oid for record in ledger.tables.copies(running, state="copying")] == [2]
+
+
+def test_finishing_again_after_a_lost_answer_returns_the_copy(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    start(ledger, running, "c", 1)
+    done = ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)])
+
+    assert ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]) == done
+    publish(ledger, running, START, [PublishedTable(1, 5, "c")])
+    assert ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]).state == "loaded"
+    assert states(ledger, running) == {1: "ready"}
+
+
+def test_after_a_crash_only_the_unfinished_tables_are_copied_again(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
+    start(ledger, running, "dead", 1, 2)
+    ledger.tables.finish_copy(running, copy_id="dead", oid=1, files=[entry(1)])
+    start(ledger, running, "next", 2)
+
+    with pytest.raises(LedgerError, match="expected copy dead to be the newest of table 2"):
+        ledger.tables.finish_copy(running, copy_id="dead", oid=2, files=[entry(2)])
+    ledger.tables.finish_copy(running, copy_id="next", oid=2, files=[entry(2)])
+    assert {(record.id, record.oid, record.state) for record in ledger.tables.copies(running)} == {
+        ("dead", 1, "copied"),
+        ("next", 2, "copied"),
+    }
+
+
+def test_starting_the_same_copy_again_keeps_what_is_finished(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
+    start(ledger, running, "c", 1, 2)
+    start(ledger, running, "c", 1, 2)
+
+    ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
+    assert [record.state for record in ledger.tables.copies(running)] == ["copied", "copying"]
+
+
+def test_a_table_that_is_unknown_or_dropped_is_not_copied(ledger: Ledger, ready: str) -> None:
+    ledger.tables.set_state(ready, 2, expected="ready", state="dropped")
+
+    for oids in ([1, 99], [1, 2]):
+        with pytest.raises(LedgerError, match="some are unknown or dropped"):
+            start(ledger, ready, "c", *oids)
+    assert states(ledger, ready) == {1: "ready", 2: "dropped"}
+    assert [record.id for record in ledger.tables.copies(ready)] == ["first", "first"]
+
+
+def test_a_table_dropped_while_it_was_copied_stays_dropped(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    start(ledger, running, "c", 1)
+    ledger.tables.set_state(running, 1, expected="copying", state="dropped")
+
+    with pytest.raises(LedgerError, match="or the table was dropped"):
+        ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
+    assert ledger.tables.copies(running, state="copying") != []
+
+
+def test_a_table_paused_while_it_was_copied_comes_back_copied(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    start(ledger, running, "c", 1)
+    ledger.tables.pause(running, 1, slug="schema-change", reason="x")
+    ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
+
+    assert states(ledger, running) == {1: "paused"}
+    assert ledger.tables.resume(running, 1).state == "copied"
+
+
+def test_a_new_copy_of_a_ready_table_keeps_the_loaded_one(ledger: Ledger, ready: str) -> None:
+    copy(ledger, ready, 1, copy_id="again", lsn=Lsn(START + 5))
+
+    assert {(record.id, record.oid, record.state) for record in ledger.tables.copies(ready)} == {
+        ("first", 1, "loaded"),
+        ("first", 2, "loaded"),
+        ("again", 1, "copied"),
+    }
+    assert states(ledger, ready) == {1: "copied", 2: "ready"}
+
+
+def test_of_two_copies_started_at_once_only_the_newest_finishes(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    together(lambda: start(ledger, running, "x", 1), lambda: start(ledger, running, "y", 1))
+    outcomes = together(
+        *(lambda c=c: ledger.tables.finish_copy(running, copy_id=c, oid=1, files=[]) for c in ("x", "y"))
+    )
+
+    assert sorted(isinstance(outcome, LedgerError) for outcome in outcomes) == [False, True]
+    assert len(ledger.tables.copies(running)) == 1

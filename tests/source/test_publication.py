@@ -1,0 +1,142 @@
+"""The publication has exactly the tables that the patterns choose, and one that is not ours is never touched."""
+
+import pytest
+
+from penstock.errors import ConfigError, SourceError
+from penstock.source import catalog, publication, replica_identity, session
+from tests.source.conftest import pipeline
+
+SHOP = """
+    create schema shop;
+    create table shop."Order" (id int primary key);
+    create table shop.below (primary key (id)) inherits (shop."Order");
+    create table shop.events (id int, at int, primary key (id, at)) partition by range (at);
+    create table shop.events_1 partition of shop.events for values from (0) to (10);
+    create view shop.v as select 1 as one;
+    create unlogged table shop.scratch (id int primary key);
+    create table public.keyless (id int)
+"""
+
+
+@pytest.fixture
+def shop(writer):
+    writer.execute(SHOP)
+    return writer
+
+
+def members(writer, name: str = "penstock_shop") -> set[str]:
+    rows = writer.execute(
+        "select schemaname || '.' || tablename from pg_publication_tables where pubname = %s", (name,)
+    )
+    return {qualified for (qualified,) in rows}
+
+
+def test_it_is_made_from_the_patterns_through_the_roots_and_for_each_table_only(conn, shop):
+    oid = publication.ensure(conn, pipeline("shop.*", exclude=["shop.below"]))
+
+    found = publication.read(conn, "penstock_shop")
+    assert found.oid == oid == catalog.publication_oid(conn, "penstock_shop")
+    assert (found.via_root, found.all_tables, found.generated) == (True, False, False)
+    assert (found.insert, found.update, found.delete, found.truncate) == (True,) * 4
+    assert members(shop) == {"shop.Order", "shop.events"}
+    assert [table.name for table in catalog.published_tables(conn, "penstock_shop")] == ["Order", "events"]
+
+
+def test_a_partition_alone_is_published_as_itself(conn, shop):
+    publication.ensure(conn, pipeline("shop.events_1"))
+
+    assert members(shop) == {"shop.events_1"}
+
+
+def test_made_again_it_stays_the_same_and_is_not_altered(conn, shop):
+    first = publication.ensure(conn, pipeline("shop.*"))
+    stamp = publication.read(conn, "penstock_shop").stamp
+
+    assert publication.ensure(conn, pipeline("shop.Order")) == first
+    assert publication.read(conn, "penstock_shop").stamp == stamp
+    assert "shop.events" in members(shop)
+
+
+def test_the_stamp_tells_that_it_was_renamed_away_and_back(conn, shop):
+    publication.ensure(conn, pipeline("shop.*"))
+    before = publication.read(conn, "penstock_shop")
+    shop.execute("alter publication penstock_shop rename to elsewhere")
+    shop.execute("alter publication elsewhere rename to penstock_shop")
+
+    after = publication.read(conn, "penstock_shop")
+
+    assert after.oid == before.oid
+    assert after.stamp != before.stamp
+
+
+def test_one_of_somebody_else_is_refused_unless_it_is_to_be_adopted(conn, shop):
+    shop.execute('create publication theirs for table only shop."Order"')
+
+    with pytest.raises(SourceError, match=r"source\.adopt: true") as caught:
+        publication.ensure(conn, pipeline("shop.*", publication="theirs"))
+    oid = publication.ensure(conn, pipeline("shop.*", publication="theirs", adopt=True))
+
+    assert caught.value.slug == "preflight-failed"
+    assert oid == catalog.publication_oid(conn, "theirs")
+    assert members(shop, "theirs") == {"shop.Order"}
+
+
+def test_patterns_that_match_no_table_are_refused_with_what_they_match_instead(conn, shop):
+    with pytest.raises(ConfigError, match=r"got none for shop\.v, nowhere\.\* \(shop\.v is a view\)") as caught:
+        publication.ensure(conn, pipeline("shop.Order", "shop.v", "nowhere.*"))
+
+    assert caught.value.slug == "no-matching-tables"
+    assert not publication.exists(conn, "penstock_shop")
+
+
+def test_a_table_that_would_refuse_the_applications_updates_is_not_published(conn, shop):
+    with pytest.raises(SourceError, match=r"public\.keyless: it has no primary key") as caught:
+        publication.ensure(conn, pipeline("*.*"))
+
+    assert caught.value.slug == "no-usable-identity"
+    shop.execute("insert into public.keyless values (1); update public.keyless set id = 2")
+
+
+def test_partitions_with_another_identity_than_their_root_are_refused(conn, writer):
+    writer.execute(
+        """create table m (a int primary key, b int) partition by range (a);
+        create table m_1 partition of m for values from (0) to (9);
+        create table m_2 partition of m for values from (9) to (20);
+        alter table m_2 replica identity nothing"""
+    )
+    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    assert (
+        replica_identity.problem(table)
+        == "these partitions have another replica identity than the partitioned table: public.m_2"
+    )
+
+    writer.execute("alter table m_2 replica identity full")
+    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    assert replica_identity.problem(table) is None
+
+    writer.execute("alter table m replica identity full")
+    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    assert "public.m_1" in replica_identity.problem(table)
+
+
+def test_a_role_that_does_not_own_the_tables_is_told_so(shop, new_role):
+    with (
+        session.connect(new_role("reader"), what="test") as conn,
+        pytest.raises(SourceError, match=r"permission denied|must be owner") as caught,
+    ):
+        publication.ensure(conn, pipeline('shop."Order"'))
+    assert caught.value.slug == "source-auth"
+
+
+def test_the_statements_for_a_dba_do_the_same(conn, shop):
+    tables = publication.select_tables(conn, pipeline("shop.*").tables).tables
+
+    shop.execute(publication.create_statement("by hand", tables[:1]))
+    shop.execute(publication.add_statement("by hand", tables[1:]))
+    assert members(shop, "by hand") == {f"shop.{table.name}" for table in tables}
+
+    publication.drop(conn, "by hand")
+    assert publication.drop_statement("by hand") == 'drop publication "by hand"'
+    with pytest.raises(SourceError) as caught:
+        publication.drop(conn, "by hand")
+    assert caught.value.slug == "publication-missing"
