@@ -68,6 +68,14 @@ def test_a_source_that_is_ready_has_no_error_and_nothing_is_made(conn, shop):
     assert not publication.exists(conn, "penstock_shop")
 
 
+def test_the_memory_that_a_large_row_needs_is_said(conn, shop):
+    (found,) = [finding for finding in preflight.check(conn, pipeline("shop.*")) if finding.subject == "large rows"]
+
+    assert found.level == "ok"
+    assert "3.5 times its text" in found.message
+    assert "3.8 GiB at most" in found.message
+
+
 def test_errors_come_first_and_every_finding_names_a_kind_of_error(conn, shop):
     shop.execute(
         'create table shop."no key" (id int); create view shop.v as select 1; create unlogged table shop.u (id int)'

@@ -24,6 +24,7 @@ RULES = (
     server_rules.room,
     server_rules.slot,
     server_rules.blockers,
+    server_rules.large_rows,
     publication_rules.patterns,
     publication_rules.publication,
     publication_rules.membership,

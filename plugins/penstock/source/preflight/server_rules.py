@@ -14,6 +14,8 @@ _LEAST_MINOR = {14: 20, 15: 15, 16: 11, 17: 7, 18: 1}
 _ORIGINS = _STANDBY = 16
 _SCHEDULES_PER_TIMEOUT = 3
 _LONG_SECONDS = 60
+# measured: what capture's process holds for its largest row's text (docs/postgresql.md)
+_ROW_FACTOR, _ROW_BASE_MIB, _ROW_TEXT_MIB = 3.5, 260, 1024
 
 
 def version(asked: Asked) -> Iterator[Finding]:
@@ -175,6 +177,17 @@ def blockers(asked: Asked) -> Iterator[Finding]:
             "end them before bootstrap: the slot cannot be made while they are open",
             "slot-creation-blocked",
         )
+
+
+def large_rows(_: Asked) -> Iterator[Finding]:
+    """Say what memory a large row needs: no view tells how large a table's largest row is."""
+    most = (_ROW_FACTOR * _ROW_TEXT_MIB + _ROW_BASE_MIB) / 1024
+    yield ok(
+        "large rows",
+        f"capture holds one large row at a time, in {_ROW_FACTOR} times its text and "
+        f"{_ROW_BASE_MIB} MiB (a bytea's text is twice its bytes), so {most:.1f} GiB at most: PostgreSQL sends no row "
+        "with more than 1 GiB of text",
+    )
 
 
 def _slot_problems(subject: str, own: SlotFacts, asked: Asked) -> Iterator[Finding]:
