@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from penstock import sql
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.ledger.session import connect, named
+from penstock.ledger.session import UNRELEASED, connect, named
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -43,7 +43,7 @@ def upgrade(connection: Connection) -> None:
         raise LedgerError(
             "ledger-not-migrated",
             f"expected a ledger of this Penstock's revision or an older one at {connection.address}, got: {error}; "
-            "run the Penstock that migrated it",
+            f"where a newer Penstock migrated it, run that one. {UNRELEASED}",
         ) from error
 
 

@@ -24,8 +24,10 @@ from penstock.lsn import Lsn
 
 Record = TypeVar("Record", bound=Row)
 
-REVISION = "0006"
+REVISION = "r0001"
 """The revision of the schema that this code reads and writes: the last one in `migrations/versions`."""
+
+UNRELEASED = "A ledger of before the first release is not migrated: drop its schema penstock and bootstrap anew"
 
 _NETWORK = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege)
@@ -127,7 +129,7 @@ class Sessions:
             raise LedgerError(
                 "ledger-not-migrated",
                 f"expected revision {REVISION} of the ledger at {self.connection.address}, got {found} instead; "
-                "migrate the ledger with the newest Penstock, and use that one everywhere",
+                f"use one Penstock everywhere, and let its bootstrap migrate the ledger. {UNRELEASED}",
             )
         self._checked = True
         return REVISION

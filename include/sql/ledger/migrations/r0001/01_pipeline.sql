@@ -4,13 +4,21 @@ create table penstock.pipeline (
         check (state in ('new', 'bootstrapping', 'running', 'halted', 'torn_down')),
     database text not null,
     slot text not null,
+    slot_intent_at timestamptz,
+    -- whether Penstock made the slot: only such a one is dropped by teardown and recovery
+    slot_made boolean,
     publication text not null,
+    publication_oid oid,
+    -- how the publication published at the last look, with the version of its row in the source's catalog
+    publishing jsonb,
     system_identifier numeric(20),
     timeline bigint,
-    publication_oid oid,
-    slot_intent_at timestamptz,
+    era integer not null default 1 check (era > 0),
     consistent_point pg_lsn,
     position pg_lsn check (position >= consistent_point),
+    -- from here on the source has been found with another history: nothing ends that but reading the windows since as
+    -- they were staged
+    doubted_from pg_lsn,
     halted_slug text,
     halted_reason text,
     halted_from text check (halted_from in ('new', 'bootstrapping', 'running')),

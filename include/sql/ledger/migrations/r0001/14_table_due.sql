@@ -1,5 +1,7 @@
--- As before, of the present era's windows only.
-create or replace view penstock.table_due as
+-- After which position a table still needs windows. A table that was copied needs the first window with a change
+-- that its snapshot may not have seen, wherever in the present era that lies: a commit can be in the WAL, and in a window,
+-- before snapshots see it. By xid that is exact; by position it would be a guess.
+create view penstock.table_due as
 select
     t.pipeline, t.oid, t.state, c.lsn as copied_through,
     case

@@ -1,5 +1,7 @@
+-- Positions of two eras cannot be compared, since they may be those of two servers: the era is part of the key.
 create table penstock.window (
     pipeline text not null references penstock.pipeline on delete cascade,
+    era integer not null default 1,
     from_lsn pg_lsn not null,
     upto_lsn pg_lsn not null check (upto_lsn > from_lsn),
     attempt text not null,
@@ -8,15 +10,21 @@ create table penstock.window (
     bytes bigint not null default 0,
     transactions bigint not null default 0,
     messages bigint not null default 0,
+    -- every transaction of the source below it had ended when the catalog was looked at for this window
+    oldest_xid bigint,
     max_xid bigint,
     files jsonb not null default '[]',
     settings_digest text not null,
+    -- of the window's messages as the server sent them, after the option `origin` of the peek; null until it is staged
+    digest text,
     source_time timestamptz,
+    -- when its transactions committed, as the source claims: everything for a window of which that is not known
+    committed tstzrange not null default '(,)',
     planned_at timestamptz not null default clock_timestamp(),
     staged_at timestamptz,
     confirmed_at timestamptz,
     seconds double precision,
-    primary key (pipeline, from_lsn),
+    primary key (pipeline, era, from_lsn),
     check ((state = 'planned') = (staged_at is null)),
     check ((state = 'confirmed') = (confirmed_at is not null))
 )

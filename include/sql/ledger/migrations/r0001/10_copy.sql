@@ -4,6 +4,9 @@ create table penstock.copy (
     oid oid not null,
     snapshot text not null,
     lsn pg_lsn not null,
+    -- after which position the copy needs windows, as it was when its snapshot was taken and all windows were there:
+    -- whether they are still there can be told by it, also when they are not
+    needs_after pg_lsn,
     state text not null default 'copying' check (state in ('copying', 'copied', 'loaded')),
     files jsonb not null default '[]',
     rows bigint not null default 0,

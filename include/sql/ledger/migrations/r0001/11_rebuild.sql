@@ -20,6 +20,11 @@ create table penstock.rebuild (
     snapshot_id bigint,
     run text,
     rows bigint not null default 0,
+    -- what it has met on its way, counted as for a table; the counts go along with the name
+    update_missing bigint not null default 0,
+    delete_missing bigint not null default 0,
+    insert_existing bigint not null default 0,
+    misfits bigint not null default 0,
     former jsonb,
     slug text,
     reason text,

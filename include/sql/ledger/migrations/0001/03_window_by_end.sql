@@ -1,1 +1,0 @@
-create unique index window_by_end on penstock.window (pipeline, upto_lsn) where state <> 'planned'

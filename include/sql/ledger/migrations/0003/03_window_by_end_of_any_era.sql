@@ -1,1 +1,0 @@
-drop index penstock.window_by_end

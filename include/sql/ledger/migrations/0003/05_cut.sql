@@ -1,1 +1,0 @@
-alter table penstock.cut add column era integer not null default 1
