@@ -14,7 +14,7 @@ from datetime import datetime
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 CHANGES = 1_000_000
 AROUND = 100_000
@@ -40,7 +40,7 @@ def measure() -> list[Figure]:
     return [Figure("changelog_s_per_million", seconds * 1_000_000 / CHANGES, "s", merging / seconds)]
 
 
-def _interval(world: World, changes: int) -> tuple[datetime, datetime]:
+def _interval(world: PipelineEnv, changes: int) -> tuple[datetime, datetime]:
     """Make so many changes in an interval of their own, and capture them."""
     with world.source.connect() as conn:
         conn.execute("truncate bench")
@@ -51,13 +51,13 @@ def _interval(world: World, changes: int) -> tuple[datetime, datetime]:
     return start, end
 
 
-def _now(world: World) -> datetime:
+def _now(world: PipelineEnv) -> datetime:
     ((time_,),) = world.sql("select clock_timestamp()")
     assert isinstance(time_, datetime)
     return time_
 
 
-def _fill(world: World, start: datetime, end: datetime) -> None:
+def _fill(world: PipelineEnv, start: datetime, end: datetime) -> None:
     assert world.changelog(start, end).rows == CHANGES
 
 

@@ -10,7 +10,7 @@ import time
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 ROWS = 2_000_000
 RUNS = 5
@@ -31,7 +31,7 @@ def measure() -> list[Figure]:
     return [Figure("copy_vs_copy_out", ROWS / ours, "rows/s", limit / ours)]
 
 
-def _copy_out_seconds(world: World) -> float:
+def _copy_out_seconds(world: PipelineEnv) -> float:
     server = world.source.server
     psql = server.binaries.program("psql")
     command = [str(psql), "-qAt", "-c", f"copy (select {', '.join(load.COLUMNS)} from bench) to stdout"]
@@ -42,7 +42,7 @@ def _copy_out_seconds(world: World) -> float:
     return time.perf_counter() - started
 
 
-def _copy_seconds(world: World, run: int) -> float:
+def _copy_seconds(world: PipelineEnv, run: int) -> float:
     world.name = f"bench{run}"
     world.settings["source"] = {"publication": "bench", "slot": f"bench{run}", "adopt": True}
     started = time.perf_counter()

@@ -19,7 +19,7 @@ from stack.servers.postgres import Database, Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import jars, java, spark_conf
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "spark_apps"))  # the measurements run Spark's app
 
 
 @contextmanager
-def bench_world() -> Iterator[World]:
+def bench_world() -> Iterator[PipelineEnv]:
     """Start a source, a control server and Spark on two cores; remove them afterwards."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
@@ -67,8 +67,8 @@ def workbench() -> Iterator[Workbench]:
             yield made
 
 
-def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> World:
-    world = World(source, ledger, landing, "bench", lake, spark=spark)
+def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> PipelineEnv:
+    world = PipelineEnv(source, ledger, landing, "bench", lake, spark=spark)
     world.settings = {
         "capture": {"work_mem": "512MiB"},
         "copy": {"parallel": 2},

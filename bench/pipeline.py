@@ -8,7 +8,7 @@ import time
 from bench import cpu, load
 from bench.figures import Figure
 from bench.lake import bench_world
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 CHANGES = 1_000_000
 NOISE = "insert into noise select n, repeat('x', 500) from generate_series(1, 200000) n"
@@ -37,7 +37,7 @@ def measure() -> list[Figure]:
     ]
 
 
-def _through(world: World, changes: int) -> tuple[float, float, float]:
+def _through(world: PipelineEnv, changes: int) -> tuple[float, float, float]:
     """Make changes, then capture and merge them; return wall seconds and CPU seconds of source and client."""
     with world.source.connect() as conn:
         conn.execute("truncate bench")
@@ -53,7 +53,7 @@ def _through(world: World, changes: int) -> tuple[float, float, float]:
     return seconds, cpu.seconds(server) - source, cpu.seconds(os.getpid()) - client
 
 
-def _idle(world: World) -> int:
+def _idle(world: PipelineEnv) -> int:
     """Return the WAL that the slot keeps after an idle tick, when only an unpublished table was written."""
     world.sql("create table noise (id int, body text)")
     for _ in range(2):

@@ -18,7 +18,7 @@ from bench.lake import bench_world
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 ROWS = 5_000_000
 CHANGES = 1_000_000
@@ -63,13 +63,13 @@ def measure() -> list[Figure]:
     ]
 
 
-def _seconds(world: World, build: Callable[[], list[str]]) -> float:
+def _seconds(world: PipelineEnv, build: Callable[[], list[str]]) -> float:
     started = time.perf_counter()
     assert rebuild.switch(world.ctx, build(), world.submit)
     return time.perf_counter() - started
 
 
-def _writer(world: World, number: int, writes: list[int]) -> Callable[[], None]:
+def _writer(world: PipelineEnv, number: int, writes: list[int]) -> Callable[[], None]:
     conn = world.source.connect()
 
     def write() -> None:
@@ -83,7 +83,7 @@ def _writer(world: World, number: int, writes: list[int]) -> Callable[[], None]:
     return write
 
 
-def _captures(world: World, retained: list[int]) -> Callable[[], None]:
+def _captures(world: PipelineEnv, retained: list[int]) -> Callable[[], None]:
     def capture() -> None:
         world.capture()
         retained.append(int(world.sql(RETAINED)[0][0]))
@@ -117,7 +117,7 @@ def _repeated(*actions: Callable[[], None]) -> Iterator[None]:
         raise failures[0]
 
 
-def _require_equal(world: World) -> None:
+def _require_equal(world: PipelineEnv) -> None:
     world.capture()
     world.merge()
     compared = compare(world.ctx)

@@ -13,7 +13,7 @@ from bench.figures import Figure
 from bench.lake import bench_world
 from penstock.flow.verify.run import verify
 from penstock.ledger.verifications import Mode
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 ROWS = 1_000_000
 SHARES = 10
@@ -41,7 +41,7 @@ def measure() -> list[Figure]:
     ]
 
 
-def _verify(world: World, mode: Mode, rows: int) -> tuple[float, float, int]:
+def _verify(world: PipelineEnv, mode: Mode, rows: int) -> tuple[float, float, int]:
     """Verify; return wall seconds, CPU seconds of the source, and the bytes of blocks that it asked for."""
     server = world.source.server.pid()
     assert server is not None
@@ -57,7 +57,7 @@ def _verify(world: World, mode: Mode, rows: int) -> tuple[float, float, int]:
     return seconds, used, (_blocks(world) - before) * 8192
 
 
-def _blocks(world: World) -> int:
+def _blocks(world: PipelineEnv) -> int:
     time.sleep(1.5)  # a session tells its statistics when it ends, others within a second
     ((blocks,),) = world.sql(
         "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit "

@@ -6,8 +6,9 @@ under `spark-submit`; everything else is what a user runs.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -47,7 +48,7 @@ def connection(database: Any, conn_id: str) -> Connection:
 
 
 @dataclass
-class World:
+class PipelineEnv:
     """Hold one pipeline and its surroundings; `lines` is what it said."""
 
     source: Any  # a Database, or its coordinates in another process
@@ -150,34 +151,36 @@ class World:
             tuple(row) for row in self.spark.sql(f"select {columns} from lake.{self.name}.public.`{table}`").collect()
         ]
 
+    def to_json(self) -> str:
+        """Return the coordinates with which another process can open the same pipeline, without Spark."""
 
-def freeze(world: World) -> dict[str, Any]:
-    """Return the coordinates with which another process can open the same world (without Spark)."""
+        def place(database: Database) -> dict[str, Any]:
+            server = database.server
+            return {"port": server.port, "password": server.password, "name": database.name}
 
-    def place(database: Database) -> dict[str, Any]:
-        server = database.server
-        return {"port": server.port, "password": server.password, "name": database.name}
+        return json.dumps(
+            {
+                "source": place(self.source),
+                "ledger": place(self.ledger),
+                "catalog": place(self.lake.database) if self.lake else None,
+                "landing": str(self.landing),
+                "name": self.name,
+                "settings": self.settings,
+            }
+        )
 
-    return {
-        "source": place(world.source),
-        "ledger": place(world.ledger),
-        "catalog": place(world.lake.database) if world.lake else None,
-        "landing": str(world.landing),
-        "name": world.name,
-        "settings": world.settings,
-    }
-
-
-def thaw(frozen: Mapping[str, Any]) -> World:
-    """Open a world that another process has frozen."""
-    return World(
-        source=_Place(**frozen["source"]),
-        ledger=_Place(**frozen["ledger"]),
-        catalog=_Place(**frozen["catalog"]) if frozen["catalog"] else None,
-        landing=Path(frozen["landing"]),
-        name=frozen["name"],
-        settings=dict(frozen["settings"]),
-    )
+    @classmethod
+    def from_json(cls, text: str) -> PipelineEnv:
+        """Open the pipeline that another process has made."""
+        known = json.loads(text)
+        return cls(
+            source=_Place(**known["source"]),
+            ledger=_Place(**known["ledger"]),
+            catalog=_Place(**known["catalog"]) if known["catalog"] else None,
+            landing=Path(known["landing"]),
+            name=known["name"],
+            settings=known["settings"],
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from penstock import cli
 from stack import package
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import ROOT, World, connection
+from tests.pipeline_env import ROOT, PipelineEnv, connection
 
 Command = Callable[..., Result]
 
@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def world(
     database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline on each PostgreSQL version in turn."""
     yield from world_on(database, postgres16, lake, spark, tmp_path)
 
@@ -36,13 +36,13 @@ def world(
 @pytest.fixture
 def world16(
     database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline on the embedded server only."""
     yield from world_on(database16, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
-def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
     yield from world_on(database, postgres16, lake, None, tmp_path)
 
@@ -50,32 +50,32 @@ def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Pa
 @pytest.fixture
 def world15(
     postgres15: Server, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
     with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
         yield from world_on(source, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
-def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
     yield from world_on(database16, postgres16, lake, None, tmp_path)
 
 
 def world_on(
     source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """Lend a pipeline on this source, with a ledger of its own on the control server."""
     number = next(_numbers)
     with control.temporary_database(f"ledger{number}") as ledger:
-        made = World(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
+        made = PipelineEnv(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
         # a slot of this name may stay behind in no other test: names are unique in the whole cluster
         made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         yield made
 
 
 @pytest.fixture
-def penstock(world16: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def penstock(world16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """A function that runs `bin/penstock` on the world, as it is set then; Spark runs in the tests' own session."""
     places: dict[str, Any] = {"source": world16.source, "ledger": world16.ledger}
     places["catalog"] = world16.lake.database if world16.lake else None

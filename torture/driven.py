@@ -23,7 +23,7 @@ from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.ledger.records import TableRecord
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from torture.report import Report
 
 TRIES = 4
@@ -42,7 +42,7 @@ class Driven:
     `consumed` says that a fault has taken changes from its slot.
     """
 
-    world: World
+    world: PipelineEnv
     report: Report
     unblock: Callable[[], None]
     consumed: bool = False

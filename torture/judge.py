@@ -14,19 +14,19 @@ from penstock.errors import PenstockError
 from penstock.flow.verify.compare import compare_table
 from penstock.ledger.records import TableRecord
 from penstock.source.text_rows import rendered
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from torture.model import Model, Table
 
 ANONYMOUS = "a table that the source does not have under this name"
 
 
-def ready(world: World) -> list[TableRecord]:
+def ready(world: PipelineEnv) -> list[TableRecord]:
     """Return the tables that the pipeline vouches for."""
     found = world.ctx.ledger.tables.all(world.name)
     return [table for table in found if table.state == "ready" and table.left_lsn is None]
 
 
-def compare(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+def compare(world: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each ready table, by the name that readers know, and what is wrong with it (nothing: equal)."""
     ctx = world.ctx
     with (

@@ -20,7 +20,7 @@ from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from torture import stand
 from torture.model import Model, Table
 from torture.report import Report
@@ -30,7 +30,7 @@ Row = dict[str, str | None]
 JUDGED = ("copied", "ready")
 
 
-def search(report: Report, source: Database, home: World, mix: Mix, *, more: Iterator[bool]) -> None:
+def search(report: Report, source: Database, home: PipelineEnv, mix: Mix, *, more: Iterator[bool]) -> None:
     """Do rounds while there is to be more, each on tables and a pipeline of its own."""
     for _ in more:
         number = report.round + 1
@@ -43,14 +43,14 @@ def search(report: Report, source: Database, home: World, mix: Mix, *, more: Ite
 
 
 @contextmanager
-def _world(source: Database, home: World, number: int) -> Iterator[World]:
+def _world(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineEnv]:
     """Bootstrap a pipeline without Spark on databases of its own."""
     with (
         source.server.temporary_database(f"landed{number}") as data,
         home.ledger.server.temporary_database(f"ledger{number}") as ledger,
     ):
         name = f"landed{number}"
-        world = World(data, ledger, home.landing, name, catalog=ledger)
+        world = PipelineEnv(data, ledger, home.landing, name, catalog=ledger)
         world.settings = {"tables": {"include": ["public.*"], "on_change": "pause"}, "source": {"slot_timeout": 10}}
         world.sql(stand.TABLES)
         world.sql(stand.FILLED)
@@ -59,7 +59,7 @@ def _world(source: Database, home: World, number: int) -> Iterator[World]:
         yield world
 
 
-def judge(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+def judge(world: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
     copies = {copied.oid: copied for copied in world.ctx.ledger.tables.copies(world.name)}
     with rendered(world.ctx.source, what="torture") as texts:
@@ -82,7 +82,12 @@ def judge(world: World, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _unlike(
-    world: World, record: TableRecord, copied: CopyRecord, table: Table, columns: Sequence[str], here: Counter[Any]
+    world: PipelineEnv,
+    record: TableRecord,
+    copied: CopyRecord,
+    table: Table,
+    columns: Sequence[str],
+    here: Counter[Any],
 ) -> Iterator[str]:
     known = [column.name for column in record.columns]
     if sorted(known) != sorted(columns):
@@ -113,7 +118,7 @@ def _columns_that_differ(missing: list[Any], extra: list[Any], columns: Sequence
 # --- what was landed --------------------------------------------------------------------------------
 
 
-def landed(world: World, record: TableRecord, copied: CopyRecord) -> list[Row]:
+def landed(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[Row]:
     """Return a table's rows after its copy and every change; raises LookupError for a change of an absent row."""
     key = [column.name for column in record.columns if column.key]
     missing = {column.name: column.missing_text for column in record.columns}
@@ -177,7 +182,7 @@ class _Bag:
         return itertools.chain.from_iterable(itertools.repeat(dict(row), count) for row, count in self.rows.items())
 
 
-def _copied(world: World, copied: CopyRecord) -> Iterator[Row]:
+def _copied(world: PipelineEnv, copied: CopyRecord) -> Iterator[Row]:
     for entry in copied.files:
         for batch in world.ctx.landing.read(entry.path).to_batches():
             names = [name for name in batch.schema.names if name != "_misfits" or not _is_map(batch, name)]
@@ -189,7 +194,7 @@ def _is_map(batch: pa.RecordBatch, name: str) -> bool:
     return bool(pa.types.is_map(batch.schema.field(name).type))
 
 
-def _changes(world: World, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
+def _changes(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     for window in world.ctx.ledger.windows.all(world.name):
         for entry in window.files:

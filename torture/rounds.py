@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from penstock.flow.spark_job import SparkJob
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from torture import faults, grammar, judge, model, publication
 from torture.driven import Driven
 from torture.model import Model
@@ -40,7 +40,7 @@ class Mix:
 class Torture:
     """Torture one pipeline that has been bootstrapped."""
 
-    world: World
+    world: PipelineEnv
     report: Report
     mix: Mix = field(default_factory=Mix)
 

@@ -17,7 +17,7 @@ from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import spark_conf
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 MODEST = {
     "shared_buffers": "64MB",
@@ -80,7 +80,7 @@ insert into nest select n, n, 's' from generate_series(1, 20) n;
 """
 
 
-class Stand(World):
+class Stand(PipelineEnv):
     """A world that copies in this process, range after range as Spark's tasks do: many small tables need no cluster."""
 
     def submit(self, job: SparkJob) -> None:
@@ -92,7 +92,7 @@ class Stand(World):
 
 
 @contextmanager
-def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[World]:
+def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[PipelineEnv]:
     """Start everything, bootstrap the pipeline, and remove it all afterwards.
 
     `apart` keeps ledger and catalog in two databases; without `spark` there are servers only, and no pipeline yet.
@@ -128,7 +128,7 @@ def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[World]:
             control.remove()
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     """Make and fill the tables, and bootstrap the pipeline over them."""
     world.settings = {
         **world.settings,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(world16: World) -> None:
+def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(world16: PipelineEnv) -> None:
     world16.sql("create table bag (s text, t text, file text, pos int, net int, id int, misfits text, copy int)")
     world16.sql("create table keyed (t int primary key, s text, first int, row text, unknown text)")
     world16.sql("alter table bag replica identity full; alter table keyed alter s set storage external")

@@ -17,13 +17,13 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from penstock.page import views
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
 
 pytestmark = pytest.mark.spark
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.sql(
         "create table t (id int primary key, s text); insert into t select n, 'a' from generate_series(1, 9) n;"
         "create table sound (id int primary key, d date); insert into sound values (1, null)"
@@ -31,13 +31,13 @@ def begin(world: World) -> None:
     world.bootstrap()
 
 
-def change(world: World, statements: str) -> None:
+def change(world: PipelineEnv, statements: str) -> None:
     world.sql(statements)
     flush(world)
     world.capture()
 
 
-def lose(world: World, statements: str) -> None:
+def lose(world: PipelineEnv, statements: str) -> None:
     """Let changes be captured, and then be gone from the landing zone without a trace."""
     change(world, statements)
     for entry in world.ctx.ledger.windows.all(world.name)[-1].files:
@@ -47,7 +47,7 @@ def lose(world: World, statements: str) -> None:
     publish(world, None)
 
 
-def publish(world: World, deliver: Callable[[Alert], Delivery] | None) -> None:
+def publish(world: PipelineEnv, deliver: Callable[[Alert], Delivery] | None) -> None:
     with lake_lock.merge_lock(world.ctx):
         attempt = merge.plan(world.ctx)
         assert attempt is not None
@@ -55,18 +55,18 @@ def publish(world: World, deliver: Callable[[Alert], Delivery] | None) -> None:
         merge.publish(world.ctx, attempt, deliver=deliver)
 
 
-def known(world: World) -> dict[str, VerifiedTable]:
+def known(world: PipelineEnv) -> dict[str, VerifiedTable]:
     return {table.name: table for table in world.ctx.ledger.verifications.tables(world.name)}
 
 
-def counted(world: World) -> dict[str, Any]:
+def counted(world: PipelineEnv) -> dict[str, Any]:
     """Return what the last cut counted, as the ledger has it."""
     cut = world.ctx.ledger.merges.last_cut(world.name)
     assert cut is not None
     return {table["name"]: table["counts"] for table in cut.tables if "counts" in table}
 
 
-def shown(world: World) -> dict[str, dict[str, int]]:
+def shown(world: PipelineEnv) -> dict[str, dict[str, int]]:
     """Return what the last cut counted, as readers of the lake see it."""
     assert world.spark is not None
     world.spark.sql(f"refresh table lake.{world.name}._penstock_cuts")
@@ -76,7 +76,7 @@ def shown(world: World) -> dict[str, dict[str, int]]:
     return {each["name"]: {k: v for k, v in each.asDict().items() if v and k != "name"} for each in row["conflicts"]}
 
 
-def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(world16: World) -> None:
+def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(world16: PipelineEnv) -> None:
     told: list[tuple[str, str, str]] = []
 
     def deliver(alert: Alert) -> Delivery:
@@ -129,7 +129,7 @@ def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(world16
 
 
 @pytest.mark.slow
-def test_what_a_copy_and_the_changes_beside_it_have_in_common_is_no_conflict(world16: World) -> None:
+def test_what_a_copy_and_the_changes_beside_it_have_in_common_is_no_conflict(world16: PipelineEnv) -> None:
     begin(world16)
 
     def submit(job: Any) -> None:
@@ -149,7 +149,7 @@ def test_what_a_copy_and_the_changes_beside_it_have_in_common_is_no_conflict(wor
     equal(world16)
 
 
-def merging(world: World) -> Callable[[], None]:
+def merging(world: PipelineEnv) -> Callable[[], None]:
     def run(*_: Any) -> None:
         publish(world, None)
 

@@ -21,7 +21,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, multiset_at_source
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import states, told
 
 TABLES = """
@@ -57,7 +57,7 @@ DDL = {
 FAST = ("truncate and refill", "another of its name", "column dropped", "leaf truncated and refilled", "leaf dropped")
 
 
-def once(world: World, statement: str, during: str = "copy_tables") -> Callable[[SparkJob], None]:
+def once(world: PipelineEnv, statement: str, during: str = "copy_tables") -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement when its first copy begins."""
     left = [statement]
 
@@ -72,7 +72,7 @@ def once(world: World, statement: str, during: str = "copy_tables") -> Callable[
     return submit
 
 
-def copied(world: World) -> dict[str, Counter[tuple[str | None, ...]]]:
+def copied(world: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the finished copies hold, by table, as texts."""
     ledger, found = world.ctx.ledger, {}
     names = {table.oid: table for table in ledger.tables.all(world.name)}
@@ -84,14 +84,14 @@ def copied(world: World) -> dict[str, Counter[tuple[str | None, ...]]]:
     return found
 
 
-def source(world: World) -> dict[str, Counter[tuple[str | None, ...]]]:
+def source(world: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the source's tables hold that are published, by table, as texts."""
     name = world.ctx.pipeline.publication
     tables = world.sql(f"select schemaname, tablename from pg_publication_tables where pubname = '{name}'")
     return {f"{schema}.{table}": multiset_at_source(world, f'{schema}"."{table}') for schema, table in tables}
 
 
-def changing(world: World, statement: str) -> Callable[[SparkJob], None]:
+def changing(world: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement whenever a copy begins."""
 
     def submit(job: SparkJob) -> None:
@@ -100,11 +100,11 @@ def changing(world: World, statement: str) -> Callable[[SparkJob], None]:
     return submit
 
 
-def paused(world: World) -> dict[str, str | None]:
+def paused(world: PipelineEnv) -> dict[str, str | None]:
     return {each.name: each.paused_slug for each in world.ctx.ledger.tables.all(world.name) if each.state == "paused"}
 
 
-def equal(world: World) -> None:
+def equal(world: PipelineEnv) -> None:
     """Capture, merge, and see that every published table is in the lake as it is at the source."""
     world.capture()
     world.merge()
@@ -116,7 +116,7 @@ def equal(world: World) -> None:
     "name", [*FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in DDL if each not in FAST)]
 )
 def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_before_it_was_read(
-    bare16: World, name: str
+    bare16: PipelineEnv, name: str
 ) -> None:
     bare16.settings["tables"] = {"include": ["public.*", "s.*"]}
     bare16.sql(TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)")
@@ -128,7 +128,7 @@ def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_befo
     assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
 
 
-def landing(monkeypatch: pytest.MonkeyPatch, world: World, number: int, statement: str) -> None:
+def landing(monkeypatch: pytest.MonkeyPatch, world: PipelineEnv, number: int, statement: str) -> None:
     """Run a statement on the source when so many ranges have been read."""
     from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
 
@@ -144,7 +144,7 @@ def landing(monkeypatch: pytest.MonkeyPatch, world: World, number: int, statemen
 
 
 def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
-    bare16: World, monkeypatch: pytest.MonkeyPatch
+    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare16.settings["copy"] = {"range_bytes": "8KiB"}
     bare16.sql(
@@ -159,7 +159,7 @@ def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
 
 
 def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
-    bare16: World, monkeypatch: pytest.MonkeyPatch
+    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare16.sql("create table a (id int primary key); insert into a values (1); create table b (id int primary key)")
     bootstrap.prepare(bare16.ctx)
@@ -173,7 +173,7 @@ def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
 
 
 def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_first_capture(
-    bare16: World, monkeypatch: pytest.MonkeyPatch
+    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
@@ -200,7 +200,7 @@ def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_
     assert paused(bare16) == {}
 
 
-def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(bare16: World) -> None:
+def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
     leave = f"alter publication {bare16.ctx.pipeline.publication} drop table other"
@@ -213,7 +213,7 @@ def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_wai
     assert states(bare16)["t"] == "dropped"
 
 
-def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(bare16: World) -> None:
+def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
 
@@ -229,7 +229,7 @@ def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_no
     assert landed(bare16, "m", "id") == at_source(bare16, "m", "id")
 
 
-def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(bare16: World) -> None:
+def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES + "create table m3 (like m including all); insert into m3 values (250, 'before')")
     bare16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.m3"]}
     bootstrap.prepare(bare16.ctx)
@@ -248,7 +248,9 @@ def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(world16: World) -> None:
+def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(
+    world16: PipelineEnv,
+) -> None:
     world16.sql(TABLES)
     bootstrap.prepare(world16.ctx)
 
@@ -287,7 +289,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
 
 
 @pytest.mark.spark
-def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(world16: World) -> None:
+def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(world16: PipelineEnv) -> None:
     world16.sql(TABLES)
     bootstrap.prepare(world16.ctx)
     left = ["truncate t, m; insert into t values (1, 'refilled'); insert into m values (1, 'refilled'), (60, 'too')"]
@@ -307,7 +309,7 @@ def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncat
     assert set(states(world16).values()) == {"ready"}
 
 
-def changing_with_spark(world: World, statement: str) -> Callable[[SparkJob], None]:
+def changing_with_spark(world: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement whenever a copy begins, and builds tables as well."""
 
     def submit(job: SparkJob) -> None:

@@ -13,7 +13,7 @@ from penstock.flow.copy import bootstrap
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import states
 
 TABLES = """
@@ -43,7 +43,7 @@ insert into afar values (101, 'logged');
 EMPTY = ("afar", "deep", "fast", "none")
 
 
-def lacks(world: World) -> list[str]:
+def lacks(world: PipelineEnv) -> list[str]:
     """Capture, merge, and return what differs then."""
     world.capture()
     world.merge()
@@ -51,7 +51,7 @@ def lacks(world: World) -> list[str]:
     return [line for table in found.tables if not table.equal for line in table.lines()]
 
 
-def test_the_first_copy_of_a_table_without_partitions_ends(bare16: World) -> None:
+def test_the_first_copy_of_a_table_without_partitions_ends(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
 
@@ -61,7 +61,7 @@ def test_the_first_copy_of_a_table_without_partitions_ends(bare16: World) -> Non
     assert states(bare16) == dict.fromkeys((*EMPTY, "t"), "copied")
 
 
-def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(bare16: World) -> None:
+def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(bare16: PipelineEnv) -> None:
     bare16.sql("create table none (id int primary key) partition by range (id)")
     bootstrap.prepare(bare16.ctx)
 
@@ -70,7 +70,7 @@ def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_c
     assert states(bare16) == {"none": "copied"}
 
 
-def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: World) -> None:
+def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES)
 
     bootstrap.prepare(bare16.ctx)
@@ -85,7 +85,9 @@ def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: World) 
 
 
 @pytest.mark.spark
-def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(world16: World) -> None:
+def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(
+    world16: PipelineEnv,
+) -> None:
     world16.sql(TABLES)
     world16.bootstrap()
     assert states(world16) == dict.fromkeys((*EMPTY, "t"), "ready")

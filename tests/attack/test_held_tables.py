@@ -14,7 +14,7 @@ from penstock.flow.rebuild import resync_request
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
 
@@ -47,7 +47,7 @@ HOLDS = [("open", "rollback"), ("open", "commit"), ("prepared", "rollback"), ("p
 
 
 @contextmanager
-def holding(world: World, how: str, end: str, statements: str = HOLD.format(n=0)) -> Iterator[None]:
+def holding(world: PipelineEnv, how: str, end: str, statements: str = HOLD.format(n=0)) -> Iterator[None]:
     """Hold tables exclusively while the body runs, then end the transaction."""
     with world.source.connect() as holder:
         holder.execute(f"begin; {statements}".encode())
@@ -57,7 +57,7 @@ def holding(world: World, how: str, end: str, statements: str = HOLD.format(n=0)
         holder.execute((f"{end} prepared 'held in {world.source.name}'" if how == "prepared" else end).encode())
 
 
-def adopting(world: World) -> None:
+def adopting(world: PipelineEnv) -> None:
     """Let the pipeline adopt a publication with a filter and a list of columns."""
     name = world.ctx.pipeline.publication
     world.settings["source"] = {**world.settings["source"], "adopt": True}
@@ -67,7 +67,7 @@ def adopting(world: World) -> None:
     )
 
 
-def landed(world: World) -> Counter[str]:
+def landed(world: PipelineEnv) -> Counter[str]:
     """Count the changes of each table that are landed."""
     names = {table.oid: table.name for table in world.ctx.ledger.tables.all(world.name)}
     found: Counter[str] = Counter()
@@ -77,14 +77,14 @@ def landed(world: World) -> Counter[str]:
     return found
 
 
-def brought(world: World, before: Counter[str]) -> Counter[str]:
+def brought(world: PipelineEnv, before: Counter[str]) -> Counter[str]:
     """Capture, and count the changes of each table that are landed beyond those of before."""
     flush(world)
     world.capture()
     return landed(world) - before
 
 
-def test_capture_of_the_others_goes_on_while_tables_are_held(bare: World) -> None:
+def test_capture_of_the_others_goes_on_while_tables_are_held(bare: PipelineEnv) -> None:
     adopting(bare)
     begin(bare, "select")
     bare.capture()
@@ -102,7 +102,7 @@ def test_capture_of_the_others_goes_on_while_tables_are_held(bare: World) -> Non
 
 
 @pytest.mark.slow
-def test_lake_and_source_are_equal_after_each_end_of_a_hold(world: World) -> None:
+def test_lake_and_source_are_equal_after_each_end_of_a_hold(world: PipelineEnv) -> None:
     world.sql(TABLES)
     world.bootstrap()
     world.capture()
@@ -121,7 +121,7 @@ def test_lake_and_source_are_equal_after_each_end_of_a_hold(world: World) -> Non
         assert set(states(world).values()) == {"ready"}
 
 
-def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: World) -> None:
+def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: PipelineEnv) -> None:
     adopting(bare)
     begin(bare, "select")
     bare.capture()
@@ -141,7 +141,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: World) ->
         assert states(bare)["t"] == "copied"
 
 
-def test_a_guard_sees_what_was_changed_under_a_hold(bare: World) -> None:
+def test_a_guard_sees_what_was_changed_under_a_hold(bare: PipelineEnv) -> None:
     begin(bare, TABLES)
     bare.capture()
 
@@ -158,7 +158,7 @@ def test_a_guard_sees_what_was_changed_under_a_hold(bare: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_held_table_keeps_no_other_from_its_new_copy(world16: World) -> None:
+def test_a_held_table_keeps_no_other_from_its_new_copy(world16: PipelineEnv) -> None:
     world16.sql(TABLES)
     world16.bootstrap()
     world16.capture()
@@ -170,7 +170,7 @@ def test_a_held_table_keeps_no_other_from_its_new_copy(world16: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_held_table_alone_is_not_compared(world: World) -> None:
+def test_a_held_table_alone_is_not_compared(world: PipelineEnv) -> None:
     adopting(world)
     world.bootstrap()
 

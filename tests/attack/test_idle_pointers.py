@@ -12,7 +12,7 @@ from penstock.flow.merge.attempt import plan_path
 from penstock.flow.rebuild import run as rebuild
 from penstock.jobs.merge_plan import MergePlan
 from penstock_spark import table_maintenance
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
 
 pytestmark = pytest.mark.spark
@@ -21,7 +21,7 @@ MOVED = ("dropped", "rolled_back", "pointed_back", "written")
 TABLES = (*MOVED, "compacted", "idle", "busy")
 
 
-def make(world: World, tables: tuple[str, ...] = TABLES) -> None:
+def make(world: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
     """Bootstrap tables, and merge one change of each."""
     for table in tables:
         world.sql(f"create table {table} (id int primary key, s text); insert into {table} values (1, 'a'), (2, 'b')")
@@ -30,22 +30,22 @@ def make(world: World, tables: tuple[str, ...] = TABLES) -> None:
     world.merge()
 
 
-def change(world: World, statements: str) -> None:
+def change(world: PipelineEnv, statements: str) -> None:
     world.sql(statements)
     flush(world)
     world.capture()
 
 
-def states(world: World) -> dict[str, tuple[str, str | None]]:
+def states(world: PipelineEnv) -> dict[str, tuple[str, str | None]]:
     return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables.all(world.name)}
 
 
-def run(world: World, statement: str) -> None:
+def run(world: PipelineEnv, statement: str) -> None:
     assert world.spark is not None
     world.spark.sql(statement)
 
 
-def interfere(world: World) -> None:
+def interfere(world: PipelineEnv) -> None:
     """Do to idle tables in the lake what a careless hand does."""
     assert world.lake is not None
     ours = f"lake.{world.name}.public"
@@ -71,13 +71,13 @@ def interfere(world: World) -> None:
     )
 
 
-def looked_at(world: World, attempt: str | None) -> set[str]:
+def looked_at(world: PipelineEnv, attempt: str | None) -> set[str]:
     assert attempt is not None
     orders = MergePlan.loads(world.ctx.landing.read_text(plan_path(world.ctx, attempt)))
     return {table.table for table in orders.tables if table.look}
 
 
-def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_published(world16: World) -> None:
+def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_published(world16: PipelineEnv) -> None:
     make(world16)
     interfere(world16)
     change(world16, "insert into busy values (4, 'd')")
@@ -96,7 +96,7 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
 
 
 @pytest.mark.slow
-def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(world16: World) -> None:
+def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(world16: PipelineEnv) -> None:
     make(world16, ("idle", "busy"))
     change(world16, "insert into busy values (4, 'd')")
     attempt = merge.plan(world16.ctx)
@@ -116,7 +116,7 @@ def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(
 
 @pytest.mark.slow
 def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
-    world16: World, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(world16, ("idle", "busy"))
     expire = table_maintenance.Upkeep._expire
@@ -136,7 +136,7 @@ def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
 
 
 @pytest.mark.slow
-def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(world16: World) -> None:
+def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(world16: PipelineEnv) -> None:
     make(world16, ("idle", "busy"))
     world16.maintain()
     change(world16, "insert into busy values (4, 'd'); insert into idle values (4, 'd')")
@@ -152,7 +152,7 @@ def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(world16: World) -
 
 
 @pytest.mark.slow
-def test_a_merge_reads_nothing_of_the_runs_before(world16: World) -> None:
+def test_a_merge_reads_nothing_of_the_runs_before(world16: PipelineEnv) -> None:
     make(world16, ("idle", "busy"))
     world16.sql("alter table idle add column more int default 7")
     change(world16, "insert into busy values (4, 'd')")

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.compare.report import TableComparison, unpromised
 from penstock.flow.verify.run import Verification, verify
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
 
 ALL = ("insert", "update", "delete", "truncate", "via_root")
@@ -41,7 +41,7 @@ def test_a_row_that_an_insert_only_publication_must_have_brought_is_still_missed
 
 
 @pytest.mark.spark
-def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(world16: World) -> None:
+def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(world16: PipelineEnv) -> None:
     world = world16
     name = world.ctx.pipeline.publication
     world.settings["source"] = {**world.settings["source"], "adopt": True}
@@ -63,7 +63,7 @@ def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_al
     assert world.ctx.ledger.health.alarms(world.name) == []
 
 
-def verified(world: World) -> Verification:
+def verified(world: PipelineEnv) -> Verification:
     def merge() -> str:
         world.merge()
         return "merged"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import flush
 
@@ -38,7 +38,7 @@ print(sum(file.rows for file in landed.files), int(peak.split()[1]) >> 10)
 """
 
 
-def landed(world: World, folder: Path) -> tuple[int, int]:
+def landed(world: PipelineEnv, folder: Path) -> tuple[int, int]:
     """Land all that the slot has; return the rows, and the process's peak of memory in MiB."""
     flush(world)
     ((upto,),) = world.sql("select pg_current_wal_flush_lsn() - '0/0'")
@@ -54,7 +54,7 @@ def landed(world: World, folder: Path) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_five_large_rows_take_no_more_memory_than_one(bare16: World, tmp_path: Path) -> None:
+def test_five_large_rows_take_no_more_memory_than_one(bare16: PipelineEnv, tmp_path: Path) -> None:
     world = bare16
     begin(world, "create table t (id int primary key, body text); alter table t alter body set storage external")
     world.sql(ROW % 1)

@@ -29,7 +29,7 @@ from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import ROOT, World
+from tests.pipeline_env import ROOT, PipelineEnv
 from tests.scenarios.recovery import flush
 from tests.worlds import world_on
 
@@ -52,7 +52,7 @@ HOSTILE = (
 )
 
 
-class Guarded(World):
+class Guarded(PipelineEnv):
     """A pipeline whose three databases have a login and a password each."""
 
     @property
@@ -65,7 +65,7 @@ class Guarded(World):
         return replace(ctx, connections=resolve)
 
 
-def role(world: World, conn_id: str) -> str:
+def role(world: PipelineEnv, conn_id: str) -> str:
     return f"{conn_id}_{world.name}"
 
 
@@ -93,7 +93,7 @@ def guarded(
             world.sql(f"drop role {role(world, conn_id)}")
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     """Make a table for each hostile name, with a hostile column, and two for what goes wrong later."""
     for name in HOSTILE:
         table, column = sql.Identifier(name), sql.Identifier(name)
@@ -109,7 +109,7 @@ def begin(world: World) -> None:
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
-def live(world: World) -> None:
+def live(world: PipelineEnv) -> None:
     """Change every table, and let one stop; with Spark, in a lake that has lost rows, and compare and maintain it."""
     for name in HOSTILE:
         with world.source.connect() as conn:
@@ -133,7 +133,7 @@ def live(world: World) -> None:
     health.check(world.ctx, CaptureState(paused=False), lambda alert: Delivery(taken=1))
 
 
-def fail(world: World) -> None:
+def fail(world: PipelineEnv) -> None:
     """Fail to log in, with a secret that is almost right."""
     ctx = world.ctx
     for conn_id, kind in (("penstock_source", SourceError), ("penstock_ledger", LedgerError)):
@@ -162,7 +162,7 @@ def dumped(ledger: Database) -> dict[str, str]:
     return texts
 
 
-def pages(world: World, folder: Path) -> dict[str, str]:
+def pages(world: PipelineEnv, folder: Path) -> dict[str, str]:
     """Return whatever the page serves, below the address that Airflow gives it: every route, every link of every page."""
     documents = Documents(ROOT)
     cdc = build(Deployment(folder, {"PENSTOCK_HOME": str(ROOT), **SECRETS}, world.ctx.connections), documents, [])

@@ -19,7 +19,7 @@ from penstock.flow.verify.compare import compare
 from penstock.lake.quoting import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ NEIGHBOURS = ("nest", "nest/data", "nest/metadata", "../nest", "..")
 PATTERNS = ("new\nline\ttab", "what?#[*50%2F", "Üml🙂ut \\`'\"")
 
 
-def create(world: World, schema: str, table: str, column: str = "v") -> None:
+def create(world: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
     """Make a table of three rows at the source, one of which is its own name."""
     name, named = sql.Identifier(schema, table), sql.Identifier(column)
     with world.source.connect() as conn:
@@ -48,7 +48,7 @@ def create(world: World, schema: str, table: str, column: str = "v") -> None:
         conn.commit()
 
 
-def change(world: World, schema: str, table: str, column: str = "v") -> None:
+def change(world: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
     """Update, delete and insert."""
     name, named = sql.Identifier(schema, table), sql.Identifier(column)
     with world.source.connect() as conn:
@@ -58,14 +58,14 @@ def change(world: World, schema: str, table: str, column: str = "v") -> None:
         conn.commit()
 
 
-def equal(world: World) -> None:
+def equal(world: PipelineEnv) -> None:
     """Assert that every table is ready, and by PyIceberg equal to the source."""
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.state for table in world.ctx.ledger.tables.all(world.name)} == {"ready"}
 
 
-def read_by_all(world: World, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
+def read_by_all(world: PipelineEnv, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
     """Return a table's rows as texts, which Spark, PyIceberg and, file by file, DuckDB agree on."""
     assert world.spark is not None
     found = reader.table(target)
@@ -102,7 +102,7 @@ def values(files: Path) -> str:
 
 
 def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_anywhere(
-    world16: World, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
+    world16: PipelineEnv, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world = world16
     assert world.spark is not None
@@ -174,7 +174,7 @@ def values_named(lake: LakeCatalog) -> list[str]:
     ids=["neighbours", "patterns"],
 )
 def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again_and_its_old_files_are_purged(
-    world16: World, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
+    world16: PipelineEnv, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
 ) -> None:
     world = world16
     world.settings["maintain"] = {"patience": "1s"}

@@ -17,7 +17,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.shell import spark_submit
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def event_log(spark: SparkSession, folder: Path) -> Iterator[None]:
         listener.stop()
 
 
-def whole_job(world: World) -> None:
+def whole_job(world: PipelineEnv) -> None:
     """Run every application: copy, merge with updates, moves and deletes, changelog, maintenance."""
     world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*"]}}
     world.settings["maintain"] = {"patience": "1s"}
@@ -93,7 +93,7 @@ def holding(texts: dict[str, str], *marks: str) -> list[str]:
 
 
 def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
-    world16: World,
+    world16: PipelineEnv,
     lake: LakeCatalog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -101,12 +101,12 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
 ) -> None:
     world, log = world16, tmp_path / "events"
     log.mkdir()
-    submit = World.submit
+    submit = PipelineEnv.submit
 
-    def with_store_login(self: World, job: SparkJob) -> None:
+    def with_store_login(self: PipelineEnv, job: SparkJob) -> None:
         submit(self, SparkJob(*(getattr(job, name) for name in SparkJob.__slots__[:-1]), {**job.environment, **STORE}))
 
-    monkeypatch.setattr(World, "submit", with_store_login)
+    monkeypatch.setattr(PipelineEnv, "submit", with_store_login)
     assert world.spark is not None
     with event_log(world.spark, log):
         whole_job(world)
@@ -128,7 +128,7 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
 
 @pytest.mark.slow
 def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
-    world16: World,
+    world16: PipelineEnv,
     lake: LakeCatalog,
     shell_with_spark: dict[str, str],
     tmp_path: Path,
@@ -144,10 +144,10 @@ def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
         monkeypatch.setenv(name, value)
     library = Path(shell_with_spark["PENSTOCK_ZIP"])
 
-    def submit(self: World, job: SparkJob) -> None:
+    def submit(self: PipelineEnv, job: SparkJob) -> None:
         spark_submit("local[2]", self.lines.append)(replace(job, py_files=library))
 
-    monkeypatch.setattr(World, "submit", submit)
+    monkeypatch.setattr(PipelineEnv, "submit", submit)
     world.settings["spark"] = {"driver_memory": "1g"}
     variable = "${env:PENSTOCK_CATALOG_PASSWORD}"
     world.sql(f'create table "{variable}" (id int primary key, "{variable}" text); insert into "{variable}" values (1)')

@@ -13,7 +13,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
 
 pytestmark = pytest.mark.spark
@@ -23,7 +23,7 @@ TABLES = (*GONE, "fine")
 SECRET = "value-that-stays-at-home"
 
 
-def make(world: World, tables: tuple[str, ...] = TABLES) -> None:
+def make(world: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
     """Bootstrap tables of ten rows, and merge changes of each, so that each has deletion vectors."""
     for table in tables:
         world.sql(
@@ -35,23 +35,23 @@ def make(world: World, tables: tuple[str, ...] = TABLES) -> None:
     world.merge()
 
 
-def change(world: World, tables: tuple[str, ...], statement: str) -> None:
+def change(world: PipelineEnv, tables: tuple[str, ...], statement: str) -> None:
     for table in tables:
         world.sql(statement.format(table))
     flush(world)
     world.capture()
 
 
-def states(world: World) -> dict[str, tuple[str, str | None]]:
+def states(world: PipelineEnv) -> dict[str, tuple[str, str | None]]:
     return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables.all(world.name)}
 
 
-def reason(world: World, name: str) -> str:
+def reason(world: PipelineEnv, name: str) -> str:
     (found,) = (table for table in world.ctx.ledger.tables.all(world.name) if table.name == name)
     return found.paused_reason or ""
 
 
-def remove(world: World, table: str, what: str) -> None:
+def remove(world: PipelineEnv, table: str, what: str) -> None:
     """Delete what a careless hand deletes: files of one kind of a table, or its row in the catalog."""
     assert world.lake is not None
     row = (f"{world.name}.public", table)
@@ -79,7 +79,7 @@ def delete(uri: str) -> None:
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_resynced(world16: World) -> None:
+def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_resynced(world16: PipelineEnv) -> None:
     make(world16)
     for table in GONE:
         remove(world16, table, table)
@@ -108,7 +108,7 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
 
 
 @pytest.mark.slow
-def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(world16: World) -> None:
+def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(world16: PipelineEnv) -> None:
     make(world16, ("short", "fine"))
     cut_short(world16, "short")
     change(world16, ("short", "fine"), "update {} set s = s || '!'")
@@ -122,7 +122,7 @@ def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(wor
     equal(world16)
 
 
-def cut_short(world: World, table: str) -> None:
+def cut_short(world: PipelineEnv, table: str) -> None:
     """Leave half of the metadata file that the catalog shows, as a disk that was full does."""
     assert world.lake is not None
     shown = "select metadata_location from iceberg_tables where table_namespace = %s and table_name = %s"
@@ -134,7 +134,7 @@ def cut_short(world: World, table: str) -> None:
 
 @pytest.mark.slow
 def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
-    world16: World, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(world16, ("fine", "odd"))
     change(world16, ("fine", "odd"), f"insert into {{}} values (99, '{SECRET}')")
@@ -155,7 +155,7 @@ def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
 
 
 @pytest.mark.slow
-def test_what_passes_is_tried_again_in_the_same_run(world16: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_passes_is_tried_again_in_the_same_run(world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     make(world16, ("fine", "odd"))
     change(world16, ("fine", "odd"), "delete from {} where id = 3")
     tries = broken(monkeypatch, "odd", lambda session: session.sql("select raise_error('once')").collect(), times=1)
@@ -169,7 +169,7 @@ def test_what_passes_is_tried_again_in_the_same_run(world16: World, monkeypatch:
 
 @pytest.mark.slow
 def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
-    world16: World, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(world16, ("a", "b", "c"))
     change(world16, ("a", "b", "c"), "delete from {} where id = 3")
@@ -197,7 +197,7 @@ def no_store(*_: Any) -> None:
     raise OSError("the store is gone")
 
 
-def fails(world: World, kind: type[Exception], match: str | None = None) -> None:
+def fails(world: PipelineEnv, kind: type[Exception], match: str | None = None) -> None:
     attempt = merge.plan(world.ctx)
     assert attempt is not None
     with pytest.raises(kind, match=match):

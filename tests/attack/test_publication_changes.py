@@ -12,7 +12,7 @@ from penstock.flow.health.check import look
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover import resume
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 
@@ -28,7 +28,7 @@ insert into root select n, n from generate_series(1, 9) n;
 ALL = {"t", "u", "root"}
 
 
-def adopted(world: World, publication: str, tables: str = TABLES) -> str:
+def adopted(world: PipelineEnv, publication: str, tables: str = TABLES) -> str:
     """Let a pipeline adopt a publication that its owner has made; return its name."""
     name = world.ctx.pipeline.publication
     world.settings["source"] = {**world.settings["source"], "adopt": True}
@@ -38,7 +38,7 @@ def adopted(world: World, publication: str, tables: str = TABLES) -> str:
     return name
 
 
-def own(world: World) -> str:
+def own(world: PipelineEnv) -> str:
     """Begin with a publication that Penstock makes; return its name."""
     begin(world, TABLES)
     world.capture()
@@ -46,14 +46,14 @@ def own(world: World) -> str:
     return world.ctx.pipeline.publication
 
 
-def paused(world: World) -> dict[str, str]:
+def paused(world: PipelineEnv) -> dict[str, str]:
     """Return the reasons of the tables that were paused, each by the one kind."""
     found = [table for table in world.ctx.ledger.tables.all(world.name) if table.state == "paused"]
     assert {table.paused_slug for table in found} <= {"publication-changed"}
     return {table.name: table.paused_reason or "" for table in found}
 
 
-def captured(world: World, statements: str) -> dict[str, str]:
+def captured(world: PipelineEnv, statements: str) -> dict[str, str]:
     """Capture what these statements leave; return the reasons of the tables that were paused."""
     world.sql(statements)
     flush(world)
@@ -61,7 +61,7 @@ def captured(world: World, statements: str) -> dict[str, str]:
     return paused(world)
 
 
-def alarms(world: World) -> dict[str, str]:
+def alarms(world: PipelineEnv) -> dict[str, str]:
     """Return the levels of what slot health finds wrong with the publication."""
     return {each.slug: each.level for each in look(world.ctx).findings if each.slug == "publication-narrow"}
 
@@ -77,7 +77,7 @@ def alarms(world: World) -> dict[str, str]:
     ],
 )
 def test_options_changed_and_changed_back_between_two_captures_pause_every_table(
-    bare: World, there: str, back: str
+    bare: PipelineEnv, there: str, back: str
 ) -> None:
     name = own(bare)
     changes = "update t set v = -v where id < 3; delete from t where id > 7; update root set v = -v; truncate u"
@@ -92,7 +92,7 @@ def test_options_changed_and_changed_back_between_two_captures_pause_every_table
 
 
 def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and_copies_nothing_meanwhile(
-    bare: World,
+    bare: PipelineEnv,
 ) -> None:
     name = own(bare)
     assert alarms(bare) == {}
@@ -122,7 +122,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     assert states(bare)["t"] == "copied", "by a person who knows that nothing was written"
 
 
-def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(bare: World) -> None:
+def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(bare: PipelineEnv) -> None:
     bare.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
     name = own(bare)
 
@@ -139,7 +139,7 @@ def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_n
     assert told(bare, "table-removed") == told(bare, "table-added") == []
 
 
-def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(bare16: World) -> None:
+def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(bare16: PipelineEnv) -> None:
     begin(bare16, TABLES)
     name = bare16.ctx.pipeline.publication
     bare16.sql(
@@ -150,7 +150,7 @@ def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(bar
     assert set(captured(bare16, "select")) == ALL
 
 
-def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(bare16: World) -> None:
+def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(bare16: PipelineEnv) -> None:
     name = own(bare16)
     with bare16.source.connect() as early:
         bare16.sql(f"alter publication {name} set (publish = 'insert')")
@@ -162,7 +162,7 @@ def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narr
     wait_for_open_transactions(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
 
 
-def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: World) -> None:
+def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: PipelineEnv) -> None:
     name = own(bare16)
     (table,) = (each for each in bare16.ctx.ledger.tables.all(bare16.name) if each.name == "t")
     bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug="divergence", reason="a row was not there")
@@ -186,7 +186,7 @@ def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: World) -> N
     ],
 )
 def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_paused_alone(
-    bare: World, there: str, back: str
+    bare: PipelineEnv, there: str, back: str
 ) -> None:
     name = adopted(bare, "for table only t, only u with (publish_via_partition_root = true)")
 
@@ -201,7 +201,7 @@ def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_pau
     assert len(told(bare, "publication-changed")) == 1
 
 
-def test_a_filter_that_stays_is_named(bare: World) -> None:
+def test_a_filter_that_stays_is_named(bare: PipelineEnv) -> None:
     name = adopted(bare, "for table only t, only u with (publish_via_partition_root = true)")
 
     reasons = captured(bare, f"alter publication {name} set table only t where (id > 5), only u")
@@ -218,7 +218,7 @@ def test_a_filter_that_stays_is_named(bare: World) -> None:
         "alter publication {0} add tables in schema public",
     ],
 )
-def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(bare: World, away: str) -> None:
+def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(bare: PipelineEnv, away: str) -> None:
     name = adopted(
         bare,
         "for tables in schema public with (publish_via_partition_root = true)",
@@ -234,7 +234,7 @@ def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(bare:
 # --- nothing ---------------------------------------------------------------------------------------------------------------
 
 
-def test_what_hides_nothing_changes_nothing(bare: World) -> None:
+def test_what_hides_nothing_changes_nothing(bare: PipelineEnv) -> None:
     name = own(bare)
     for catalog in ("pg_publication", "pg_publication_rel", "pg_depend"):
         bare.sql(f"vacuum (full, freeze) {catalog}")
@@ -256,7 +256,7 @@ def test_what_hides_nothing_changes_nothing(bare: World) -> None:
 
 
 def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_lasts_and_pauses_nothing(
-    bare16: World,
+    bare16: PipelineEnv,
 ) -> None:
     name = adopted(bare16, "for table only t, only u with (publish = 'insert')")
 
@@ -272,16 +272,16 @@ def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_last
 # --- and what is meant to be narrow -----------------------------------------------------------------------------------------
 
 
-def meant(world: World, *kinds: str) -> None:
+def meant(world: PipelineEnv, *kinds: str) -> None:
     world.settings["source"] = {**world.settings["source"], "publish": list(kinds)}
 
 
-def checked(world: World) -> list[str]:
+def checked(world: PipelineEnv) -> list[str]:
     """Return what the preflight says of the publication."""
     return [f"{each.level}: {each.message}" for each in check(world.ctx) if each.subject.startswith("publication ")]
 
 
-def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(bare16: World) -> None:
+def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(bare16: PipelineEnv) -> None:
     name = adopted(bare16, "for table only t, only u with (publish = 'insert, truncate')")
     assert alarms(bare16) == {"publication-narrow": "warn"}
     assert any("does not publish update, delete" in line for line in checked(bare16))
@@ -308,7 +308,7 @@ def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrowe
     assert alarms(bare16) == {}
 
 
-def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: World) -> None:
+def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: PipelineEnv) -> None:
     meant(bare16, "insert")
     begin(bare16, "create table log (id int); insert into log values (1)")
     assert captured(bare16, "insert into log values (2)") == {}
@@ -327,7 +327,7 @@ def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_lake_equals_the_source_after_the_copies_that_follow(world16: World) -> None:
+def test_the_lake_equals_the_source_after_the_copies_that_follow(world16: PipelineEnv) -> None:
     world = world16
     world.sql(SHOP)
     world.bootstrap()

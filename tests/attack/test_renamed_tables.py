@@ -11,13 +11,13 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover.resume import resume_table
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 
 GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
 
 
-def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(bare16: World) -> None:
+def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(bare16: PipelineEnv) -> None:
     begin(bare16, "create table a (id int primary key); create table b (id int primary key)")
     bare16.sql(GREEN)
     bare16.capture()
@@ -34,7 +34,9 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(bare16
 
 
 @pytest.mark.spark
-def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(world16: World) -> None:
+def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(
+    world16: PipelineEnv,
+) -> None:
     world = world16
     for name in ("a", "b", "c", "other"):
         world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
@@ -66,7 +68,9 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_changed_places(world16: World) -> None:
+def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_changed_places(
+    world16: PipelineEnv,
+) -> None:
     world = world16
     for name in ("a", "b", "c"):
         world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")

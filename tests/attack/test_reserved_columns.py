@@ -10,7 +10,7 @@ from penstock.flow.copy import added_tables
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover.resume import resume_table
 from penstock.lake.columns import reserved
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, members, states, told
 
 NAMES = (
@@ -36,7 +36,7 @@ def test_names_that_readers_do_not_mind_are_columns_as_any_other() -> None:
     assert [reserved(["id", name]) for name in NAMES] == list(NAMES)
 
 
-def test_a_check_refuses_a_table_with_such_a_column_by_its_name(bare16: World) -> None:
+def test_a_check_refuses_a_table_with_such_a_column_by_its_name(bare16: PipelineEnv) -> None:
     for name in NAMES:
         bare16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
 
@@ -45,7 +45,7 @@ def test_a_check_refuses_a_table_with_such_a_column_by_its_name(bare16: World) -
     assert {each.subject for each in found} == {f"public.t{name}" for name in NAMES}
 
 
-def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16: World) -> None:
+def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16: PipelineEnv) -> None:
     begin(bare16)
     bare16.sql('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
     bare16.capture()
@@ -65,7 +65,7 @@ def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16
     ],
 )
 def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renamed(
-    bare16: World, change: str, back: str
+    bare16: PipelineEnv, change: str, back: str
 ) -> None:
     begin(bare16, "create table t (id int primary key); create table u (id int primary key, v text)")
     bare16.sql(f"{change}; insert into u (id) values (7); insert into t values (7)")

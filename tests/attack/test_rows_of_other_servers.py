@@ -12,19 +12,19 @@ from penstock.flow import check as preflight
 from penstock.source.preflight.report import Finding
 from stack.servers.postgres import Database
 from tests.faults.oracle import landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import flush
 
 _numbers = itertools.count(1)
 
 
-def said(world: World) -> list[Finding]:
+def said(world: PipelineEnv) -> list[Finding]:
     """Return what the preflight finds of origins."""
     return [each for each in preflight.check(world.ctx) if each.subject in ("source.origin", "source.skip_origins")]
 
 
-def as_another_server(world: World, origin: str, statement: str) -> None:
+def as_another_server(world: PipelineEnv, origin: str, statement: str) -> None:
     """Write as the apply worker of a subscription does."""
     world.sql(
         f"select pg_replication_origin_session_setup('{origin}'); {statement};"
@@ -33,7 +33,7 @@ def as_another_server(world: World, origin: str, statement: str) -> None:
 
 
 @contextmanager
-def origin(world: World) -> Iterator[str]:
+def origin(world: PipelineEnv) -> Iterator[str]:
     """Make a replication origin, which the whole server sees, until the block ends."""
     name = f"site_{next(_numbers)}"
     world.sql(f"select pg_replication_origin_create('{name}')")
@@ -44,7 +44,7 @@ def origin(world: World) -> Iterator[str]:
 
 
 @contextmanager
-def subscribed(world: World, publisher: Database, tables: str) -> Iterator[str]:
+def subscribed(world: PipelineEnv, publisher: Database, tables: str) -> Iterator[str]:
     """Let the source subscribe to another database, without an apply worker, until the block ends."""
     name, server = f"sub_{world.source.name}", publisher.server
     place = f"host=127.0.0.1 port={server.port} dbname={publisher.name} user=postgres password={server.password}"
@@ -62,7 +62,7 @@ def subscribed(world: World, publisher: Database, tables: str) -> Iterator[str]:
         publisher.execute(f"select pg_drop_replication_slot('{name}')")
 
 
-def test_a_copied_row_of_another_server_stays_as_it_was(bare16: World) -> None:
+def test_a_copied_row_of_another_server_stays_as_it_was(bare16: PipelineEnv) -> None:
     bare16.settings["source"] = {**bare16.settings["source"], "origin": "none"}
     bare16.sql("create table t (id int primary key, v text)")
     with origin(bare16) as site:
@@ -80,7 +80,7 @@ def test_a_copied_row_of_another_server_stays_as_it_was(bare16: World) -> None:
 
 @pytest.mark.parametrize("setting", [{"origin": "none"}, {"skip_origins": ["elsewhere"]}])
 def test_the_preflight_names_subscriptions_and_the_tables_that_they_fill(
-    bare16: World, setting: dict[str, object]
+    bare16: PipelineEnv, setting: dict[str, object]
 ) -> None:
     tables = (
         "create table t (id int primary key); create table u (id int primary key); create table v (id int primary key)"

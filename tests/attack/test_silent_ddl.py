@@ -14,7 +14,7 @@ from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.rebuild.copy import published
 from penstock.flow.rebuild.resync_request import fit_to_copy, present_facts, to_copy
 from penstock.flow.recover.resume import resume_table
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states
 
 PLAIN = "create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g"
@@ -459,7 +459,7 @@ INNOCENT = {
     "cases", [PARTITIONS, COLUMNS, NAMES, INNOCENT], ids=["partitions", "columns", "names", "innocent"]
 )
 def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_nothing_else_does(
-    bare: World, cases: dict[str, Case]
+    bare: PipelineEnv, cases: dict[str, Case]
 ) -> None:
     tables = {f"t{number}": each for number, each in enumerate(cases.values())}
     begin(bare, "; ".join(each.made.format(t=name) for name, each in tables.items()))
@@ -485,7 +485,7 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
 
 @pytest.mark.parametrize(("rows", "state"), [("insert into root values (201, 1)", "paused"), ("select 1", "copied")])
 def test_what_a_new_partition_has_taken_is_remembered_over_several_windows(
-    bare16: World, rows: str, state: str
+    bare16: PipelineEnv, rows: str, state: str
 ) -> None:
     begin(bare16, ROOT.format(t="root"))
     bare16.capture()
@@ -514,7 +514,7 @@ UNFIT = {
 }
 
 
-def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(bare16: World) -> None:
+def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(bare16: PipelineEnv) -> None:
     tables = {f"t{number}": each for number, each in enumerate(UNFIT.values())}
     begin(bare16, "; ".join(each.made.format(t=name) for name, each in tables.items()))
     for name, each in tables.items():
@@ -537,7 +537,7 @@ def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(bare16
     assert fit_to_copy(bare16.ctx, records, published(bare16.ctx)) == records
 
 
-def test_a_key_on_a_generated_column_is_no_identity(bare: World) -> None:
+def test_a_key_on_a_generated_column_is_no_identity(bare: PipelineEnv) -> None:
     bare.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
 
     with pytest.raises(SourceError, match=r"no-usable-identity.*generated"):
@@ -546,7 +546,7 @@ def test_a_key_on_a_generated_column_is_no_identity(bare: World) -> None:
 
 @pytest.mark.parametrize("slug", ["merge-failed", "lake-unreadable"])
 def test_what_changed_while_nobody_looked_at_a_paused_table_is_found_when_it_is_resumed(
-    bare16: World, slug: str
+    bare16: PipelineEnv, slug: str
 ) -> None:
     begin(bare16, ROOT.format(t="root"))
     bare16.capture()

@@ -16,7 +16,7 @@ from penstock.flow.recover import resume
 from penstock.ledger.changelogs import MissingRecord
 from penstock.lsn import Lsn
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import logged, now
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import equal, flush
@@ -31,14 +31,14 @@ insert into t values (1);
 """
 
 
-def limited(world: World, limit: str) -> None:
+def limited(world: PipelineEnv, limit: str) -> None:
     """Set the server a limit as a row beyond 1GB meets it, but a small one: for what a peek may keep on disk."""
     begin(world, TABLES)
     world.settings["capture"] = {"work_mem": "64KiB"}
     world.sql(f"alter role postgres in database {world.source.name} set temp_file_limit = '{limit}'")
 
 
-def write(world: World, megabytes: int) -> None:
+def write(world: PipelineEnv, megabytes: int) -> None:
     """Write before, in and after a transaction with a large row: of its other rows none is left out unsaid."""
     world.sql("insert into t values (2); insert into big values (1, 'small')")
     world.sql("insert into t values (3)")
@@ -50,11 +50,11 @@ def write(world: World, megabytes: int) -> None:
     flush(world)
 
 
-def missed(world: World, start: datetime, end: datetime) -> list[MissingRecord]:
+def missed(world: PipelineEnv, start: datetime, end: datetime) -> list[MissingRecord]:
     return list(world.ctx.ledger.changelogs.interval_work(world.name, from_time=start, upto_time=end).missing)
 
 
-def filled(world: World, start: datetime, end: datetime) -> None:
+def filled(world: PipelineEnv, start: datetime, end: datetime) -> None:
     """Note an interval as filled, with nothing in it."""
     world.ledger.execute(
         "insert into penstock.changelog_fill (pipeline, from_time, upto_time, era, through_lsn, attempt, rows, tables)"
@@ -65,13 +65,15 @@ def filled(world: World, start: datetime, end: datetime) -> None:
     )
 
 
-def looked(world: World) -> Offender:
+def looked(world: PipelineEnv) -> Offender:
     found = skip_transaction.look(world.ctx)
     assert found is not None
     return found
 
 
-def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wait_for_a_copy(bare16: World) -> None:
+def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wait_for_a_copy(
+    bare16: PipelineEnv,
+) -> None:
     world = bare16
     limited(world, "5MB")
     write(world, 3)
@@ -98,7 +100,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert skip_transaction.look(world.ctx) is None
 
 
-def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: World) -> None:
+def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: PipelineEnv) -> None:
     world = bare16
     limited(world, "2MB")
     world.sql("insert into t values (2)")
@@ -118,7 +120,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(bare16: W
     assert (skipped.lsn, skipped.xid) == (found.lsn, None)
 
 
-def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: World) -> None:
+def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: PipelineEnv) -> None:
     world = bare16
     limited(world, "5MB")
     slot = world.ctx.pipeline.slot
@@ -139,7 +141,7 @@ def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(bare16: Worl
     assert len([line for line in world.lines if "behind the ledger: reading" in line]) == 2
 
 
-def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
+def test_where_everything_decodes_nothing_is_left_out(bare16: PipelineEnv) -> None:
     begin(bare16, TABLES)
     bare16.sql("insert into t values (2)")
     flush(bare16)
@@ -150,7 +152,7 @@ def test_where_everything_decodes_nothing_is_left_out(bare16: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16: World) -> None:
+def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16: PipelineEnv) -> None:
     """540 MiB, whose text in hex is above 1GB: no setting helps here, and the binary form says which table it was."""
     world = bare16
     begin(world, TABLES)
@@ -168,7 +170,7 @@ def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(bare16
     assert landed(world, "other", "id") == at_source(world, "other", "id")
 
 
-def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(bare16: World) -> None:
+def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(bare16: PipelineEnv) -> None:
     world = bare16
     limited(world, "5MB")
     start = now(world)
@@ -186,7 +188,9 @@ def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(b
     assert missed(world, end, end + timedelta(days=1)) == []
 
 
-def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_may_lack_it(bare16: World) -> None:
+def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_may_lack_it(
+    bare16: PipelineEnv,
+) -> None:
     world = bare16
     limited(world, "2MB")
     before = now(world)
@@ -207,7 +211,7 @@ def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_
     assert missed(world, end, end + timedelta(days=1)) == []
 
 
-def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare16: World) -> None:
+def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare16: PipelineEnv) -> None:
     world = bare16
     limited(world, "5MB")
     start = now(world)
@@ -227,7 +231,7 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(bare1
 
 
 @pytest.mark.spark
-def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(world16: World) -> None:
+def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(world16: PipelineEnv) -> None:
     world = world16
     world.settings["changelog"] = {"slack": 0}
     world.sql(TABLES)
@@ -261,7 +265,9 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_longer_replayed(world16: World) -> None:
+def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_longer_replayed(
+    world16: PipelineEnv,
+) -> None:
     world = world16
     world.sql(TABLES)
     world.bootstrap()

@@ -19,31 +19,31 @@ from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.source.arrow import ArrowSession
 from penstock.source.session import SourceSession
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import consume, flush
 
-Attack = Callable[[World], None]
+Attack = Callable[[PipelineEnv], None]
 
 
-def advance(world: World) -> None:
+def advance(world: PipelineEnv) -> None:
     world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', pg_current_wal_flush_lsn())")
 
 
-def drop(world: World) -> None:
+def drop(world: PipelineEnv) -> None:
     world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
 
 
-def make(world: World) -> None:
+def make(world: PipelineEnv) -> None:
     world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
 
 
-def drop_and_make(world: World) -> None:
+def drop_and_make(world: PipelineEnv) -> None:
     drop(world)
     make(world)
 
 
-def publish_again(world: World) -> None:
+def publish_again(world: PipelineEnv) -> None:
     name = world.ctx.pipeline.publication
     world.sql(f'drop publication "{name}"; create publication "{name}" for table t')
 
@@ -69,7 +69,7 @@ def stopped_before(number: int, attack: Callable[[], None]) -> Iterator[Iterator
         yield statements
 
 
-def start_over(world: World) -> None:
+def start_over(world: PipelineEnv) -> None:
     """Give the pipeline a fresh slot from which it reads on, as if it had never had another."""
     pipeline = world.ctx.pipeline
     world.sql(
@@ -86,7 +86,7 @@ def start_over(world: World) -> None:
     )
 
 
-def landed(world: World) -> set[int]:
+def landed(world: PipelineEnv) -> set[int]:
     ctx = world.ctx
     rows: Iterator[dict[str, Any]] = (
         row
@@ -97,7 +97,7 @@ def landed(world: World) -> set[int]:
     return {int(row["new"]["id"]) for row in rows}
 
 
-def halted(world: World) -> str | None:
+def halted(world: PipelineEnv) -> str | None:
     """Capture one window; return the name under which it stopped."""
     try:
         capture.capture_window(world.ctx, patterns=True)
@@ -119,7 +119,7 @@ def halted(world: World) -> str | None:
     ],
 )
 def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(
-    bare16: World, attack: Attack, slugs: set[str]
+    bare16: PipelineEnv, attack: Attack, slugs: set[str]
 ) -> None:
     world = bare16
     begin(world, "create table t (id int primary key)")

@@ -23,7 +23,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 
 _numbers = itertools.count(1)
@@ -36,13 +36,13 @@ def old_times(new_server: NewServer, binaries16: Binaries) -> Server:
 
 
 @pytest.fixture
-def world(old_times: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+def world(old_times: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     number = next(_numbers)
     with (
         old_times.temporary_database(f"back{number}") as source,
         postgres16.temporary_database(f"back_ledger{number}") as ledger,
     ):
-        made = World(source, ledger, tmp_path / "landing", f"b{number}", lake)
+        made = PipelineEnv(source, ledger, tmp_path / "landing", f"b{number}", lake)
         made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         begin(made)
         made.capture()
@@ -66,29 +66,29 @@ def take_back(server: Server, kept: Path) -> None:
     server.start()
 
 
-def position(world: World) -> str:
+def position(world: PipelineEnv) -> str:
     return str(world.ctx.ledger.pipelines.get(world.name).position)
 
 
-def confirmed(world: World) -> str:
+def confirmed(world: PipelineEnv) -> str:
     slot = world.ctx.pipeline.slot
     ((at,),) = world.sql(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{slot}'")
     return str(at)
 
 
-def advance(world: World, place: str) -> None:
+def advance(world: PipelineEnv, place: str) -> None:
     """Move the slot by hand, as one may try who wants the pipeline to go on."""
     world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
 
 
-def halt(world: World, expected: str) -> None:
+def halt(world: PipelineEnv, expected: str) -> None:
     """Capture as a task does, and see the pipeline halted."""
     with pytest.raises(SourceError, match=f"source-changed.*{expected}"), record_errors(world.ctx):
         world.capture()
     assert world.ctx.ledger.pipelines.get(world.name).state == "halted"
 
 
-def stays_halted(world: World, expected: str) -> None:
+def stays_halted(world: PipelineEnv, expected: str) -> None:
     """Try what a person may try: look at a recovery, resume, and capture even where the ledger lets it."""
     assert "resume is enough" not in "\n".join(recover.look(world.ctx).lines)
     with pytest.raises(SourceError, match=f"source-changed.*{expected}"), record_errors(world.ctx):
@@ -98,7 +98,7 @@ def stays_halted(world: World, expected: str) -> None:
 
 
 @contextmanager
-def crashed_after(world: World) -> Iterator[None]:
+def crashed_after(world: PipelineEnv) -> Iterator[None]:
     """Crash the source after the block, and set the slot back to where it was before: not each crash loses its last moves."""
     slot = world.ctx.pipeline.slot
     world.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_kept')")
@@ -110,7 +110,7 @@ def crashed_after(world: World) -> Iterator[None]:
     assert confirmed(world) != position(world)
 
 
-def write_beyond(world: World, place: str) -> None:
+def write_beyond(world: PipelineEnv, place: str) -> None:
     """Let the source write until its WAL has grown past a place, and its transactions past those that were landed."""
     for number in range(100, 150):
         world.sql(f"insert into t values ({number})")
@@ -119,7 +119,7 @@ def write_beyond(world: World, place: str) -> None:
         world.sql("insert into t select -1 - count(*) from t")
 
 
-def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_what_differs(world: World) -> None:
+def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_what_differs(world: PipelineEnv) -> None:
     kept = image(world.source.server)
     for number in (2, 3):
         world.sql(f"insert into t values ({number})")
@@ -136,7 +136,7 @@ def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_w
     assert confirmed(world) == before, "the slot was moved over another history"
 
 
-def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_to(world: World) -> None:
+def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_to(world: PipelineEnv) -> None:
     kept = image(world.source.server)
     for number in (2, 3):
         world.sql(f"insert into t values ({number})")
@@ -161,7 +161,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
 
 @pytest.mark.slow
 def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the_one_that_was_read(
-    world: World,
+    world: PipelineEnv,
 ) -> None:
     kept = image(world.source.server)
     for number in range(2, 40):
@@ -180,7 +180,7 @@ def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the
 
 
 @pytest.mark.slow
-def test_a_source_that_is_put_back_as_it_was_is_proved_and_goes_on(world: World) -> None:
+def test_a_source_that_is_put_back_as_it_was_is_proved_and_goes_on(world: PipelineEnv) -> None:
     server = world.source.server
     kept = image(server)
     for number in (2, 3):
@@ -203,7 +203,7 @@ def test_a_source_that_is_put_back_as_it_was_is_proved_and_goes_on(world: World)
 
 
 def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transactions_that_were_landed(
-    world: World,
+    world: PipelineEnv,
 ) -> None:
     kept = image(world.source.server)
     for number in range(2, 40):
@@ -219,7 +219,7 @@ def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transacti
         world.capture()
 
 
-def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_goes_on(world: World) -> None:
+def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_goes_on(world: PipelineEnv) -> None:
     with crashed_after(world):
         for number in (2, 3, 4):
             world.sql(f"insert into t values ({number}); update t set id = -id where id = {number}; analyze t")
@@ -235,7 +235,7 @@ def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_goe
 
 
 @pytest.mark.slow
-def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_halts(world: World) -> None:
+def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_halts(world: PipelineEnv) -> None:
     with crashed_after(world):
         for number in (2, 3):
             world.sql(f"insert into t values ({number})")
@@ -253,7 +253,7 @@ def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_hal
 
 
 @pytest.mark.slow
-def test_windows_are_read_again_as_they_were_read_then_whatever_the_file_says_now(world: World) -> None:
+def test_windows_are_read_again_as_they_were_read_then_whatever_the_file_says_now(world: PipelineEnv) -> None:
     world.sql("select pg_replication_origin_create('elsewhere')")
     with crashed_after(world):
         world.sql("select pg_replication_origin_session_setup('elsewhere'); insert into t values (2)")

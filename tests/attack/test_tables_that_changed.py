@@ -10,12 +10,12 @@ from penstock.flow.copy import added_tables
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines, to_copy
 from penstock.ledger.records import TableRecord
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows, shown
 
 
-def decide(world: World, **policies: str) -> None:
+def decide(world: PipelineEnv, **policies: str) -> None:
     world.settings["tables"] = {"include": ["public.*"], **policies}
 
 
@@ -29,7 +29,7 @@ def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_
     assert made.tables.on_change == "resync"
 
 
-def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(bare16: World) -> None:
+def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(bare16: PipelineEnv) -> None:
     begin(bare16, "create table t (id int primary key, v text); create table u (id int primary key)")
     bare16.sql("alter table t rename v to w")
     bare16.capture()
@@ -46,7 +46,7 @@ def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_dec
     assert told(bare16, "schema-change") == ["column v was renamed to w"]
 
 
-def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: World) -> None:
+def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: PipelineEnv) -> None:
     begin(bare16)
     (table,) = bare16.ctx.ledger.tables.all(bare16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
@@ -55,7 +55,7 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: World) -> N
         assert to_copy(bare16.ctx, None) == []
 
 
-def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(bare16: World) -> None:
+def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(bare16: PipelineEnv) -> None:
     begin(bare16)
     decide(bare16, on_added="wait")
     bare16.sql("create table u (id int primary key); alter table t add column v int; alter table t rename id to key")
@@ -67,7 +67,7 @@ def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_pers
     assert names(to_copy(bare16.ctx, None)) == ["t", "u"]
 
 
-def test_the_status_says_what_follows(bare16: World) -> None:
+def test_the_status_says_what_follows(bare16: PipelineEnv) -> None:
     begin(bare16)
     bare16.sql("alter table t rename id to key")
     bare16.capture()
@@ -81,7 +81,7 @@ def test_the_status_says_what_follows(bare16: World) -> None:
 
 
 @pytest.mark.spark
-def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(world16: World) -> None:
+def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(world16: PipelineEnv) -> None:
     world = world16
     world.sql(SHOP)
     world.bootstrap()

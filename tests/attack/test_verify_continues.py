@@ -17,13 +17,13 @@ from penstock.flow.context import Context
 from penstock.flow.verify import compare
 from penstock.flow.verify import run as verifying
 from penstock.flow.verify.run import Verification, require_equal, verify
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 DAMAGED = ("data", "manifest", "manifest_list", "metadata", "garbled", "row")
 LOCKED_OUT = "closed"
 
 
-def files(world: World, table: str) -> dict[str, Path]:
+def files(world: PipelineEnv, table: str) -> dict[str, Path]:
     """Return one file of each kind that a lake table is made of."""
     with lake_reader(world.ctx.pipeline.lake.catalog, sql_catalog(world.ctx.catalog)) as lake:
         found = lake.table((world.ctx.pipeline.namespace, "public", table))
@@ -41,7 +41,7 @@ def files(world: World, table: str) -> dict[str, Path]:
     return {kind: Path(str(uri).removeprefix("file://").removeprefix("file:")) for kind, uri in uris.items()}
 
 
-def damage(world: World) -> None:
+def damage(world: PipelineEnv) -> None:
     """Take one kind of thing away from each of these tables."""
     for kind in DAMAGED[:4]:
         files(world, kind)[kind].unlink()
@@ -52,7 +52,7 @@ def damage(world: World) -> None:
     )
 
 
-def as_reader(world: World) -> Context:
+def as_reader(world: PipelineEnv) -> Context:
     """Return the world's context with a login that owns nothing and may read all tables but one."""
     world.sql(
         f"create role reader_{world.name} login replication password '{world.source.server.password}';"
@@ -68,7 +68,7 @@ def as_reader(world: World) -> Context:
     return replace(ctx, connections=resolve)
 
 
-def begin(world: World, names: tuple[str, ...]) -> None:
+def begin(world: PipelineEnv, names: tuple[str, ...]) -> None:
     for name in names:
         world.sql(
             f"create table {name} (id int primary key, v text); insert into {name} select n, 'v' from generate_series(1, 9) n"
@@ -81,7 +81,7 @@ def outcomes(found: Verification) -> dict[str, str]:
 
 
 @pytest.mark.spark
-def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(world16: World) -> None:
+def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(world16: PipelineEnv) -> None:
     begin(world16, (*DAMAGED, LOCKED_OUT, "a_wrong_one", "z_sound"))
     ctx, merged = as_reader(world16), []
 
@@ -125,7 +125,7 @@ def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(wo
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_sample_continues_beyond_a_table_whose_keys_cannot_be_cut(world16: World) -> None:
+def test_a_sample_continues_beyond_a_table_whose_keys_cannot_be_cut(world16: PipelineEnv) -> None:
     world16.settings["verify"] = {"share": "1/2", "whole_below": 1}
     begin(world16, ("data", "z_sound"))
     files(world16, "data")["data"].unlink()
@@ -137,7 +137,7 @@ def test_a_sample_continues_beyond_a_table_whose_keys_cannot_be_cut(world16: Wor
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(world16: World) -> None:
+def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(world16: PipelineEnv) -> None:
     begin(world16, ("data", "z_sound"))
     file = files(world16, "data")["data"]
     kept = file.read_bytes()
@@ -153,7 +153,7 @@ def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(world16:
     assert world16.ctx.ledger.health.alarms(world16.name) == []
 
 
-def while_read(world: World, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, statement: str) -> None:
+def while_read(world: PipelineEnv, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, statement: str) -> None:
     """Run a statement on the source once, when this function is next called."""
     original: Callable[..., Any] = getattr(where, name)
     left = [statement]
@@ -167,7 +167,9 @@ def while_read(world: World, monkeypatch: pytest.MonkeyPatch, where: Any, name: 
 
 
 @pytest.mark.spark
-def test_what_changes_while_it_is_compared_is_no_difference(world16: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_while_it_is_compared_is_no_difference(
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world16.sql(
         "create table m (id int primary key, v text) partition by range (id);"
         "create table m1 partition of m for values from (0) to (50);"

@@ -11,7 +11,7 @@ import pytest
 from stack.servers.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 PIPELINE = """
 name: {name}
@@ -29,11 +29,11 @@ def deployed(
     airflow_home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline file and Airflow connections, as a deployment has them; the ledger is a database of its own."""
     name = f"dag_{database16.name}"
     with database16.server.temporary_database(f"ledger_{database16.name}") as ledger:
-        world = World(database16, ledger, tmp_path / "landing", name, lake)
+        world = PipelineEnv(database16, ledger, tmp_path / "landing", name, lake)
         world.settings = {"source": {"slot": name, "publication": name}}
         (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=world.landing))
         monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))

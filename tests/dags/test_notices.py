@@ -20,7 +20,7 @@ from tests.dags import test_runs as runs
 from tests.dags.test_dags import ROOT
 from tests.dags.test_runs import begin, states, watch
 from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 TOKEN = "t0ken-of-the-url"
 ROW = "value-of-a-row"
@@ -57,7 +57,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, name: str, url: str) -> None:
     monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(value))
 
 
-def run(world: World) -> Any:
+def run(world: PipelineEnv) -> Any:
     """Run slot_health once, and its callbacks if it failed; return the run."""
     from airflow.models.dagrun import DagRun  # noqa: PLC0415  # after the throw-away home is set
     from airflow.utils.session import create_session  # noqa: PLC0415
@@ -84,13 +84,13 @@ def process(request: Any) -> None:
     assert [call.kwargs for call in log.calls if call.method_name == "exception"] == [], "each callback has ended well"
 
 
-def secrets(world: World) -> list[str]:
+def secrets(world: PipelineEnv) -> list[str]:
     """Name what must be in no text that leaves us."""
     return [TOKEN, ROW, world.source.server.password, str(world.source.server.port), "127.0.0.1", "postgres"]
 
 
 def test_a_failing_slot_health_tells_all_critical_channels_what_a_person_needs_at_night(
-    deployed: World,
+    deployed: PipelineEnv,
     hook: Hook,
     mailbox: Mailbox,
     down: Hook,
@@ -133,7 +133,7 @@ def test_a_failing_slot_health_tells_all_critical_channels_what_a_person_needs_a
 
 
 def test_the_notice_leads_to_where_the_policy_says_the_runbooks_are(
-    deployed: World, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_PENSTOCK_LEDGER")
     watch(deployed, tmp_path, '{critical: {channels: [hook]}, runbooks: "https://wiki.example.com/penstock/"}')
@@ -145,7 +145,7 @@ def test_the_notice_leads_to_where_the_policy_says_the_runbooks_are(
 
 
 def test_a_source_that_cannot_be_asked_is_told_as_its_alarm_and_not_as_a_failed_run_too(
-    deployed: World, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
     watch(deployed, tmp_path, "{critical: {channels: [hook]}}")
@@ -167,7 +167,7 @@ def test_a_source_that_cannot_be_asked_is_told_as_its_alarm_and_not_as_a_failed_
 
 
 def test_an_outage_whose_end_nobody_was_told_does_not_keep_other_news_back(
-    deployed: World, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
     watch(deployed, tmp_path, "{critical: {channels: [hook]}}")
@@ -184,7 +184,7 @@ def test_an_outage_whose_end_nobody_was_told_does_not_keep_other_news_back(
 
 
 def test_an_alert_that_a_channel_did_not_take_fails_the_run_and_the_other_channels_hear_of_it(
-    deployed: World, hook: Hook, down: Hook, tmp_path: Path
+    deployed: PipelineEnv, hook: Hook, down: Hook, tmp_path: Path
 ) -> None:
     begin(deployed)
     watch(deployed, tmp_path, "{drain: false, warn: {bytes: 1MiB, channels: [down]}, critical: {channels: [hook]}}")
@@ -197,7 +197,7 @@ def test_an_alert_that_a_channel_did_not_take_fails_the_run_and_the_other_channe
 
 @pytest.mark.parametrize("reason", ["timed_out", "task_failure"])
 def test_the_dag_processor_sends_the_notice_of_a_run_of_which_nothing_but_its_name_is_left(
-    deployed: World, hook: Hook, tmp_path: Path, reason: str
+    deployed: PipelineEnv, hook: Hook, tmp_path: Path, reason: str
 ) -> None:
     from airflow.callbacks.callback_requests import DagCallbackRequest  # noqa: PLC0415  # after the home is set
 

@@ -29,10 +29,10 @@ from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
 from tests.flow.health.alert_receivers import http_receiver
 from tests.flow.health.oncall import OnCall
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 
-def run(verb: str, world: World, **conf: Any) -> Any:
+def run(verb: str, world: PipelineEnv, **conf: Any) -> Any:
     """Run a DAG once and return its run."""
     dag: Any = load(verb)[f"{world.name}.{verb}"]
     return dag.test(run_conf=conf or None)
@@ -42,7 +42,7 @@ def states(run: Any) -> dict[str, str]:
     return {task.task_id: str(task.state) for task in run.get_task_instances()}
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
     from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
@@ -50,7 +50,7 @@ def begin(world: World) -> None:
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
-def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: World) -> None:
+def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql("insert into t select n, 'new' from generate_series(2, 50) n")
 
@@ -62,7 +62,7 @@ def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: Wo
     assert {window.state for window in windows} == {"confirmed"}
 
 
-def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: World) -> None:
+def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: PipelineEnv) -> None:
     from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415  # after the throw-away home is set
     from airflow.utils.session import create_session  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: Worl
         assert [event.extra["tables"] for event in rung] == [["public.u"]]
 
 
-def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed: World) -> None:
+def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql("insert into t values (2, 'lost')")
     deployed.sql(f"select count(*) from pg_logical_slot_get_binary_changes('{deployed.name}', null, null, "
@@ -96,7 +96,7 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed:
 
 
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
-    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
@@ -115,7 +115,7 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
 
 @pytest.mark.slow
 def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_airflow(
-    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
@@ -175,7 +175,7 @@ def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # ten Spark applications, one after the other
 def test_resync_and_replay_run_by_airflow_make_tables_anew(
-    deployed: World, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
@@ -202,7 +202,7 @@ def test_resync_and_replay_run_by_airflow_make_tables_anew(
     assert kinds == ["resync", "replay", "shadow"]
 
 
-def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(deployed: World) -> None:
+def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(deployed: PipelineEnv) -> None:
     begin(deployed)
 
     assert states(run("resync", deployed, tables=["public.tt"]))["look"] == "failed"
@@ -214,7 +214,7 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
     assert deployed.ctx.ledger.rebuilds.all(deployed.name, states=None) == []
 
 
-def merge_by_command(world: World) -> None:
+def merge_by_command(world: PipelineEnv) -> None:
     """Merge what is due, as the command line does."""
     attempt = merge.plan(world.ctx)
     if attempt is not None:
@@ -223,7 +223,7 @@ def merge_by_command(world: World) -> None:
 
 
 def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
-    deployed: World, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.models import DagRun  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
@@ -256,7 +256,7 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
     assert triggered() == 1, "once, however often it is asked for"
 
 
-def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(deployed: World) -> None:
+def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(deployed: PipelineEnv) -> None:
     begin(deployed)
 
     assert states(run("verify", deployed, tables=["public.tt"])) == {"compare": "failed", "equal": "upstream_failed"}
@@ -265,7 +265,7 @@ def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(de
     assert "got public.tt; did you mean public.t?" in event.message
 
 
-def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: World) -> None:
+def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: PipelineEnv) -> None:
     begin(deployed)
     assert states(run("capture", deployed)) == {"windows": "success"}
 
@@ -279,7 +279,7 @@ def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: Wo
         assert newest.slug == slug
 
 
-def test_airflows_backfill_makes_a_run_for_each_data_interval_in_either_order(deployed: World) -> None:
+def test_airflows_backfill_makes_a_run_for_each_data_interval_in_either_order(deployed: PipelineEnv) -> None:
     from airflow.cli.cli_parser import get_parser  # noqa: PLC0415
     from airflow.models import DagRun  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
@@ -298,7 +298,7 @@ def test_airflows_backfill_makes_a_run_for_each_data_interval_in_either_order(de
     assert sorted(intervals) == list(itertools.pairwise(october))
 
 
-def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: World) -> None:
+def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
     assert states(run("resume", deployed)) == {"resume": "success"}
@@ -312,7 +312,7 @@ def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed
     assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["copied"]
 
 
-def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: World) -> None:
+def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     before = deployed.ctx.ledger.pipelines.get(deployed.name)
@@ -325,7 +325,7 @@ def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: Wor
     assert deployed.ctx.ledger.events.all(deployed.name) == []
 
 
-def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
+def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> None:
     deployed.sql("create table t (id int primary key)")
     begin_without_tables = deployed.ctx
     from penstock.flow.copy import bootstrap  # noqa: PLC0415
@@ -338,7 +338,7 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: World) -> None:
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
 
 
-def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: World) -> None:
+def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: PipelineEnv) -> None:
     begin(deployed)
     slots = f"select count(*) from pg_replication_slots where slot_name = '{deployed.name}'"
 
@@ -351,7 +351,7 @@ def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: World
 
 
 def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_left_out(
-    deployed: World, tmp_path: Path
+    deployed: PipelineEnv, tmp_path: Path
 ) -> None:
     deployed.sql("create table big (id int primary key, body bytea); alter table big alter body set storage external")
     begin(deployed)
@@ -383,7 +383,7 @@ def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_le
     assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1
 
 
-def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: World) -> None:
+def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: PipelineEnv) -> None:
     from airflow.sdk.exceptions import ParamValidationError  # noqa: PLC0415
 
     begin(deployed)
@@ -391,7 +391,7 @@ def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: Wor
         run("skip_transaction", deployed, dry_run="no")
 
 
-def watch(world: World, folder: Path, health: str) -> None:
+def watch(world: PipelineEnv, folder: Path, health: str) -> None:
     """Add a section `health` to the deployed pipeline's file."""
     file = folder / "pipeline.yaml"
     file.write_text(file.read_text() + f"health: {health}\n")
@@ -399,11 +399,11 @@ def watch(world: World, folder: Path, health: str) -> None:
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
 
-def pause_capture(world: World, paused: bool) -> None:
+def pause_capture(world: PipelineEnv, paused: bool) -> None:
     pause(world, "capture", paused)
 
 
-def pause(world: World, verb: str, paused: bool) -> None:
+def pause(world: PipelineEnv, verb: str, paused: bool) -> None:
     """Do what the switch in Airflow's UI does."""
     from airflow.models import DagModel  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
@@ -413,7 +413,7 @@ def pause(world: World, verb: str, paused: bool) -> None:
 
 
 def test_slot_health_tells_people_once_and_records_what_it_saw(
-    deployed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
     with http_receiver() as hook:
@@ -431,7 +431,7 @@ def test_slot_health_tells_people_once_and_records_what_it_saw(
     assert len(deployed.ctx.ledger.health.slot_samples(deployed.name, deployed.name)) == 2
 
 
-def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: World, tmp_path: Path) -> None:
+def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: PipelineEnv, tmp_path: Path) -> None:
     begin(deployed)
     run("capture", deployed)
     pause_capture(deployed, False)
@@ -443,7 +443,9 @@ def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: 
     assert sum(window.rows for window in deployed.ctx.ledger.windows.all(deployed.name)) == 49
 
 
-def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(deployed: World, tmp_path: Path) -> None:
+def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(
+    deployed: PipelineEnv, tmp_path: Path
+) -> None:
     begin(deployed)
     run("capture", deployed)
     pause_capture(deployed, False)
@@ -454,7 +456,7 @@ def test_a_channel_that_does_not_take_an_alert_fails_the_run_but_stops_nothing(d
     assert "alert-undelivered" in {event.slug for event in deployed.ctx.ledger.events.all(deployed.name)}
 
 
-def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
+def test_slot_health_sees_that_capture_is_paused(deployed: PipelineEnv) -> None:
     begin(deployed)
     run("capture", deployed)
     pause_capture(deployed, True)
@@ -466,7 +468,7 @@ def test_slot_health_sees_that_capture_is_paused(deployed: World) -> None:
 
 @pytest.mark.slow
 def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
-    deployed: World, tmp_path: Path, binaries16: Binaries
+    deployed: PipelineEnv, tmp_path: Path, binaries16: Binaries
 ) -> None:
     begin(deployed)
     run("capture", deployed)
@@ -493,11 +495,11 @@ def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
     assert open_alarms(deployed) == set()
 
 
-def open_alarms(world: World) -> set[str]:
+def open_alarms(world: PipelineEnv) -> set[str]:
     return {alarm.slug for alarm in world.ctx.ledger.health.alarms(world.name) if alarm.closed_at is None}
 
 
-def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
+def test_slot_health_sees_that_capture_fails(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.ctx.ledger.pipelines.halt(deployed.name, slug="slot-ahead", reason="for this test")
     assert states(run("capture", deployed)) == {"windows": "failed"}
@@ -510,7 +512,7 @@ def test_slot_health_sees_that_capture_fails(deployed: World) -> None:
 
 
 def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
-    deployed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
     right = os.environ["AIRFLOW_CONN_PENSTOCK_SOURCE"]
@@ -560,7 +562,9 @@ def running(dag_id: str) -> Iterator[None]:
         session.query(DagRun).filter_by(dag_id=dag_id, run_id="manual__at_work").delete()
 
 
-def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(deployed: World) -> None:
+def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(
+    deployed: PipelineEnv,
+) -> None:
     begin(deployed)
     deployed.ctx.ledger.pipelines.halt(deployed.name, slug="slot-lost", reason="for this test")
     with running(f"{deployed.name}.recover"):
@@ -574,7 +578,7 @@ def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_
     assert deployed.ctx.ledger.events.all(deployed.name)[0].slug == "pipeline-halted"
 
 
-def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: World) -> None:
+def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: PipelineEnv) -> None:
     from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
     deployed.sql("create table t (id int primary key)")

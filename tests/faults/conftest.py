@@ -21,7 +21,7 @@ from penstock.flow.spark_job import catalog_secrets, describe
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.pipeline_env import ROOT, World, freeze
+from tests.pipeline_env import ROOT, PipelineEnv
 
 NURSERY = ROOT / "tests" / "faults" / "nursery.py"
 IMPORTS = {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", "."))}
@@ -36,14 +36,14 @@ def fragile(new_server: NewServer, binaries16: Binaries) -> Server:
 
 
 @pytest.fixture
-def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[World]:
+def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A world on the fragile source, without Spark."""
     number = next(_numbers)
     with (
         fragile.temporary_database(f"doomed{number}") as source,
         postgres16.temporary_database(f"doomed_ledger{number}") as ledger,
     ):
-        world = World(source, ledger, tmp_path / "landing", f"d{number}", lake)
+        world = PipelineEnv(source, ledger, tmp_path / "landing", f"d{number}", lake)
         world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         yield world
 
@@ -67,11 +67,11 @@ def nursery() -> Path:
     return folder / "line"
 
 
-def start(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def start(world: PipelineEnv, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start `tests.faults.killed` on a world."""
     return subprocess.Popen(
         [sys.executable, "-IS", str(NURSERY), str(nursery()), *arguments],
-        env={**os.environ, "WORLD": json.dumps(freeze(world)), **IMPORTS, **environment},
+        env={**os.environ, "WORLD": world.to_json(), **IMPORTS, **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,14 +79,14 @@ def start(world: World, *arguments: str, **environment: str) -> subprocess.Popen
     )
 
 
-def run(world: World, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(world: PipelineEnv, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `tests.faults.killed` on a world and return what became of it."""
     with start(world, *arguments, **environment) as process:
         said, complained = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 
-def run_with_spark(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_with_spark(world: PipelineEnv, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `tests.faults.killed` on a world, and carry out in this process what it wants of Spark."""
     with start(world, *arguments) as process:
         try:
@@ -101,7 +101,7 @@ def run_with_spark(world: World, *arguments: str) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 
-def _carry_out(world: World, wanted: Path) -> None:
+def _carry_out(world: PipelineEnv, wanted: Path) -> None:
     application, *arguments = json.loads(wanted.read_text())
     wanted.unlink()
     world.submit(describe(world.ctx, application, tuple(arguments), catalog_secrets(world.ctx)))

@@ -33,7 +33,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
-from tests.pipeline_env import World, thaw
+from tests.pipeline_env import PipelineEnv
 
 _A_WHILE = 0.3
 
@@ -111,7 +111,7 @@ def no_spark(job: SparkJob) -> None:
     raise AssertionError(f"expected to be killed before {job.name}")
 
 
-def run(world: World, verb: str) -> None:
+def run(world: PipelineEnv, verb: str) -> None:
     """Run one use case, as its DAG task would."""
     if verb == "capture":
         capture.capture(world.ctx)
@@ -153,7 +153,7 @@ def run(world: World, verb: str) -> None:
 def main() -> None:
     """Arm the step, if one is named, and run."""
     verb, *armed = sys.argv[1:]
-    world = thaw(json.loads(os.environ["WORLD"]))
+    world = PipelineEnv.from_json(os.environ["WORLD"])
     if verb == "capture":
         warm_up()
     if "FILE_LIMIT" in os.environ:

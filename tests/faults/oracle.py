@@ -8,12 +8,12 @@ from typing import Any
 
 from penstock.ledger.records import CopyRecord, TableRecord
 from penstock.lsn import Lsn
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 Row = tuple[str | None, ...]
 
 
-def landed(world: World, table: str, key: str) -> dict[str | None, Row]:
+def landed(world: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
     """Return the rows of a keyed table after its copy and every staged change, as texts; each change exactly once."""
     record, copied = _known(world, table)
     rows: dict[str | None, dict[str, Any]] = {}
@@ -27,7 +27,7 @@ def landed(world: World, table: str, key: str) -> dict[str | None, Row]:
     return {value: tuple(row[name] for name in names) for value, row in rows.items()}
 
 
-def landed_multiset(world: World, table: str) -> Counter[Row]:
+def landed_multiset(world: PipelineEnv, table: str) -> Counter[Row]:
     """Return the rows of a table without a key, and how often each is there, after its copy and every staged change."""
     record, copied = _known(world, table)
     names = [column.name for column in record.columns]
@@ -46,13 +46,13 @@ def landed_multiset(world: World, table: str) -> Counter[Row]:
     return +rows
 
 
-def at_source(world: World, table: str, key: str) -> dict[str | None, Row]:
+def at_source(world: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
     """Return the source's rows as texts."""
     found = world.source.execute(f'select {key}::text, t.* from "{table}" t')
     return {row[0]: _texts(row[1:]) for row in found}
 
 
-def multiset_at_source(world: World, table: str) -> Counter[Row]:
+def multiset_at_source(world: PipelineEnv, table: str) -> Counter[Row]:
     """Return the source's rows as texts, and how often each is there."""
     return Counter(_texts(row) for row in world.source.execute(f'select * from "{table}"'))
 
@@ -61,19 +61,19 @@ def _texts(row: tuple[Any, ...]) -> Row:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _known(world: World, table: str) -> tuple[TableRecord, CopyRecord]:
+def _known(world: PipelineEnv, table: str) -> tuple[TableRecord, CopyRecord]:
     record = next(each for each in world.ctx.ledger.tables.all(world.name) if each.name == table)
     (copied,) = (each for each in world.ctx.ledger.tables.copies(world.name) if each.oid == record.oid)
     return record, copied
 
 
-def _copied(world: World, copied: CopyRecord) -> Iterator[dict[str, Any]]:
+def _copied(world: PipelineEnv, copied: CopyRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
         for row in world.ctx.landing.read(entry.path).to_pylist():
             yield dict(zip(row, _texts(tuple(row.values())), strict=True))  # some columns are values
 
 
-def _changes(world: World, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
+def _changes(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
     """Return the staged changes that the copy's snapshot did not see, in commit order, from the last TRUNCATE on.
 
     Before a TRUNCATE even the copy counts no more: it is not MVCC-safe, a copy under an older snapshot reads nothing.

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.conftest import run
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 STEPS = [
     ("penstock.ledger.windows:Windows.plan", "after"),
@@ -32,7 +32,7 @@ delete from t where id = {0} * 100 + 2;
 """
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.sql("create table t (id int primary key, name text, body text)")
     world.sql("alter table t alter body set storage external")
     world.sql("insert into t select n, 'copied ' || n, repeat(md5(n::text), 100) from generate_series(1, 20) n")
@@ -50,7 +50,7 @@ def begin(world: World) -> None:
     ids=["source up", "source up, every step", "source crashed too, every step"],
 )
 def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(
-    doomed: World, steps: list[tuple[str, str]], crash: bool
+    doomed: PipelineEnv, steps: list[tuple[str, str]], crash: bool
 ) -> None:
     begin(doomed)
     for number, (step, when) in enumerate(steps, start=1):
@@ -72,7 +72,7 @@ def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(
     assert set(doomed.ctx.landing.list(f"{doomed.name}/windows")) == listed, "a dead attempt left files"
 
 
-def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: World) -> None:
+def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: PipelineEnv) -> None:
     begin(doomed)
     doomed.sql(
         "insert into t select n, 'x', md5(random()::text) || md5(random()::text) from generate_series(100, 30000) n"
@@ -86,7 +86,7 @@ def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: World
     assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
 
 
-def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: World) -> None:
+def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: PipelineEnv) -> None:
     begin(doomed)
     doomed.sql(CHANGES.format(1))
     slot = "select confirmed_flush_lsn from pg_replication_slots where database = current_database()"
@@ -104,7 +104,7 @@ def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: World
     assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
 
 
-def _nowhere(world: World) -> object:
+def _nowhere(world: PipelineEnv) -> object:
     from stack import ports  # noqa: PLC0415
     from tests.pipeline_env import _Place  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.steps import WRITE_TEXT
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import begin, flush, holds, now
 
 pytestmark = pytest.mark.spark
@@ -39,16 +39,16 @@ LAST_STEPS = pytest.param(PLANNING[-1:], SETTLING[-1:], id="at the last of eithe
 @pytest.fixture(scope="module")
 def watched(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[World, str]]:
+) -> Iterator[tuple[PipelineEnv, str]]:
     with postgres16.temporary_database("faults_changelog") as source:
-        world = World(
+        world = PipelineEnv(
             source, lake.database, tmp_path_factory.mktemp("faults_changelog"), source.name, lake, spark=spark
         )
         world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         yield world, begin(world)
 
 
-def interval(world: World, key: int) -> Interval:
+def interval(world: PipelineEnv, key: int) -> Interval:
     """Let the source do something in two tables, in an interval of its own."""
     start = now(world)
     world.sql(f"insert into keyed (id, name) values ({key}, 'new'); insert into keyless values ('page', {key})")
@@ -59,12 +59,12 @@ def interval(world: World, key: int) -> Interval:
     return Interval(start, end)
 
 
-def killed(world: World, verb: str, step: str, when: str) -> None:
+def killed(world: PipelineEnv, verb: str, step: str, when: str) -> None:
     process = run(world, verb, step, when, "1")
     assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
 
 
-def shown(world: World) -> dict[str, Any]:
+def shown(world: PipelineEnv) -> dict[str, Any]:
     """Return what every reader sees: the changelogs' pointers, and the intervals that count as filled."""
     assert world.lake is not None
     rows = world.lake.database.execute(
@@ -75,7 +75,7 @@ def shown(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("planning", "settling"), [LAST_STEPS, ALL_STEPS])
 def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_by_the_next(
-    watched: tuple[World, str], planning: list[tuple[str, str]], settling: list[tuple[str, str]]
+    watched: tuple[PipelineEnv, str], planning: list[tuple[str, str]], settling: list[tuple[str, str]]
 ) -> None:
     world, slot = watched
     first, second = interval(world, 10 * len(planning)), interval(world, 10 * len(planning) + 1)
@@ -99,7 +99,7 @@ def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_
 
 
 @pytest.mark.slow
-def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: tuple[World, str]) -> None:
+def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     third = interval(world, 3)
     attempt = changelog.plan(world.ctx, third)
@@ -116,7 +116,7 @@ def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: 
 
 @pytest.mark.slow
 def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
-    watched: tuple[World, str], monkeypatch: pytest.MonkeyPatch
+    watched: tuple[PipelineEnv, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from penstock_spark import changelog as application  # noqa: PLC0415  # with Spark's session only
 

@@ -24,7 +24,7 @@ from tests.faults.conftest import run, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
 from tests.faults.steps import WRITE_TEXT, called, slow
-from tests.pipeline_env import World, wait_for
+from tests.pipeline_env import PipelineEnv, wait_for
 
 STEPS = [
     ("penstock.source.slot:_create", "after", 1),
@@ -112,7 +112,7 @@ def transaction(writer: int, number: int) -> str:
 
 
 @contextmanager
-def writers(world: World) -> Iterator[None]:
+def writers(world: PipelineEnv) -> Iterator[None]:
     """Keep two writers busy during the block; an error of theirs fails the test."""
     stop, failed = Event(), []
 
@@ -138,20 +138,20 @@ def writers(world: World) -> Iterator[None]:
     assert not failed, failed
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.settings["copy"] = {"range_bytes": "8KiB"}  # several files per table
     world.sql(TABLES)
     bootstrap.prepare(world.ctx)
 
 
-def slot_position(world: World) -> Lsn | None:
+def slot_position(world: PipelineEnv) -> Lsn | None:
     found = world.sql(
         f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{world.ctx.pipeline.slot}'"
     )
     return Lsn.parse(found[0][0]) if found else None
 
 
-def proved(world: World) -> dict[int, str]:
+def proved(world: PipelineEnv) -> dict[int, str]:
     """Return the copies that are finished, by table: by the ledger, or by their result file."""
     folder = f"{world.name}/copies"
     results = [Path(path) for path in world.ctx.landing.list(folder) if path.endswith(".json")]
@@ -159,7 +159,7 @@ def proved(world: World) -> dict[int, str]:
     return found | {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
 
 
-def goes_on_exactly(world: World) -> list[str]:
+def goes_on_exactly(world: PipelineEnv) -> list[str]:
     """Resume the copy with a transaction open that its snapshot must not see; return the tables that differ then."""
     finished, position = proved(world), slot_position(world)
 
@@ -188,7 +188,7 @@ def goes_on_exactly(world: World) -> list[str]:
     return differing(world)
 
 
-def differing(world: World) -> list[str]:
+def differing(world: PipelineEnv) -> list[str]:
     """Capture, and return the tables in which what is landed is not what the source has."""
     world.capture()
     keyed = ("account", "Order Line")
@@ -196,14 +196,14 @@ def differing(world: World) -> list[str]:
     return found + ["visit"] * (landed_multiset(world, "visit") != multiset_at_source(world, "visit"))
 
 
-def kill(world: World, step: str, when: str, occurrence: int) -> None:
+def kill(world: PipelineEnv, step: str, when: str, occurrence: int) -> None:
     with writers(world):
         killed = run(world, "copy", step, when, str(occurrence))
     assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
 
 
 @pytest.mark.parametrize("step", [*STEPS, *slow(TWINS)], ids=called)
-def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step: tuple[str, str, int]) -> None:
+def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: PipelineEnv, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)
 
@@ -211,7 +211,7 @@ def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: World, step:
 
 
 @pytest.mark.parametrize("step", [CRASHES[0], *slow(CRASHES[1:])], ids=called)
-def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: World, step: tuple[str, str, int]) -> None:
+def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: PipelineEnv, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)
     doomed.source.server.restart("immediate")
@@ -219,7 +219,7 @@ def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: World, step: 
     assert goes_on_exactly(doomed) == []
 
 
-def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: World) -> None:
+def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: PipelineEnv) -> None:
     begin(doomed)
     for expected in (1, 2):
         kill(doomed, WRITE_TEXT, "after", 2)  # the first table that this run finishes is its last
@@ -229,7 +229,7 @@ def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: Worl
     assert goes_on_exactly(doomed) == []
 
 
-def test_a_copy_killed_while_its_slot_waits_to_be_made_can_be_run_again(doomed: World) -> None:
+def test_a_copy_killed_while_its_slot_waits_to_be_made_can_be_run_again(doomed: PipelineEnv) -> None:
     begin(doomed)
     making = f"from pg_replication_slots where slot_name = '{doomed.ctx.pipeline.slot}' and active and confirmed_flush_lsn is null"
     with doomed.source.connect() as watching, doomed.source.connect(autocommit=False) as blocking:

@@ -10,7 +10,7 @@ from penstock.flow.copy import bootstrap
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import copy_waiting, members, states, told
 
 JOINING = [
@@ -27,14 +27,14 @@ LEAVING = [
 ]
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.sql("create table t (id int primary key, note text); insert into t values (1, 'copied')")
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
 @pytest.mark.slow
-def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doomed: World) -> None:
+def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doomed: PipelineEnv) -> None:
     begin(doomed)
     for number, (step, when) in enumerate(JOINING):
         doomed.sql(f"create table u{number} (id int primary key, note text); insert into u{number} values (1, 'early')")
@@ -58,7 +58,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
 
 
 @pytest.mark.slow
-def test_whatever_step_is_the_last_a_table_leaves_once(doomed: World) -> None:
+def test_whatever_step_is_the_last_a_table_leaves_once(doomed: PipelineEnv) -> None:
     begin(doomed)
     tables = [f"u{number}" for number in range(len(LEAVING))]
     doomed.sql("; ".join(f"create table {table} (id int primary key)" for table in tables))

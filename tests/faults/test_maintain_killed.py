@@ -34,7 +34,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import ZONE, Step, called, slow
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.recovery import equal
 
@@ -102,7 +102,7 @@ CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step
 class Shop:
     """A pipeline, what its cuts showed when they were published, and the slot that watches its source."""
 
-    world: World
+    world: PipelineEnv
     slot: str
     shown: dict[str, dict[int, list[Any]]] = field(default_factory=lambda: {table: {} for table in WATCHED})
     filled: list[tuple[datetime, datetime]] = field(default_factory=list)
@@ -160,7 +160,7 @@ def shop(
     """A pipeline whose ledger and catalog are one database, as by default."""
     with postgres16.temporary_database("faults_maintain") as source:
         landing = tmp_path_factory.mktemp(source.name)
-        world = World(source, lake.database, landing, source.name, lake=lake, spark=spark)
+        world = PipelineEnv(source, lake.database, landing, source.name, lake=lake, spark=spark)
         world.settings = {
             "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
             "landing": {"uri": str(landing), "retention": "1d"},

@@ -30,7 +30,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.steps import WRITE_TEXT
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -63,8 +63,8 @@ insert into visit values ('page 1', 1), ('page 1', 1);
 """
 
 
-def make_world(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> World:
-    world = World(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
+def make_world(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> PipelineEnv:
+    world = PipelineEnv(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
     # names of slots are unique in the whole cluster
     world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
     return world
@@ -73,7 +73,7 @@ def make_world(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession,
 @pytest.fixture(scope="module")
 def world(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     with postgres16.temporary_database("faults_merge") as source:
         made = make_world(source, lake.database, lake, spark, tmp_path_factory.mktemp("faults_merge"))
         made.sql(TABLES)
@@ -81,24 +81,24 @@ def world(
         yield made
 
 
-def change(world: World, changes: str = CHANGES) -> None:
+def change(world: PipelineEnv, changes: str = CHANGES) -> None:
     """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
     world.sql(changes)
     world.sql("set synchronous_commit = on; select pg_current_xact_id()")
     world.capture()
 
 
-def planned(world: World) -> str:
+def planned(world: PipelineEnv) -> str:
     attempt = merge.plan(world.ctx)
     assert attempt is not None
     return attempt
 
 
-def spark_merge(world: World, attempt: str) -> None:
+def spark_merge(world: PipelineEnv, attempt: str) -> None:
     world.submit(merge.job(world.ctx, attempt))
 
 
-def pointers(world: World) -> dict[str, str]:
+def pointers(world: PipelineEnv) -> dict[str, str]:
     """Return which metadata file each table of the world shows: what every reader of the lake sees."""
     assert world.lake is not None
     rows = world.lake.database.execute(
@@ -110,16 +110,16 @@ def pointers(world: World) -> dict[str, str]:
     return dict(rows)
 
 
-def cuts(world: World) -> list[CutRecord]:
+def cuts(world: PipelineEnv) -> list[CutRecord]:
     return world.ctx.ledger.merges.cuts(world.name, limit=1000)
 
 
-def table(world: World, name: str) -> TableRecord:
+def table(world: PipelineEnv, name: str) -> TableRecord:
     (found,) = (record for record in world.ctx.ledger.tables.all(world.name) if record.name == name)
     return found
 
 
-def equal(world: World, *names: str) -> None:
+def equal(world: PipelineEnv, *names: str) -> None:
     """Assert that source and lake are equal, table by table, and the tables not paused."""
     found = {compared.name: compared for compared in compare(world.ctx).tables}
     for name in names or ("item", "visit"):
@@ -127,7 +127,7 @@ def equal(world: World, *names: str) -> None:
         assert found[name].equal, list(found[name].lines())
 
 
-def killed(world: World, verb: str, step: str, when: str) -> None:
+def killed(world: PipelineEnv, verb: str, step: str, when: str) -> None:
     process = run(world, verb, step, when, "1")
     assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
 
@@ -136,7 +136,7 @@ def killed(world: World, verb: str, step: str, when: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: World) -> None:
+def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: PipelineEnv) -> None:
     change(world)
     before, published = pointers(world), cuts(world)
     for step in ("penstock.ledger.merges:Merges.begin", WRITE_TEXT):
@@ -152,7 +152,9 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
     equal(world)
 
 
-def test_a_spark_run_that_outlived_its_task_changes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_run_that_outlived_its_task_changes_nothing(
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change(world)
     during = planned(world)
     after = planned(world)
@@ -200,7 +202,7 @@ def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
 
 
 def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_it_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(world)
     attempt = planned(world)
@@ -229,7 +231,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
     equal(world)
 
 
-def terminated_afterwards(world: World) -> Callable[..., None]:
+def terminated_afterwards(world: PipelineEnv) -> Callable[..., None]:
     """Return a `move` after which the server ends the connection, before the commit."""
     move = merges.move
 
@@ -240,7 +242,7 @@ def terminated_afterwards(world: World) -> Callable[..., None]:
     return wrapped
 
 
-def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world: World) -> None:
+def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world: PipelineEnv) -> None:
     change(world)
     attempt = planned(world)
     spark_merge(world, attempt)
@@ -253,7 +255,7 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world:
     equal(world)
 
 
-def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(world: World) -> None:
+def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(world: PipelineEnv) -> None:
     assert world.spark is not None
     change(world, f"{CHANGES} update taken set name = name || '+'")
     attempt = planned(world)
@@ -273,7 +275,7 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(worl
 # --- landing files and shapes -----------------------------------------------------------------------
 
 
-def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: World) -> None:
+def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: PipelineEnv) -> None:
     change(world)
     files = [entry for window in world.ctx.ledger.windows.all(world.name)[-1:] for entry in window.files]
     missing = next(entry.path for entry in files if entry.oid == table(world, "item").oid)
@@ -300,7 +302,7 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: Wo
     equal(world)
 
 
-def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(world: World) -> None:
+def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(world: PipelineEnv) -> None:
     change(world, "update grown set name = 'landed before the column' where id = 1")
     change(
         world,
@@ -330,7 +332,7 @@ def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_o
 
 
 def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[tuple[ModuleType, str, int]] = [
         (schema_drift, "follow", 1),
@@ -349,7 +351,7 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     equal(world, "hasty")
 
 
-def followed_by(step: Callable[..., Any], occurrence: int, world: World, statement: str) -> Callable[..., Any]:
+def followed_by(step: Callable[..., Any], occurrence: int, world: PipelineEnv, statement: str) -> Callable[..., Any]:
     """Return a step of capture right after whose nth call the source changes its shape."""
     calls = itertools.count(1)
 

@@ -22,7 +22,7 @@ from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run, run_with_spark
 from tests.faults.steps import WRITE_TEXT, Step, called, slow
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ CASES = [("resync", *step) for step in (*COPYING, *BUILDING)] + [
 @pytest.fixture(scope="module")
 def world(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline whose ledger and catalog are one database, as by default; a chunk holds one window."""
     with postgres16.temporary_database("faults_rebuild") as source:
         yield begun(source, lake.database, lake, spark, tmp_path_factory)
@@ -85,9 +85,9 @@ def world(
 
 def begun(
     source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, folders: pytest.TempPathFactory
-) -> World:
+) -> PipelineEnv:
     folder = folders.mktemp(source.name)
-    made = World(source, ledger, folder / "landing", f"{source.name}{source.server.port}", lake=lake, spark=spark)
+    made = PipelineEnv(source, ledger, folder / "landing", f"{source.name}{source.server.port}", lake=lake, spark=spark)
     made.settings = {
         "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
         "merge": {"rebuild_bytes": 1},
@@ -97,7 +97,7 @@ def begun(
     return made
 
 
-def change(world: World, number: int) -> None:
+def change(world: PipelineEnv, number: int) -> None:
     """Land a window, and merge it."""
     world.sql(CHANGES.format(number))
     flush(world)
@@ -109,7 +109,9 @@ _numbers = itertools.count(1)
 
 
 @pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
-def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: tuple[str, str, str, int]) -> None:
+def test_whatever_step_is_the_last_the_same_request_ends_it(
+    world: PipelineEnv, case: tuple[str, str, str, int]
+) -> None:
     verb, step, when, occurrence = case
     number = next(_numbers)
     start_young(world)
@@ -135,7 +137,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(world: World, case: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", LOADING, ids=called)
-def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: World, step: Step) -> None:
+def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: PipelineEnv, step: Step) -> None:
     start_young(world)
     change(world, next(_numbers))
     before = readable(world)
@@ -149,14 +151,14 @@ def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: World, 
     assert world.ctx.ledger.rebuilds.all(world.name) == []
 
 
-def start_young(world: World) -> None:
+def start_young(world: PipelineEnv) -> None:
     """Let windows be few: a replay begins with the newest copy."""
     if len(world.ctx.ledger.windows.all(world.name)) > 40:
         ids = rebuild.resync(world.ctx, TABLES, world.submit)
         assert rebuild.switch(world.ctx, ids, world.submit)
 
 
-def again(world: World, verb: str) -> None:
+def again(world: PipelineEnv, verb: str) -> None:
     """Ask for the same once more, and see that it is done."""
     ids = (
         rebuild.resync(world.ctx, TABLES, world.submit)
@@ -167,7 +169,7 @@ def again(world: World, verb: str) -> None:
     equal(world)
 
 
-def readable(world: World) -> dict[tuple[str, str], int | None]:
+def readable(world: PipelineEnv) -> dict[tuple[str, str], int | None]:
     """Return the snapshot that each name of the lake shows, tables on their way and those that made way left out.
 
     What a merge prepares makes a new metadata file, too, in which the name shows what it did.
@@ -188,7 +190,7 @@ def readable(world: World) -> dict[tuple[str, str], int | None]:
 
 
 @pytest.mark.slow
-def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: World) -> None:
+def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: PipelineEnv) -> None:
     change(world, 50)
     ids = rebuild.resync(world.ctx, TABLES, world.submit)
     world.sql(CHANGES.format(51))
@@ -266,7 +268,7 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
 
 
 @pytest.mark.slow
-def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(world: World) -> None:
+def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(world: PipelineEnv) -> None:
     change(world, 70)
 
     def submit(job: object) -> None:

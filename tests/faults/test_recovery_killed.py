@@ -20,7 +20,7 @@ from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.steps import WRITE_TEXT, called, slow
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import SHOP, consume, equal, flush, follows, recovered
 
 pytestmark = pytest.mark.spark
@@ -65,18 +65,18 @@ PUBLISHING = [
 @pytest.fixture(scope="module")
 def world(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline whose ledger and catalog are one database, as by default: a cut is one transaction."""
     with postgres16.temporary_database("faults_recovery") as source:
         folder = tmp_path_factory.mktemp("faults_recovery")
-        made = World(source, lake.database, folder / "landing", source.name, lake=lake, spark=spark)
+        made = PipelineEnv(source, lake.database, folder / "landing", source.name, lake=lake, spark=spark)
         made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         made.sql(SHOP)
         made.bootstrap()
         yield made
 
 
-def lose_the_place(world: World, number: int) -> None:
+def lose_the_place(world: PipelineEnv, number: int) -> None:
     """Land a window, and consume the changes after it."""
     world.sql(CHANGES.format(number))
     flush(world)
@@ -85,7 +85,7 @@ def lose_the_place(world: World, number: int) -> None:
     consume(world)
 
 
-def killed(world: World, verb: str, *step: str) -> None:
+def killed(world: PipelineEnv, verb: str, *step: str) -> None:
     outcome = run(world, verb, *step)
     assert outcome.returncode == -signal.SIGKILL, f"{step} was never reached: {outcome.stderr[-2000:]}"
 
@@ -94,7 +94,7 @@ _numbers = itertools.count(1)
 
 
 @pytest.mark.parametrize("place", [*STEPS, *slow(OTHERS)], ids=called)
-def test_whatever_step_is_the_last_the_next_run_ends_it(world: World, place: tuple[str, str, int]) -> None:
+def test_whatever_step_is_the_last_the_next_run_ends_it(world: PipelineEnv, place: tuple[str, str, int]) -> None:
     number, (step, when, occurrence) = next(_numbers), place
     lose_the_place(world, number)
     before = readable(world)
@@ -108,7 +108,7 @@ def test_whatever_step_is_the_last_the_next_run_ends_it(world: World, place: tup
     follows(world)
 
 
-def readable(world: World) -> list[tuple[object, ...]]:
+def readable(world: PipelineEnv) -> list[tuple[object, ...]]:
     """Return what each name of the lake shows, fresh tables and those of older eras left out."""
     return world.ledger.execute(
         "select table_namespace, table_name, metadata_location from iceberg_tables "
@@ -118,7 +118,7 @@ def readable(world: World) -> list[tuple[object, ...]]:
     )
 
 
-def test_the_switch_is_whole_or_not_at_all(world: World) -> None:
+def test_the_switch_is_whole_or_not_at_all(world: PipelineEnv) -> None:
     lose_the_place(world, 60)
     recover.begin(world.ctx, recover.look(world.ctx))
     recover.new_era(world.ctx)
@@ -142,7 +142,7 @@ def test_the_switch_is_whole_or_not_at_all(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_the_last_merge_of_an_era_may_be_killed_too(world: World) -> None:
+def test_the_last_merge_of_an_era_may_be_killed_too(world: PipelineEnv) -> None:
     for when in ("before", "after"):
         lose_the_place(world, 70)
         recover.begin(world.ctx, recover.look(world.ctx))
@@ -160,7 +160,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_merge_of_the_era_before_can_publish_nothing(world: World) -> None:
+def test_a_merge_of_the_era_before_can_publish_nothing(world: PipelineEnv) -> None:
     lose_the_place(world, 80)
     overtaken = merge.plan(world.ctx)
     assert overtaken is not None
@@ -189,7 +189,9 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         postgres16.temporary_database("faults_recovery_apart") as source,
         postgres16.temporary_database("faults_recovery_apart_ledger") as ledger,
     ):
-        world = World(source, ledger, tmp_path_factory.mktemp("apart") / "landing", source.name, lake=lake, spark=spark)
+        world = PipelineEnv(
+            source, ledger, tmp_path_factory.mktemp("apart") / "landing", source.name, lake=lake, spark=spark
+        )
         world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         world.sql(SHOP)
         world.bootstrap()

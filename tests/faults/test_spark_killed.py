@@ -24,7 +24,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import ROOT, World
+from tests.pipeline_env import ROOT, PipelineEnv
 
 pytestmark = pytest.mark.slow
 
@@ -47,13 +47,15 @@ delete from visit where n % 5 = 3; update visit set n = n + 1000 where n % 5 = 4
 
 
 @pytest.fixture
-def world(postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(
+    postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[PipelineEnv]:
     name = f"spark_killed_{request.node.name[5:20]}"
     with (
         postgres16.temporary_database(name) as source,
         postgres16.temporary_database(f"{name}_ledger") as ledger,
     ):
-        made = World(source, ledger, tmp_path / "landing", name, lake)
+        made = PipelineEnv(source, ledger, tmp_path / "landing", name, lake)
         made.settings = {
             "copy": {"range_bytes": "64KiB", "parallel": 1},
             "spark": {"driver_memory": "1g", "parallel_tables": 1},
@@ -103,7 +105,7 @@ def kill_jvm(job: SparkJob) -> None:
             os.kill(int(process.parent.name), signal.SIGKILL)
 
 
-def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: World, submitting: Callable[..., Submit]) -> None:
+def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     with pytest.raises(LakeError, match="spark-failed"):
         bootstrap.copy(world.ctx, submitting("public.sale: "))  # its first words on the second table
     finished = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
@@ -121,7 +123,7 @@ def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: World, submitting: Ca
         assert landed(world, table, "id") == at_source(world, table, "id")
 
 
-def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: World, submitting: Callable[..., Submit]) -> None:
+def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     bootstrap.copy(world.ctx, copy_without_spark)
     world.sql(f"set synchronous_commit = on; {CHANGES}")
     world.capture()
@@ -140,7 +142,7 @@ def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: World, submitting: Ca
 
 
 def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_next(
-    world: World, submitting: Callable[..., Submit]
+    world: PipelineEnv, submitting: Callable[..., Submit]
 ) -> None:
     bootstrap.copy(world.ctx, copy_without_spark)
     for _ in range(2):
@@ -165,7 +167,7 @@ def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_ne
     assert found.rows > 4000
 
 
-def merged(world: World, submit: Submit) -> None:
+def merged(world: PipelineEnv, submit: Submit) -> None:
     attempt = merge.plan(world.ctx)
     assert attempt is not None
     submit(merge.job(world.ctx, attempt))

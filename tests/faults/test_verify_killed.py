@@ -14,7 +14,7 @@ from penstock.flow.verify.run import verify
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -32,20 +32,20 @@ STEPS = [
 
 
 @pytest.fixture
-def shop(postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+def shop(postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A world whose table is in a cut; the verifications are processes without Spark."""
     with (
         postgres16.temporary_database("faults_verify") as source,
         postgres16.temporary_database("faults_verify_ledger") as ledger,
     ):
-        world = World(source, ledger, tmp_path / "landing", source.name, lake=lake, spark=spark)
+        world = PipelineEnv(source, ledger, tmp_path / "landing", source.name, lake=lake, spark=spark)
         world.settings = {"source": {"slot": source.name, "publication": source.name}, "verify": {"wait": "1s"}}
         world.sql("create table t (id int primary key); insert into t select generate_series(1, 100)")
         world.bootstrap()
         yield world
 
 
-def left(world: World) -> list[tuple[str]]:
+def left(world: PipelineEnv) -> list[tuple[str]]:
     """Return what must not stay at the source; the server takes a moment to notice that a process has gone."""
     query = (
         "select slot_name::text from pg_replication_slots where temporary union all "
@@ -58,7 +58,7 @@ def left(world: World) -> list[tuple[str]]:
 
 
 @pytest.mark.slow
-def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark_for_ever(shop: World) -> None:
+def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark_for_ever(shop: PipelineEnv) -> None:
     for step, when in STEPS:
         shop.sql("insert into t select max(id) + 1 from t")
         process = run(shop, "verify", step, when, "1")

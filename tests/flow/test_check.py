@@ -8,7 +8,7 @@ from penstock.flow.copy import bootstrap
 from penstock.policy import Health
 from stack.servers.postgres import Database, Server
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 NO_ONE = (
     "expected channels that notify a person, got none for the level warn and critical: these alarms are only in the "
@@ -49,7 +49,7 @@ def test_a_pipeline_that_has_its_slot_passes_the_check_again(
     database16: Database, postgres16: Server, tmp_path: object
 ) -> None:
     with postgres16.temporary_database(f"ledger_{database16.name}") as ledger:
-        world = World(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
+        world = PipelineEnv(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
         world.sql("create table t (id int primary key)")
         assert NO_ONE in [finding.message for finding in check.require(world.ctx)]  # which bootstrap prints
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
 from tests.scenarios.source_history import Change
 
@@ -32,13 +32,13 @@ READ: Mapping[str, Callable[[str], Any]] = {
 """How a test reads the server's texts, by the column's name; what is not here stays text."""
 
 
-def now(world: World) -> datetime:
+def now(world: PipelineEnv) -> datetime:
     """Return the source's time after everything that has committed."""
     ((time,),) = world.sql("select clock_timestamp()")
     return time.astimezone(UTC)
 
 
-def begin(world: World) -> str:
+def begin(world: PipelineEnv) -> str:
     """Bring up a pipeline with a second slot that watches the source; return that slot."""
     world.settings["changelog"] = {"slack": 0}
     world.sql(TABLES)
@@ -48,13 +48,13 @@ def begin(world: World) -> str:
     return slot
 
 
-def flush(world: World) -> None:
+def flush(world: PipelineEnv) -> None:
     """Let capture see all that has committed, and a later time of the source's clock."""
     world.sql("set synchronous_commit = on; select pg_current_xact_id()")
     world.capture()
 
 
-def logged(world: World, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:
+def logged(world: PipelineEnv, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:
     """Return an interval's rows of a changelog in commit order, as plain data."""
     assert world.spark is not None
     name = f"lake.{world.name}.public.`{table}__changelog`"
@@ -63,7 +63,7 @@ def logged(world: World, table: str, start: datetime, end: datetime) -> list[dic
     return [row.asDict(recursive=True) for row in rows.orderBy("era", "commit_lsn", "ordinal").collect()]
 
 
-def holds(world: World, slot: str, table: str, start: datetime, end: datetime) -> list[str]:
+def holds(world: PipelineEnv, slot: str, table: str, start: datetime, end: datetime) -> list[str]:
     """Assert that an interval of a changelog is exactly what the source did; return the kinds of its changes."""
     history = source_history.changes(world, slot, table)
     found = logged(world, table.replace(".", "_"), start, end)

@@ -8,36 +8,36 @@ from penstock.flow.copy.run import copied_files, copy_tables
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 
-def begin(world: World, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:
+def begin(world: PipelineEnv, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:
     """Bootstrap a pipeline over some tables, without Spark."""
     world.sql(tables)
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
-def states(world: World) -> dict[str, str]:
+def states(world: PipelineEnv) -> dict[str, str]:
     """Name the state of every table, as `waiting` for one that joined and is not copied."""
     found = world.ctx.ledger.tables.all(world.name)
     return {table.name: "waiting" if table.waits else table.state for table in found}
 
 
-def told(world: World, slug: str) -> list[str]:
+def told(world: PipelineEnv, slug: str) -> list[str]:
     """Return the messages of all events of a slug, oldest first."""
     return [
         event.message for event in reversed(world.ctx.ledger.events.all(world.name, limit=1000)) if event.slug == slug
     ]
 
 
-def members(world: World) -> set[str]:
+def members(world: PipelineEnv) -> set[str]:
     """Name the tables that the server says are published."""
     name = world.ctx.pipeline.publication
     return {row[0] for row in world.sql(f"select tablename from pg_publication_tables where pubname = '{name}'")}
 
 
-def copy_waiting(world: World, *, wait: float = 20) -> list[str]:
+def copy_waiting(world: PipelineEnv, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
     ctx = world.ctx
     tables, copy_id = ctx.ledger.membership.waiting(world.name), new_attempt()

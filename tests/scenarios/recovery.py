@@ -10,7 +10,7 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.run import Outlook
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
@@ -35,12 +35,12 @@ insert into item (id, name) select max(id) + 1, '' from item;
 """
 
 
-def flush(world: World) -> None:
+def flush(world: PipelineEnv) -> None:
     """Bring every commit into the WAL: the tests' servers commit asynchronously."""
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
 
-def consume(world: World) -> None:
+def consume(world: PipelineEnv) -> None:
     """Read changes from the slot as somebody else would, so that they are gone."""
     flush(world)
     name = world.ctx.pipeline
@@ -50,7 +50,7 @@ def consume(world: World) -> None:
     )
 
 
-def recovered(world: World, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
+def recovered(world: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
     """Do what the DAG does after a dry run; `meanwhile` happens while the tables are copied."""
 
     def submit(job: SparkJob) -> None:
@@ -66,18 +66,18 @@ def recovered(world: World, meanwhile: Callable[[], None] = lambda: None) -> Out
     return outlook
 
 
-def shown(world: World) -> dict[str, list[tuple[Any, ...]]]:
+def shown(world: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:
     """Return what a reader of the lake sees under the tables' names."""
     return {table: sorted(world.lake_rows(table)) for table in ("item", "visit", "Order Line")}
 
 
-def equal(world: World) -> None:
+def equal(world: PipelineEnv) -> None:
     """Assert that source and lake are equal."""
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
-def follows(world: World) -> None:
+def follows(world: PipelineEnv) -> None:
     """Assert that the pipeline follows its source."""
     world.sql(AFTER)
     flush(world)
@@ -86,7 +86,7 @@ def follows(world: World) -> None:
     equal(world)
 
 
-def traces(world: World) -> dict[str, Any]:
+def traces(world: PipelineEnv) -> dict[str, Any]:
     """Return all that a recovery could change: slots, publications, ledger, landing zone and catalog."""
     pointers = "select table_namespace, table_name, metadata_location from iceberg_tables order by 1, 2"
     ctx = world.ctx

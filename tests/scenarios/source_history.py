@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.wire import messages as m
 from penstock.wire.pgoutput import Decoder
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 Image = dict[str, str | None] | None
 
@@ -33,12 +33,12 @@ class Change:
     unknown: list[str] | None
 
 
-def watch(world: World, slot: str) -> None:
+def watch(world: PipelineEnv, slot: str) -> None:
     """Make the second slot; it sees what commits from now on."""
     world.sql(f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
 
 
-def changes(world: World, slot: str, table: str) -> list[Change]:
+def changes(world: PipelineEnv, slot: str, table: str) -> list[Change]:
     """Return the changes of a table since `watch`, in the source's order."""
     found = world.sql(
         f"select data from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '1', "

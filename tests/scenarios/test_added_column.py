@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 
-def test_an_added_column_appears_with_its_default_before_any_row_changes(world16: World) -> None:
+def test_an_added_column_appears_with_its_default_before_any_row_changes(world16: PipelineEnv) -> None:
     world16.sql("create table t (id int primary key); insert into t values (1), (2)")
     world16.sql("create table quiet (id int primary key); insert into quiet values (1)")
     world16.bootstrap()

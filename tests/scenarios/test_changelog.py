@@ -21,7 +21,7 @@ from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now
 from tests.scenarios.recovery import flush as flush_only
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def watched(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[World, str]]:
+) -> Iterator[tuple[PipelineEnv, str]]:
     """One bootstrapped pipeline for the module, with the slot that watches its source."""
     with postgres16.temporary_database("changelogs") as source:
-        world = World(
+        world = PipelineEnv(
             source, lake.database, tmp_path_factory.mktemp("changelogs"), "changelogs", lake=lake, spark=spark
         )
         world.settings = {"source": {"slot": "penstock_changelogs", "publication": "penstock_changelogs"}}
@@ -46,7 +46,7 @@ def watched(
 _keys = itertools.count(100)
 
 
-def interval(world: World, *statements: str) -> Interval:
+def interval(world: PipelineEnv, *statements: str) -> Interval:
     """Let the source do this in an interval of its own, and capture it with a clock past its end."""
     start = now(world)
     for statement in statements or (f"insert into keyed (id) values ({next(_keys)})",):
@@ -57,11 +57,11 @@ def interval(world: World, *statements: str) -> Interval:
     return Interval(start, end)
 
 
-def table_name(world: World, table: str) -> str:
+def table_name(world: PipelineEnv, table: str) -> str:
     return f"lake.{world.name}.public.{table}__changelog"
 
 
-def snapshots(world: World, table: str) -> list[Any]:
+def snapshots(world: PipelineEnv, table: str) -> list[Any]:
     assert world.spark is not None
     world.spark.sql(f"refresh table {table_name(world, table)}")
     rows = world.spark.sql(f"select snapshot_id from {table_name(world, table)}.history order by made_current_at")
@@ -71,7 +71,7 @@ def snapshots(world: World, table: str) -> list[Any]:
 # --- what an interval holds --------------------------------------------------------------------------
 
 
-def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tuple[World, str]) -> None:
+def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     first = interval(
         world,
@@ -111,7 +111,7 @@ def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tupl
 
 @pytest.mark.slow
 def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_changelog(
-    watched: tuple[World, str],
+    watched: tuple[PipelineEnv, str],
 ) -> None:
     world, _ = watched
     world.sql("create table shaped (id int primary key, a text, b int)")
@@ -135,7 +135,7 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
 
 
 @pytest.mark.slow
-def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(world16: World) -> None:
+def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(world16: PipelineEnv) -> None:
     slot = begin(world16)
     before = interval(world16, "insert into keyed (id, name) values (1, 'before')")
     world16.sql("insert into keyed (id, name) values (2, 'never captured')")
@@ -158,7 +158,7 @@ def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(worl
 # --- replacing --------------------------------------------------------------------------------------
 
 
-def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: tuple[World, str]) -> None:
+def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     before, during, after = (interval(world) for _ in range(3))
     for each in (after, before, during):
@@ -183,7 +183,7 @@ def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: 
 
 
 @pytest.mark.slow
-def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(watched: tuple[World, str]) -> None:
+def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     before, during, after = (interval(world) for _ in range(3))
     for each in (before, during, after):
@@ -206,7 +206,9 @@ def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(wat
 
 
 @pytest.mark.slow
-def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied(watched: tuple[World, str]) -> None:
+def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied(
+    watched: tuple[PipelineEnv, str],
+) -> None:
     world, _ = watched
     first = interval(world, "insert into keyless values ('a', 1)")
     world.changelog(first.start, first.end)
@@ -229,7 +231,7 @@ def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied
 
 
 def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
-    watched: tuple[World, str], monkeypatch: pytest.MonkeyPatch
+    watched: tuple[PipelineEnv, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, slot = watched
     several = [interval(world) for _ in range(4)]
@@ -268,7 +270,9 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
 
 
 @pytest.mark.slow
-def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(watched: tuple[World, str]) -> None:
+def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(
+    watched: tuple[PipelineEnv, str],
+) -> None:
     world, slot = watched
     one, two = interval(world), interval(world)
     together = threading.Barrier(3)
@@ -283,7 +287,7 @@ def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(
         assert holds(world, slot, "keyed", each.start, each.end) == ["I"]
 
 
-def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[World, str]) -> None:
+def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[PipelineEnv, str]) -> None:
     world, _ = watched
     one = interval(world)
     with world.ctx.ledger.locks.hold(world.name, changelog.WORK), pytest.raises(LedgerError) as caught:
@@ -294,7 +298,7 @@ def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[World, str]
 
 
 @pytest.mark.slow
-def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[World, str]) -> None:
+def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     one = interval(world)
     overtaken = changelog.plan(world.ctx, one)
@@ -316,7 +320,7 @@ def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[World
 # --- what cannot be filled --------------------------------------------------------------------------
 
 
-def test_an_interval_that_is_not_captured_yet_is_not_filled(watched: tuple[World, str]) -> None:
+def test_an_interval_that_is_not_captured_yet_is_not_filled(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     start = now(world)
     world.sql(f"insert into keyed (id) values ({next(_keys)})")
@@ -332,7 +336,7 @@ def test_an_interval_that_is_not_captured_yet_is_not_filled(watched: tuple[World
     assert holds(world, slot, "keyed", start, end) == ["I"]
 
 
-def test_an_idle_source_does_not_keep_its_intervals_open(watched: tuple[World, str]) -> None:
+def test_an_idle_source_does_not_keep_its_intervals_open(watched: tuple[PipelineEnv, str]) -> None:
     world, _ = watched
     flush(world)
     start = now(world)
@@ -344,7 +348,7 @@ def test_an_idle_source_does_not_keep_its_intervals_open(watched: tuple[World, s
     assert changelog.waiting(world.ctx, Interval(start, end)) is None
 
 
-def test_an_interval_in_the_future_and_one_before_the_beginning_are_refused(watched: tuple[World, str]) -> None:
+def test_an_interval_in_the_future_and_one_before_the_beginning_are_refused(watched: tuple[PipelineEnv, str]) -> None:
     world, _ = watched
     time, day = now(world), timedelta(days=1)
 
@@ -354,7 +358,7 @@ def test_an_interval_in_the_future_and_one_before_the_beginning_are_refused(watc
         assert caught.value.slug == slug
 
 
-def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watched: tuple[World, str]) -> None:
+def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     old, new = interval(world), interval(world)
     world.changelog(old.start, old.end)
@@ -373,7 +377,7 @@ def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watche
     assert holds(world, slot, "keyed", new.start, new.end) == ["I"]
 
 
-def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[World, str]) -> None:
+def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     one = interval(world)
     (window,) = (window for window in world.ctx.ledger.windows.all(world.name) if _within(window, one))
@@ -398,7 +402,7 @@ def _within(window: Any, wanted: Interval) -> bool:
 
 
 def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill_again(
-    watched: tuple[World, str],
+    watched: tuple[PipelineEnv, str],
 ) -> None:
     world, slot = watched
     filled, other = interval(world), interval(world)
@@ -421,7 +425,7 @@ def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill
 
 
 @pytest.mark.slow
-def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watched: tuple[World, str]) -> None:
+def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watched: tuple[PipelineEnv, str]) -> None:
     world, _ = watched
     filled = interval(world)
     forged = filled.start + (filled.end - filled.start) / 2
@@ -437,7 +441,7 @@ def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watc
     assert fill.late_rows == 1
 
 
-def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tuple[World, str]) -> None:
+def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tuple[PipelineEnv, str]) -> None:
     world, _ = watched
     by_origin(world, f"insert into keyed (id) values ({next(_keys)})", "'infinity'")
     flush(world)
@@ -448,7 +452,7 @@ def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tu
     assert world.changelog(after.start, after.end).rows == 1
 
 
-def by_origin(world: World, statement: str, time: str) -> None:
+def by_origin(world: PipelineEnv, statement: str, time: str) -> None:
     """Commit a statement as a replication origin does: with a commit time of its choice."""
     world.sql(
         "select pg_replication_origin_create('elsewhere') "
@@ -461,7 +465,7 @@ def by_origin(world: World, statement: str, time: str) -> None:
             connection.execute(f"select pg_replication_origin_xact_setup('0/1', {time})".encode())
 
 
-def test_the_watching_slot_sees_every_change(watched: tuple[World, str]) -> None:
+def test_the_watching_slot_sees_every_change(watched: tuple[PipelineEnv, str]) -> None:
     world, slot = watched
     world.sql("truncate keyed; insert into keyed (id) values (901), (902), (903)")
     flush(world)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
 from tests.scenarios.recovery import flush
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def world16(world16: World) -> World:
+def world16(world16: PipelineEnv) -> PipelineEnv:
     """Changelogs whose intervals are complete as soon as capture is past their end."""
     world16.settings["changelog"] = {"slack": 0}
     return world16
 
 
 def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_again_replaces_it(
-    world16: World, penstock: Command
+    world16: PipelineEnv, penstock: Command
 ) -> None:
     slot = begin(world16)
     start = now(world16)
@@ -71,7 +71,7 @@ REFUSED: list[tuple[str, tuple[str, ...], str, str]] = [
 
 
 @pytest.fixture
-def captured(world16: World, penstock: Command) -> Command:
+def captured(world16: PipelineEnv, penstock: Command) -> Command:
     """The command, for a pipeline that has captured something."""
     world16.sql("create table t (id int primary key)")
     bootstrap.prepare(world16.ctx)
@@ -82,7 +82,7 @@ def captured(world16: World, penstock: Command) -> Command:
 
 
 def test_an_interval_that_cannot_be_filled_is_refused_with_what_came_and_its_page_and_changes_nothing(
-    world16: World, captured: Command
+    world16: PipelineEnv, captured: Command
 ) -> None:
     before = traces(world16)
     for why, (start, end), slug, words in REFUSED:
@@ -98,7 +98,7 @@ def test_an_interval_that_cannot_be_filled_is_refused_with_what_came_and_its_pag
     assert traces(world16) == before
 
 
-def traces(world: World) -> dict[str, Any]:
+def traces(world: PipelineEnv) -> dict[str, Any]:
     """Return what a fill could leave behind."""
     pointers = "select table_name from iceberg_tables where table_namespace like %s"
     assert world.lake is not None
@@ -111,7 +111,7 @@ def traces(world: World) -> dict[str, Any]:
 
 
 def test_a_pipeline_that_nobody_knows_and_an_option_that_is_missing_are_named(
-    world16: World, penstock: Command
+    world16: PipelineEnv, penstock: Command
 ) -> None:
     span = ("--from", LONG_AGO[0], "--to", LONG_AGO[1])
     unknown = penstock("changelog", *span, pipeline="shopp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ insert into customer values (101, null, null, null, null);
 """
 
 
-def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(world16: World) -> None:
+def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     world16.sql(CHANGES)

@@ -31,7 +31,7 @@ from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.flow.health.conftest import KEEP, Watched
 from tests.flow.health.oncall import OnCall, Step
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -55,7 +55,7 @@ def hire(
         def hire(server: Server, **settings: Any) -> tuple[Watched, OnCall]:
             with server.connect() as connection:
                 connection.execute(f"create database {name}".encode())
-            world = World(Database(server, name), ledger, tmp_path / "landing", name, lake, settings=settings)
+            world = PipelineEnv(Database(server, name), ledger, tmp_path / "landing", name, lake, settings=settings)
             return Watched(world), OnCall(world, home, binaries16, shell_with_spark)
 
         yield hire

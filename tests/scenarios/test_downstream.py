@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.pipeline_env import ROOT, World
+from tests.pipeline_env import ROOT, PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -44,21 +44,21 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def order(world: World, number: int, placed_at: datetime, lines: int) -> None:
+def order(world: PipelineEnv, number: int, placed_at: datetime, lines: int) -> None:
     world.sql(
         f"begin; insert into shop.orders values ({number}, 1, '{placed_at.isoformat()}');"
         f"insert into shop.order_lines select {number}, n, n, 2.5 from generate_series(1, {lines}) n; commit"
     )
 
 
-def publish(world: World) -> None:
+def publish(world: PipelineEnv) -> None:
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
     world.capture()
     world.merge(force=True)
 
 
 def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_same(
-    world16: World, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world16.settings |= {"tables": {"include": ["shop.*"]}}
     world16.sql(SHOP)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 
-def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(bare16: World) -> None:
+def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(bare16: PipelineEnv) -> None:
     world = bare16
     world.sql("create table t (id int primary key); create table other (id int primary key)")
     bootstrap.prepare(world.ctx)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 
 @pytest.mark.every_version
-def test_a_database_is_copied_and_then_follows_its_source(world: World) -> None:
+def test_a_database_is_copied_and_then_follows_its_source(world: PipelineEnv) -> None:
     world.sql("create table t (id int primary key, name text)")
     world.sql("insert into t select n, 'row ' || n from generate_series(1, 100) n")
     world.bootstrap()
@@ -27,7 +27,7 @@ def test_a_database_is_copied_and_then_follows_its_source(world: World) -> None:
     assert 95 not in rows
 
 
-def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(world: World) -> None:
+def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(world: PipelineEnv) -> None:
     world.settings["copy"] = {"range_bytes": "1MiB"}
     world.sql("create table t (id int primary key, day date, tags int[], filler text)")
     world.sql(

@@ -39,7 +39,7 @@ from penstock_spark import drop_table
 from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -67,9 +67,11 @@ DAY = timedelta(days=1)
 @pytest.fixture(scope="module")
 def world(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     with postgres16.temporary_database("maintained") as source:
-        made = World(source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark)
+        made = PipelineEnv(
+            source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark
+        )
         made.settings = {
             "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
             "maintain": {"patience": "1s"},
@@ -80,34 +82,34 @@ def world(
         yield made
 
 
-def busy(world: World, rounds: int, changes: str = CHANGES) -> None:
+def busy(world: PipelineEnv, rounds: int, changes: str = CHANGES) -> None:
     """Change the tables, capture and merge, several times."""
     for _ in range(rounds):
         change(world, changes)
         world.merge()
 
 
-def change(world: World, changes: str = CHANGES) -> None:
+def change(world: PipelineEnv, changes: str = CHANGES) -> None:
     """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
     world.sql(changes)
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
     world.capture()
 
 
-def maintained(world: World, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
+def maintained(world: PipelineEnv, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
     """Maintain, and return the report, also by the tables' names."""
     report = world.maintain(**arguments)
     assert report is not None
     return report, {table.target[-1]: table for table in report.lake.tables}
 
 
-def equal(world: World) -> bool:
+def equal(world: PipelineEnv) -> bool:
     """Tell whether source and lake are equal, whole tables, and all of them are ready."""
     states = {table.state for table in world.ctx.ledger.tables.all(world.name)}
     return compare(world.ctx).equal and states == {"ready"}
 
 
-def iceberg(world: World, table: str) -> Any:
+def iceberg(world: PipelineEnv, table: str) -> Any:
     """Return a lake table as PyIceberg sees it."""
     with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
         found = reader.table((world.name, "public", table))
@@ -115,15 +117,15 @@ def iceberg(world: World, table: str) -> Any:
         return found.table
 
 
-def snapshots(world: World, table: str) -> set[int]:
+def snapshots(world: PipelineEnv, table: str) -> set[int]:
     return {snapshot.snapshot_id for snapshot in iceberg(world, table).snapshots()}
 
 
-def folder(world: World, table: str) -> Path:
+def folder(world: PipelineEnv, table: str) -> Path:
     return Path(iceberg(world, table).location().removeprefix("file:"))
 
 
-def shown(world: World, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
+def shown(world: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of a snapshot as Spark and as PyIceberg read them."""
     assert world.spark is not None
     name = f"lake.{world.name}.public.{table}"
@@ -139,7 +141,7 @@ def shown(world: World, table: str, snapshot: int) -> tuple[list[Any], list[Any]
 # --- what it does -----------------------------------------------------------------------------------
 
 
-def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(world: World) -> None:
+def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(world: PipelineEnv) -> None:
     change(world)
     prepared = merge.plan(world.ctx)
     assert prepared is not None
@@ -184,7 +186,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
 
 
 @pytest.mark.slow
-def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: World) -> None:
+def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: PipelineEnv) -> None:
     world.maintain()
     seen: dict[int, list[Any]] = {}
     for _ in range(3):
@@ -214,7 +216,7 @@ def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: 
     assert equal(world)
 
 
-def cut_snapshot(world: World, table: str) -> int:
+def cut_snapshot(world: PipelineEnv, table: str) -> int:
     """Return the snapshot that the last cut shows of a table."""
     cut = world.ctx.ledger.merges.last_cut(world.name)
     assert cut is not None
@@ -222,7 +224,7 @@ def cut_snapshot(world: World, table: str) -> int:
 
 
 @pytest.mark.slow
-def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(world: World) -> None:
+def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(world: PipelineEnv) -> None:
     retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
     world.settings |= retention
     try:
@@ -244,7 +246,7 @@ def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(w
 
 
 @pytest.mark.slow
-def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> None:
+def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: PipelineEnv) -> None:
     assert world.spark is not None
     busy(world, 1, "update taken set note = note || '+'")
     world.spark.sql(f"delete from lake.{world.name}.public.taken where id = 7")
@@ -265,7 +267,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: World) -> 
 
 @pytest.mark.slow
 def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert world.spark is not None
     for name in ("a", "b"):
@@ -307,7 +309,7 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
 
 
 @pytest.mark.slow
-def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
+def test_a_name_that_was_taken_again_is_not_dropped(world: PipelineEnv) -> None:
     assert world.spark is not None
     name = f"lake.{world.name}.public.back"
     world.spark.sql(f"create table {name} using iceberg as select 1 as id")
@@ -324,7 +326,7 @@ def test_a_name_that_was_taken_again_is_not_dropped(world: World) -> None:
     world.spark.sql(f"drop table {name} purge")
 
 
-def test_an_unknown_table_is_refused_before_any_work(world: World) -> None:
+def test_an_unknown_table_is_refused_before_any_work(world: PipelineEnv) -> None:
     before = world.ctx.ledger.maintenance.all(world.name)
 
     with pytest.raises(ConfigError, match=r"table-unknown.*public\.nope.*public\.item"):
@@ -346,7 +348,7 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
     for _ in range(2):
@@ -360,7 +362,7 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
 
 
 @pytest.mark.slow
-def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: World) -> None:
+def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: PipelineEnv) -> None:
     world.settings |= {"lake": {"wait": "1s"}}
     with world.ctx.ledger.locks.hold(world.name, lake_lock.WORK):
         for work in (world.maintain, world.merge):
@@ -385,7 +387,7 @@ def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_ha
 
 
 @pytest.mark.slow
-def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -> None:
+def test_a_prepared_merge_is_published_before_maintenance_begins(world: PipelineEnv) -> None:
     world.settings["maintain"] = {"patience": "5m"}
     change(world)
     attempt = merge.plan(world.ctx)
@@ -407,7 +409,9 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(world: World) -
 
 
 @pytest.mark.slow
-def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained_are_not_filled(world: World) -> None:
+def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained_are_not_filled(
+    world: PipelineEnv,
+) -> None:
     world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.item"]}}
     ((start,),) = world.sql("select clock_timestamp()")
     change(world)
@@ -435,7 +439,7 @@ def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained
 
 
 @pytest.mark.slow
-def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(world: World) -> None:
+def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(world: PipelineEnv) -> None:
     retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
     busy(world, 1)
     reports = []
@@ -462,7 +466,9 @@ def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(world: World) -> 
 
 
 @pytest.mark.slow
-def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_nothing_is_lost(world: World) -> None:
+def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_nothing_is_lost(
+    world: PipelineEnv,
+) -> None:
     change(world)
     attempt = merge.plan(world.ctx)
     assert attempt is not None
@@ -477,7 +483,7 @@ def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_
 
 @pytest.mark.slow
 def test_without_time_the_tables_that_were_left_come_first_next_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy(world, 1)
     ticks = iter([0.0, 0.0, 1e9])
@@ -507,7 +513,7 @@ class _Clock:
         return self._last
 
 
-def test_a_cut_says_by_which_time_of_the_source_it_is_complete(world: World) -> None:
+def test_a_cut_says_by_which_time_of_the_source_it_is_complete(world: PipelineEnv) -> None:
     before = datetime.now(UTC)
     change(world)
     ((late,),) = world.sql("select clock_timestamp()")
@@ -530,7 +536,7 @@ def test_a_cut_says_by_which_time_of_the_source_it_is_complete(world: World) -> 
     assert equal(world)
 
 
-def source_time(world: World) -> datetime:
+def source_time(world: PipelineEnv) -> datetime:
     """Return the newest cut's time of the source, as readers find it."""
     assert world.spark is not None
     cuts = f"lake.{world.name}._penstock_cuts"

@@ -16,19 +16,19 @@ from penstock.flow.copy import added_tables, bootstrap
 from penstock.flow.copy.added_tables import wait_for_open_transactions
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, copy_waiting, members, states, told
 from tests.scenarios.recovery import flush
 
 
-def adopt(world: World, publication: str) -> None:
+def adopt(world: PipelineEnv, publication: str) -> None:
     """Let the owner make the publication, which Penstock takes over."""
     name = world.ctx.pipeline.publication
     world.settings["source"] = {**world.settings["source"], "adopt": True}
     world.sql(f"create publication {name} {publication}")
 
 
-def patterns(world: World, *include: str, exclude: tuple[str, ...] = (), **policies: str) -> None:
+def patterns(world: PipelineEnv, *include: str, exclude: tuple[str, ...] = (), **policies: str) -> None:
     """Edit the pipeline file."""
     world.settings["tables"] = {"include": list(include), "exclude": list(exclude), **policies}
 
@@ -36,7 +36,9 @@ def patterns(world: World, *include: str, exclude: tuple[str, ...] = (), **polic
 # --- joining ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_landed_from_then(bare: World) -> None:
+def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_landed_from_then(
+    bare: PipelineEnv,
+) -> None:
     begin(bare)
     bare.sql('create table "New Table" (id int primary key, note text); insert into "New Table" values (1, \'early\')')
     bare.capture()
@@ -57,7 +59,7 @@ def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_
     ]
 
 
-def test_a_pattern_added_to_the_file_lets_a_table_join_and_one_taken_away_lets_it_leave(bare: World) -> None:
+def test_a_pattern_added_to_the_file_lets_a_table_join_and_one_taken_away_lets_it_leave(bare: PipelineEnv) -> None:
     patterns(bare, "public.t")
     begin(bare, "create table t (id int primary key); create schema s; create table s.u (id int primary key)")
     bare.capture()
@@ -78,7 +80,7 @@ def test_a_pattern_added_to_the_file_lets_a_table_join_and_one_taken_away_lets_i
     assert states(bare) == {"t": "copied", "u": "waiting"}, "it came back"
 
 
-def test_a_pattern_that_matches_nothing_takes_no_table_out(bare: World) -> None:
+def test_a_pattern_that_matches_nothing_takes_no_table_out(bare: PipelineEnv) -> None:
     patterns(bare, "public.t", "public.u")
     begin(bare, "create table t (id int primary key); create table u (id int primary key)")
 
@@ -91,7 +93,9 @@ def test_a_pattern_that_matches_nothing_takes_no_table_out(bare: World) -> None:
     assert "until then these stay in the publication: public.t, public.u" in message
 
 
-def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_it_has_an_identity(bare: World) -> None:
+def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_it_has_an_identity(
+    bare: PipelineEnv,
+) -> None:
     begin(bare)
     bare.sql("create table keyless (id int); create table p (id int primary key, _Misfits text)")
     bare.sql("create unlogged table scratch (id int primary key); create view v as select 1 as one")
@@ -115,7 +119,7 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_i
     assert states(bare) == {"t": "copied", "keyless": "waiting", "p": "waiting"}
 
 
-def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(bare: World) -> None:
+def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(bare: PipelineEnv) -> None:
     bare.settings["lake"] = {"target": "{namespace}.{table}"}
     begin(bare, "create table t (id int primary key); create schema s")
     patterns(bare, "*.t")
@@ -137,7 +141,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(ba
     assert {found.slug for found in preflight.check(bare.ctx)} == usual, "it has left"
 
 
-def test_a_table_that_cannot_be_locked_joins_later_and_capture_goes_on(bare: World) -> None:
+def test_a_table_that_cannot_be_locked_joins_later_and_capture_goes_on(bare: PipelineEnv) -> None:
     begin(bare)
     bare.sql("create table u (id int primary key); create table busy (id int primary key)")
     with bare.source.connect() as other:
@@ -157,7 +161,7 @@ def test_a_table_that_cannot_be_locked_joins_later_and_capture_goes_on(bare: Wor
     ]
 
 
-def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(bare: World) -> None:
+def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(bare: PipelineEnv) -> None:
     begin(bare)
     role, name = f"reader_{bare.source.name}", bare.ctx.pipeline.publication
     bare.sql(f"create role {role} superuser login password 'of the role'; alter publication {name} owner to {role}")
@@ -189,7 +193,7 @@ def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(bare
         bare.sql(f"drop owned by {role}; drop role {role}")
 
 
-def test_the_owner_of_an_adopted_publication_is_told_once_and_followed_in_what_he_does(bare: World) -> None:
+def test_the_owner_of_an_adopted_publication_is_told_once_and_followed_in_what_he_does(bare: PipelineEnv) -> None:
     bare.sql("create table t (id int primary key)")
     adopt(bare, "for table only t")
     begin(bare, "select 1")
@@ -216,7 +220,7 @@ def test_the_owner_of_an_adopted_publication_is_told_once_and_followed_in_what_h
 
 
 @pytest.mark.parametrize("made", ["for all tables", "for tables in schema public"])
-def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(bare: World, made: str) -> None:
+def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(bare: PipelineEnv, made: str) -> None:
     bare.sql("create table t (id int primary key)")
     adopt(bare, f"{made} with (publish_via_partition_root = true)")
     begin(bare, "select 1")
@@ -239,7 +243,7 @@ def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(bare:
     assert states(bare) == {"t": "copied", "u": "copied", "m": "dropped"}
 
 
-def test_a_partitioned_table_joins_as_one_and_takes_the_place_of_its_partition(bare: World) -> None:
+def test_a_partitioned_table_joins_as_one_and_takes_the_place_of_its_partition(bare: PipelineEnv) -> None:
     patterns(bare, "public.m_1")
     begin(
         bare,
@@ -259,7 +263,7 @@ def test_a_partitioned_table_joins_as_one_and_takes_the_place_of_its_partition(b
 # --- which transactions a copy must see ------------------------------------------------------------------------------
 
 
-def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_and_is_exact(bare: World) -> None:
+def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_and_is_exact(bare: PipelineEnv) -> None:
     begin(bare)
     bare.sql("create table u (id int primary key, note text)")
     with bare.source.connect(application_name="the shop") as open_:
@@ -284,7 +288,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
     assert landed(bare, "u", "id") == at_source(bare, "u", "id")
 
 
-def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_old(bare16: World) -> None:
+def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_old(bare16: PipelineEnv) -> None:
     world = bare16
     world.sql("create table t (id int primary key)")
     bootstrap.prepare(world.ctx)
@@ -306,7 +310,7 @@ def _fail(job: object) -> None:
 # --- the bell --------------------------------------------------------------------------------------------------------
 
 
-def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decides(bare16: World) -> None:
+def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decides(bare16: PipelineEnv) -> None:
     begin(bare16)
     bare16.sql("create table u (id int primary key)")
     bare16.capture()
@@ -326,7 +330,7 @@ def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decid
     assert added_tables.tables_to_announce(bare16.ctx) == []
 
 
-def test_the_status_names_the_tables_that_wait(bare16: World) -> None:
+def test_the_status_names_the_tables_that_wait(bare16: PipelineEnv) -> None:
     begin(bare16)
     bare16.sql("create table u (id int primary key)")
     bare16.capture()
@@ -339,7 +343,7 @@ def test_the_status_names_the_tables_that_wait(bare16: World) -> None:
 # --- leaving ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(bare: World) -> None:
+def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(bare: PipelineEnv) -> None:
     begin(bare)
     (old,) = bare.ctx.ledger.tables.all(bare.name)
     bare.sql("drop table t; create table t (id int primary key, name text)")
@@ -358,7 +362,9 @@ def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(
     assert now.state == "copied"
 
 
-def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_what_it_missed(bare: World) -> None:
+def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_what_it_missed(
+    bare: PipelineEnv,
+) -> None:
     begin(bare)
     name = bare.ctx.pipeline.publication
     bare.capture()
@@ -375,7 +381,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
     assert message.startswith(f"paused public.t: it was taken out of publication {name} and put back")
 
 
-def test_a_paused_table_that_leaves_is_dropped(bare16: World) -> None:
+def test_a_paused_table_that_leaves_is_dropped(bare16: PipelineEnv) -> None:
     begin(bare16)
     (record,) = bare16.ctx.ledger.tables.all(bare16.name)
     bare16.ctx.ledger.tables.pause(bare16.name, record.oid, slug="divergence", reason="for this test")

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import flush
 
@@ -28,7 +28,7 @@ update {0} set id = -id where id = (select min(id) from {0} where id > 0);
 
 
 @contextmanager
-def under_load(world: World, *tables: str) -> Iterator[None]:
+def under_load(world: PipelineEnv, *tables: str) -> Iterator[None]:
     """Let somebody write to these tables, in transactions of several statements, until the block ends."""
     stop, wrong = threading.Event(), list[BaseException]()
 
@@ -51,24 +51,24 @@ def under_load(world: World, *tables: str) -> Iterator[None]:
     assert not wrong, wrong
 
 
-def copy_new(world: World) -> None:
+def copy_new(world: PipelineEnv) -> None:
     """Do what the DAG does that capture wakes."""
     ids = rebuild.resync(world.ctx, None, world.submit)
     assert rebuild.switch(world.ctx, ids, world.submit)
 
 
-def catch_up(world: World) -> None:
+def catch_up(world: PipelineEnv) -> None:
     flush(world)
     world.capture()
     world.merge()
 
 
-def equal(world: World) -> None:
+def equal(world: PipelineEnv) -> None:
     found = compare(world.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
-def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: World) -> None:
+def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: PipelineEnv) -> None:
     world.settings["tables"] = {"include": ["public.t*"]}
     world.sql(TABLE.format("t") + TABLE.format("u"))
     world.bootstrap()
@@ -90,7 +90,7 @@ def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: Wo
 
 
 @pytest.mark.slow
-def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: World) -> None:
+def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: PipelineEnv) -> None:
     world = world16
     name = world.ctx.pipeline.publication
     world.settings["source"] = {**world.settings["source"], "adopt": True}
@@ -109,7 +109,7 @@ def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: Wor
 
 @pytest.mark.slow
 def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_anew_when_it_comes_back(
-    world16: World,
+    world16: PipelineEnv,
 ) -> None:
     world = world16
     world.sql(TABLE.format("t") + TABLE.format("u"))
@@ -142,7 +142,9 @@ def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_a
 
 
 @pytest.mark.slow
-def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(world16: World) -> None:
+def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(
+    world16: PipelineEnv,
+) -> None:
     world = world16
     world.sql(TABLE.format("t") + TABLE.format("u"))
     world.bootstrap()
@@ -163,7 +165,7 @@ def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it
 
 
 @pytest.mark.slow
-def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(world16: World) -> None:
+def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(world16: PipelineEnv) -> None:
     world = world16
     world.sql(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
     world.bootstrap()

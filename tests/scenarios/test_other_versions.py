@@ -15,7 +15,7 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
 from tests.worlds import world_on
 
@@ -59,7 +59,7 @@ def world_of_version(
     lake: LakeCatalog,
     spark: SparkSession,
     tmp_path: Path,
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A pipeline on a server of its own of each version; the ledger stays on the embedded one."""
     server = new_server(binaries_of(request.param), HASTY)
     try:
@@ -69,7 +69,7 @@ def world_of_version(
         server.stop()
 
 
-def test_the_main_job_ends_with_an_equal_lake_on_every_version(world_of_version: World) -> None:
+def test_the_main_job_ends_with_an_equal_lake_on_every_version(world_of_version: PipelineEnv) -> None:
     world = world_of_version
     world.sql(TABLES)
     world.bootstrap()

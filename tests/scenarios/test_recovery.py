@@ -18,13 +18,13 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
 
 pytestmark = pytest.mark.spark
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     """Bootstrap, and land a window that is not merged."""
     world.sql(SHOP)
     world.bootstrap()
@@ -33,21 +33,21 @@ def begin(world: World) -> None:
     world.capture()
 
 
-def drop_slot(world: World) -> None:
+def drop_slot(world: PipelineEnv) -> None:
     world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
 
 
-def make_slot_anew(world: World) -> None:
+def make_slot_anew(world: PipelineEnv) -> None:
     drop_slot(world)
     flush(world)
     world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
 
 
-def drop_publication(world: World) -> None:
+def drop_publication(world: PipelineEnv) -> None:
     world.sql(f"drop publication {world.ctx.pipeline.publication}")
 
 
-BREAKAGES: list[tuple[str, Callable[[World], None]]] = [
+BREAKAGES: list[tuple[str, Callable[[PipelineEnv], None]]] = [
     ("slot-missing", drop_slot),
     ("slot-ahead", make_slot_anew),
     ("slot-ahead", consume),
@@ -62,7 +62,7 @@ NAMES = ["dropped", "made anew", "consumed", "no publication"]
     ids=NAMES,
 )
 def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
-    world16: World, slug: str, breakage: Callable[[World], None]
+    world16: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
 ) -> None:
     begin(world16)
     world16.sql(LOST)
@@ -75,7 +75,9 @@ def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=NAMES)
-def test_the_same_is_recovered_on_postgresql_15(world15: World, slug: str, breakage: Callable[[World], None]) -> None:
+def test_the_same_is_recovered_on_postgresql_15(
+    world15: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
+) -> None:
     begin(world15)
     world15.sql(LOST)
     breakage(world15)
@@ -88,7 +90,7 @@ def test_the_same_is_recovered_on_postgresql_15(world15: World, slug: str, break
     assert compare(world15.ctx).equal
 
 
-def recovers(world: World, slug: str) -> None:
+def recovers(world: PipelineEnv, slug: str) -> None:
     """Dry run, recover and compare, with a look at the lake while the tables are copied."""
     before = traces(world)
     outlook = recover.look(world.ctx)
@@ -128,14 +130,14 @@ def recovers(world: World, slug: str) -> None:
         recover.look(world.ctx)
 
 
-def kept(world: World, era: int = 1) -> list[tuple[object, ...]]:
+def kept(world: PipelineEnv, era: int = 1) -> list[tuple[object, ...]]:
     assert world.spark is not None
     name = f"lake.{world.name}._penstock_era{era}.public.item"
     return sorted(tuple(row) for row in world.spark.sql(f"select * from {name}").collect())
 
 
 @pytest.mark.slow
-def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: World) -> None:
+def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: PipelineEnv) -> None:
     begin(world16)
     drop_slot(world16)
     recovered(world16)
@@ -151,7 +153,7 @@ def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: W
 
 
 @pytest.mark.slow
-def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16: World) -> None:
+def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16: PipelineEnv) -> None:
     begin(world16)
     drop_slot(world16)
     recover.begin(world16.ctx, recover.look(world16.ctx))
@@ -173,7 +175,7 @@ def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16:
 
 
 @pytest.mark.slow
-def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: World) -> None:
+def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: PipelineEnv) -> None:
     begin(world16)
     world16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
     drop_slot(world16)
@@ -188,7 +190,7 @@ def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: Worl
     assert compare(world16.ctx).equal
 
 
-def test_a_healthy_pipeline_is_not_recovered(world16: World) -> None:
+def test_a_healthy_pipeline_is_not_recovered(world16: PipelineEnv) -> None:
     begin(world16)
     before = traces(world16)
 
@@ -198,7 +200,7 @@ def test_a_healthy_pipeline_is_not_recovered(world16: World) -> None:
     assert traces(world16) == before
 
 
-def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(world16: World) -> None:
+def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     bootstrap.prepare(world16.ctx)
 
@@ -217,16 +219,16 @@ def own(
     lake: LakeCatalog,
     spark: SparkSession,
     tmp_path: Path,
-) -> Iterator[World]:
+) -> Iterator[PipelineEnv]:
     """A world on a server of its own, which the test may break."""
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
     with postgres16.temporary_database(f"own_ledger{server.port}") as ledger:
         source = Database(server, "postgres")
-        yield World(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, spark=spark)
+        yield PipelineEnv(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, spark=spark)
     server.remove()
 
 
-def test_a_slot_that_the_server_has_invalidated_is_recovered(own: World) -> None:
+def test_a_slot_that_the_server_has_invalidated_is_recovered(own: PipelineEnv) -> None:
     begin(own)
     own.sql(LOST)
     own.sql("alter system set max_slot_wal_keep_size = '1MB'")
@@ -242,7 +244,7 @@ def test_a_slot_that_the_server_has_invalidated_is_recovered(own: World) -> None
 
 
 @pytest.mark.slow
-def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
+def test_a_server_that_was_promoted_is_recovered(own: PipelineEnv) -> None:
     begin(own)
     server: Server = own.source.server
     server.stop()
@@ -257,7 +259,7 @@ def test_a_server_that_was_promoted_is_recovered(own: World) -> None:
 
 
 @pytest.mark.slow
-def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: World) -> None:
+def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: PipelineEnv) -> None:
     begin(own)
     consume(own)
     publication = own.ctx.pipeline.publication
@@ -278,7 +280,7 @@ def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(ow
 
 @pytest.mark.slow
 def test_a_server_that_was_restored_from_a_dump_is_recovered(
-    own: World, new_server: NewServer, binaries16: Binaries
+    own: PipelineEnv, new_server: NewServer, binaries16: Binaries
 ) -> None:
     begin(own)
     old: Server = own.source.server
@@ -299,7 +301,7 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
 
 
 @pytest.mark.slow
-def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: World) -> None:
+def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: PipelineEnv) -> None:
     own.sql(SHOP)
     own.bootstrap()
     server: Server = own.source.server
@@ -326,7 +328,7 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
 
 @pytest.mark.slow
 def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
-    world16: World, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from penstock_spark import cuts as spark_cuts  # noqa: PLC0415  # tests without Spark do not pay for it
 

@@ -16,7 +16,7 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.flow.health.conftest import KEEP, Watched
 from tests.flow.health.oncall import OnCall, Step
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
 
 _numbers = itertools.count(1)
@@ -31,7 +31,7 @@ def watched(
     server = new_server(binaries16, {**HASTY, **KEEP})
     name = f"acted{next(_numbers)}"  # a namespace of the lake, too: what another test has made there would be foreign
     with server.temporary_database(name) as source, postgres16.temporary_database(f"{name}_ledger") as ledger:
-        yield Watched(World(source, ledger, tmp_path / "landing", name, lake))
+        yield Watched(PipelineEnv(source, ledger, tmp_path / "landing", name, lake))
     server.stop()
 
 

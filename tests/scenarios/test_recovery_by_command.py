@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
 from tests.worlds import Command
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: World, penstock: Command) -> None:
+def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: PipelineEnv, penstock: Command) -> None:
     world16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
     world16.sql(LANDED)
@@ -43,7 +43,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: Wor
 
 
 @pytest.mark.slow
-def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock: Command) -> None:
+def test_what_is_landed_and_gone_is_left_out_by_command(world16: PipelineEnv, penstock: Command) -> None:
     world16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
     world16.sql(LANDED)
@@ -69,7 +69,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: World, penstock
 
 @pytest.mark.slow
 def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
-    world16: World, penstock: Command, tmp_path: Path
+    world16: PipelineEnv, penstock: Command, tmp_path: Path
 ) -> None:
     world16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0

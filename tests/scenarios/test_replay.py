@@ -11,7 +11,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import sources
 from penstock.flow.rebuild.run import Replay
 from penstock.lsn import Lsn
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces
 
 pytestmark = pytest.mark.spark
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 TABLES = ("public.item", "public.visit", "public.Order Line")
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     """Bootstrap, and merge two windows."""
     world.sql(SHOP)
     world.bootstrap()
@@ -30,7 +30,7 @@ def begin(world: World) -> None:
         world.merge()
 
 
-def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: World) -> None:
+def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: PipelineEnv) -> None:
     world16.settings["merge"] = {"rebuild_bytes": 1}
     begin(world16)
     assert world16.spark is not None
@@ -63,7 +63,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: World) -> None:
+def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     world16.capture()
@@ -93,7 +93,7 @@ def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(world16: World)
 
 
 @pytest.mark.slow
-def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World) -> None:
+def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: PipelineEnv) -> None:
     begin(world16)
     lsn = world16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
     then = at_source(world16)
@@ -116,7 +116,7 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(world16: World)
 
 
 @pytest.mark.slow
-def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(world16: World) -> None:
+def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(world16: PipelineEnv) -> None:
     begin(world16)
     windows = world16.ctx.ledger.windows.all(world16.name)
     (entry,) = (each for each in windows[-1].files if each.path.split("/")[-1].startswith(str(oid(world16, "item"))))
@@ -141,7 +141,7 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(worl
 
 
 @pytest.mark.slow
-def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_name(world16: World) -> None:
+def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_name(world16: PipelineEnv) -> None:
     begin(world16)
     item, refused = Replay(("public.item",)), []
 
@@ -170,11 +170,11 @@ def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_na
     follows(world16)
 
 
-def oid(world: World, table: str) -> int:
+def oid(world: PipelineEnv, table: str) -> int:
     return next(each.oid for each in world.ctx.ledger.tables.all(world.name) if each.name == table)
 
 
-def at_source(world: World) -> dict[str, list[tuple[Any, ...]]]:
+def at_source(world: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:
     """Return what a reader of the lake would see if it were the source; the mirror has `_misfits`, too."""
     names = ("item", "visit", "Order Line")
     return {name: sorted((*row, None) for row in world.sql(f'select * from "{name}"')) for name in names}

@@ -12,7 +12,7 @@ from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import consume, flush
 
 TABLES = """
@@ -21,7 +21,7 @@ insert into t values (1, 'one');
 """
 
 
-def begin(world: World) -> None:
+def begin(world: PipelineEnv) -> None:
     world.sql(TABLES)
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
@@ -30,16 +30,16 @@ def begin(world: World) -> None:
     world.capture()
 
 
-def state(world: World) -> tuple[str, str | None]:
+def state(world: PipelineEnv) -> tuple[str, str | None]:
     record = world.ctx.ledger.pipelines.get(world.name)
     return record.state, record.halted_slug
 
 
-def paused(world: World) -> set[str]:
+def paused(world: PipelineEnv) -> set[str]:
     return {record.name for record in world.ctx.ledger.tables.all(world.name) if record.state == "paused"}
 
 
-def test_a_halt_whose_cause_is_still_there_stays(bare16: World) -> None:
+def test_a_halt_whose_cause_is_still_there_stays(bare16: PipelineEnv) -> None:
     begin(bare16)
     consume(bare16)
     with pytest.raises(SourceError, match="slot-ahead"), record_errors(bare16.ctx):
@@ -56,7 +56,7 @@ def test_a_halt_whose_cause_is_still_there_stays(bare16: World) -> None:
 
 
 def test_a_pipeline_goes_on_when_its_connection_leads_to_the_right_server_again(
-    bare16: World, request: pytest.FixtureRequest
+    bare16: PipelineEnv, request: pytest.FixtureRequest
 ) -> None:
     begin(bare16)
     right = bare16.source
@@ -76,7 +76,7 @@ def test_a_pipeline_goes_on_when_its_connection_leads_to_the_right_server_again(
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: World, damage: str) -> None:
+def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: PipelineEnv, damage: str) -> None:
     begin(bare16)
     (entry,) = (entry for window in bare16.ctx.ledger.windows.all(bare16.name) for entry in window.files)
     place = Path(bare16.landing, entry.path)
@@ -96,7 +96,7 @@ def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(bare16: Wor
     assert state(bare16) == ("running", None)
 
 
-def test_a_pipeline_that_was_halted_before_it_had_a_slot_goes_on_with_its_bootstrap(bare16: World) -> None:
+def test_a_pipeline_that_was_halted_before_it_had_a_slot_goes_on_with_its_bootstrap(bare16: PipelineEnv) -> None:
     bare16.sql(TABLES)
     bootstrap.prepare(bare16.ctx)
     bare16.ctx.ledger.pipelines.halt(bare16.name, slug="slot-unusable", reason="for this test")
@@ -106,14 +106,14 @@ def test_a_pipeline_that_was_halted_before_it_had_a_slot_goes_on_with_its_bootst
     assert state(bare16) == ("running", None)
 
 
-def test_a_pipeline_that_runs_cannot_be_resumed(bare16: World) -> None:
+def test_a_pipeline_that_runs_cannot_be_resumed(bare16: PipelineEnv) -> None:
     begin(bare16)
 
     with pytest.raises(LedgerError, match=r"ledger-conflict.*to be halted"):
         resume(bare16.ctx)
 
 
-def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old_one(bare16: World) -> None:
+def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old_one(bare16: PipelineEnv) -> None:
     begin(bare16)
     bare16.sql("alter table t rename name to title")
     bare16.capture()
@@ -128,7 +128,7 @@ def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old
     assert paused(bare16) == set()
 
 
-def test_a_table_is_found_by_its_name_or_the_names_are_listed(bare16: World) -> None:
+def test_a_table_is_found_by_its_name_or_the_names_are_listed(bare16: PipelineEnv) -> None:
     begin(bare16)
 
     with pytest.raises(ConfigError, match=r"one of the tables \['public.other', 'public.t'\], got t"):
@@ -138,7 +138,7 @@ def test_a_table_is_found_by_its_name_or_the_names_are_listed(bare16: World) -> 
 
 
 @pytest.mark.spark
-def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(world16: World) -> None:
+def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(world16: PipelineEnv) -> None:
     world16.sql(TABLES)
     world16.bootstrap()
     world16.sql("alter table t add amount int; insert into t values (3, 'three', 3)")
@@ -157,7 +157,7 @@ def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(world16: Worl
 
 
 @pytest.mark.spark
-def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(world16: World) -> None:
+def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(world16: PipelineEnv) -> None:
     world16.sql(TABLES)
     world16.bootstrap()
     assert world16.spark is not None

@@ -19,13 +19,13 @@ from penstock.flow.spark_job import SparkJob
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readable(world: World) -> None:
+def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readable(world: PipelineEnv) -> None:
     world.sql(SHOP)
     world.bootstrap()
     before = shown(world)
@@ -53,7 +53,7 @@ def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readabl
 
 
 @pytest.mark.slow
-def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(world16: World) -> None:
+def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     world16.sql("update item set name = 'the old shape' where id < 5; insert into visit values ('the old shape', 1)")
@@ -81,7 +81,7 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(worl
 
 
 @pytest.mark.slow
-def test_a_table_that_somebody_else_wrote_to_comes_back(world16: World) -> None:
+def test_a_table_that_somebody_else_wrote_to_comes_back(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     assert world16.spark is not None
@@ -101,7 +101,7 @@ def test_a_table_that_somebody_else_wrote_to_comes_back(world16: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16: World) -> None:
+def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     publication = world16.ctx.pipeline.publication
@@ -126,7 +126,7 @@ def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(world16
 
 
 @pytest.mark.slow
-def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_same(world16: World) -> None:
+def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_same(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     done = []
@@ -151,7 +151,7 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
 
 
 @pytest.mark.slow
-def test_wal_is_freed_while_a_copy_is_under_way(world16: World) -> None:
+def test_wal_is_freed_while_a_copy_is_under_way(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     slot = world16.ctx.pipeline.slot
@@ -186,7 +186,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
 ) -> None:
     server = new_server(binaries16, HASTY)
     with postgres16.temporary_database("ledger_of_a_still_source") as ledger:
-        world = World(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, spark=spark)
+        world = PipelineEnv(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, spark=spark)
         world.sql(SHOP)
         world.bootstrap()
         follows(world)
@@ -213,7 +213,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
 
 
 @contextmanager
-def stopped(world: World, *kinds: str) -> Iterator[None]:
+def stopped(world: PipelineEnv, *kinds: str) -> Iterator[None]:
     """Let processes of the source's server do nothing until the block ends."""
     found = world.source.execute("select pid from pg_stat_activity where backend_type = any(%s)", list(kinds))
     assert len(found) == len(kinds)
@@ -226,7 +226,7 @@ def stopped(world: World, *kinds: str) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:
+def test_two_at_once_are_told_apart_by_a_clear_message(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     refused = []
@@ -254,7 +254,7 @@ def test_two_at_once_are_told_apart_by_a_clear_message(world16: World) -> None:
     follows(world16)
 
 
-def test_bad_input_is_refused_before_any_work(world16: World) -> None:
+def test_bad_input_is_refused_before_any_work(world16: PipelineEnv) -> None:
     world16.sql(SHOP)
     world16.bootstrap()
     ledger = world16.ctx.ledger
@@ -296,11 +296,11 @@ BAD_REPLAYS = [
 ]
 
 
-def states(world: World) -> dict[str, str]:
+def states(world: PipelineEnv) -> dict[str, str]:
     return {table.name: table.state for table in world.ctx.ledger.tables.all(world.name)}
 
 
-def kept(world: World, ids: list[str], table: str) -> list[tuple[object, ...]]:
+def kept(world: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...]]:
     """Return the rows of the table that made way."""
     assert world.spark is not None
     rebuilds = world.ctx.ledger.rebuilds.all(world.name, states=None)

@@ -10,7 +10,7 @@ from penstock.flow.recover.resume import resume_table
 from penstock.flow.recover.teardown import teardown
 from penstock.flow.verify.compare import compare
 from penstock.ledger.records import TableRecord
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -25,28 +25,28 @@ CHANGES = (
 )
 
 
-def table(world: World, name: str) -> TableRecord:
+def table(world: PipelineEnv, name: str) -> TableRecord:
     (found,) = (record for record in world.ctx.ledger.tables.all(world.name) if record.name == name)
     return found
 
 
-def resume(world: World, name: str) -> None:
+def resume(world: PipelineEnv, name: str) -> None:
     resume_table(world.ctx, f"public.{name}")
 
 
-def follow(world: World) -> None:
+def follow(world: PipelineEnv) -> None:
     """Capture and merge all that was committed; the tests' servers commit asynchronously, so flush that first."""
     world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
     world.capture()
     world.merge()
 
 
-def equal(world: World) -> bool:
+def equal(world: PipelineEnv) -> bool:
     return compare(world.ctx).equal
 
 
 @pytest.mark.slow
-def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> None:
+def test_everything_is_copied_anew_after_its_slot_is_gone(world16: PipelineEnv) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()
     slot = world16.ctx.pipeline.slot
@@ -65,7 +65,7 @@ def test_everything_is_copied_anew_after_its_slot_is_gone(world16: World) -> Non
     assert equal(world16)
 
 
-def test_a_renamed_column_goes_on_when_it_has_its_name_back(world16: World) -> None:
+def test_a_renamed_column_goes_on_when_it_has_its_name_back(world16: PipelineEnv) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()
     world16.sql("alter table item rename name to title")
@@ -80,7 +80,7 @@ def test_a_renamed_column_goes_on_when_it_has_its_name_back(world16: World) -> N
     assert equal(world16)
 
 
-def test_a_table_with_other_columns_is_made_anew_by_a_copy_when_the_old_one_is_dropped(world16: World) -> None:
+def test_a_table_with_other_columns_is_made_anew_by_a_copy_when_the_old_one_is_dropped(world16: PipelineEnv) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()
     world16.sql("alter table price drop column amount; alter table item alter column name type bytea using name::bytea")
@@ -96,7 +96,7 @@ def test_a_table_with_other_columns_is_made_anew_by_a_copy_when_the_old_one_is_d
     assert equal(world16)
 
 
-def test_a_foreign_commit_is_rolled_back_and_the_table_goes_on(world16: World) -> None:
+def test_a_foreign_commit_is_rolled_back_and_the_table_goes_on(world16: PipelineEnv) -> None:
     world16.sql(TWO_TABLES)
     world16.bootstrap()
     assert world16.spark is not None

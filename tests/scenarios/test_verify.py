@@ -14,7 +14,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.run import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,7 @@ DAMAGED = ("lost", "extra", "value", "void", "misfit", "intact")
 
 
 @contextmanager
-def written_to(world: World) -> Iterator[None]:
+def written_to(world: PipelineEnv) -> Iterator[None]:
     """Let two writers change the source until the block ends; when it begins, both have."""
     stop, begun = threading.Event(), threading.Barrier(3, timeout=60)
 
@@ -57,7 +57,7 @@ def written_to(world: World) -> Iterator[None]:
 
 
 @contextmanager
-def scheduled(world: World) -> Iterator[None]:
+def scheduled(world: PipelineEnv) -> Iterator[None]:
     """Capture and merge again and again, as two DAGs would, until the block ends."""
     stop = threading.Event()
 
@@ -83,7 +83,7 @@ def _running(stop: threading.Event, *bodies: Callable[[], None]) -> Iterator[Non
             thread.join()
 
 
-def verified(world: World, **options: Any) -> Verification:
+def verified(world: PipelineEnv, **options: Any) -> Verification:
     def merge() -> None:
         world.merge()
 
@@ -94,7 +94,7 @@ def by_table(found: Verification) -> dict[str, Finding]:
     return {finding.name: finding for finding in found.findings}
 
 
-def left_at_source(world: World) -> list[tuple[Any, ...]]:
+def left_at_source(world: PipelineEnv) -> list[tuple[Any, ...]]:
     """Return what a verification must not leave at the source: slots, and transactions that are open."""
     return world.sql(
         "select slot_name from pg_replication_slots where temporary union all "
@@ -102,7 +102,7 @@ def left_at_source(world: World) -> list[tuple[Any, ...]]:
     )
 
 
-def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(world: World) -> None:
+def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(world: PipelineEnv) -> None:
     world.sql(SHOP)
     world.bootstrap()
 
@@ -120,7 +120,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
     assert left_at_source(world) == []
 
 
-def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(world16: World) -> None:
+def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(world16: PipelineEnv) -> None:
     world16.sql(
         ";".join(
             f"create table {name} (id int primary key, note text, born date);"
@@ -184,7 +184,7 @@ KEYS = {
 
 
 @pytest.mark.slow
-def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16: World) -> None:
+def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16: PipelineEnv) -> None:
     world16.settings["verify"] = {"share": "1/4", "whole_below": 1}
     for name, (type, value) in KEYS.items():
         world16.sql(f"create table {name} (id {type} primary key, other int)")
@@ -224,7 +224,7 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16
 
 
 @pytest.mark.slow
-def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(world16: World) -> None:
+def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(world16: PipelineEnv) -> None:
     world16.settings["verify"] = {"share": "1/3", "whole_below": 1}
     world16.sql(
         "create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n"
@@ -252,7 +252,7 @@ def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mende
     assert shares(verified(world16, mode="sample")) == [(1, "equal")], "a new round"
 
 
-def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(world16: World) -> None:
+def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(world16: PipelineEnv) -> None:
     world16.settings["verify"] = {"share": "1/2", "whole_below": 1}
     world16.sql(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
     world16.bootstrap()
@@ -286,7 +286,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
 
 
 def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_called_wrong(
-    world16: World, monkeypatch: pytest.MonkeyPatch
+    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world16.sql(SHOP + "insert into entry values (1, 1)")
     world16.bootstrap()
@@ -310,7 +310,7 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
 
 @pytest.mark.slow
 def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_and_not_called_wrong(
-    world16: World,
+    world16: PipelineEnv,
 ) -> None:
     world16.sql(SHOP + "insert into entry values (1, 1)")
     world16.bootstrap()
@@ -345,7 +345,7 @@ def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_an
     assert by_table(verified(world16))["account"].outcome == "equal"
 
 
-def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(world16: World) -> None:
+def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(world16: PipelineEnv) -> None:
     world16.settings["verify"] = {"wait": "1s"}
     world16.sql(SHOP)
     world16.bootstrap()

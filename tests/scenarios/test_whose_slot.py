@@ -14,34 +14,34 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
 from stack.servers.postgres import Server
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World, wait_for
+from tests.pipeline_env import PipelineEnv, wait_for
 from tests.scenarios.recovery import consume
 
 TABLE = "create table t (id int primary key); insert into t values (1)"
 
 
-def begin(world: World, *, adopt: bool = False) -> None:
+def begin(world: PipelineEnv, *, adopt: bool = False) -> None:
     world.settings["source"]["adopt"] = adopt
     world.sql(TABLE)
     bootstrap.prepare(world.ctx)
     bootstrap.copy(world.ctx, copy_without_spark)
 
 
-def make_slot(world: World) -> None:
+def make_slot(world: PipelineEnv) -> None:
     world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
 
 
-def drop_slot(world: World) -> None:
+def drop_slot(world: PipelineEnv) -> None:
     world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
 
 
-def slots(world: World) -> list[tuple[str, str | None]]:
+def slots(world: PipelineEnv) -> list[tuple[str, str | None]]:
     return world.sql(
         f"select slot_name::text, plugin::text from pg_replication_slots where slot_name = '{world.ctx.pipeline.slot}'"
     )
 
 
-def recovers_but_for_the_slot(world: World, reason: str) -> None:
+def recovers_but_for_the_slot(world: PipelineEnv, reason: str) -> None:
     """Assert that recovery names the slot, says why it stays, and waits for a person."""
     there = slots(world)
     outlook = recover.look(world.ctx)
@@ -53,7 +53,7 @@ def recovers_but_for_the_slot(world: World, reason: str) -> None:
     assert world.ctx.ledger.pipelines.get(world.name).era == 1
 
 
-def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> None:
+def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: PipelineEnv) -> None:
     world = bare16
     world.sql(TABLE)
     world.sql(f"create publication {world.ctx.pipeline.publication} for table t")
@@ -75,7 +75,7 @@ def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(bare16: World) -> N
     assert slots(world) == []
 
 
-def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(bare16: World) -> None:
+def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(bare16: PipelineEnv) -> None:
     begin(bare16, adopt=True)
 
     assert bare16.ctx.ledger.pipelines.get(bare16.name).slot_made is True
@@ -83,7 +83,9 @@ def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(bare
     assert slots(bare16) == []
 
 
-def test_who_made_the_slot_is_read_from_the_file_where_the_ledger_is_older_than_the_question(bare16: World) -> None:
+def test_who_made_the_slot_is_read_from_the_file_where_the_ledger_is_older_than_the_question(
+    bare16: PipelineEnv,
+) -> None:
     begin(bare16)
     bare16.ledger.execute("update penstock.pipeline set slot_made = null")
 
@@ -93,7 +95,7 @@ def test_who_made_the_slot_is_read_from_the_file_where_the_ledger_is_older_than_
     assert len(teardown(bare16.ctx, dry_run=True)) == 2
 
 
-def test_a_slot_of_another_kind_is_somebody_elses(bare16: World) -> None:
+def test_a_slot_of_another_kind_is_somebody_elses(bare16: PipelineEnv) -> None:
     begin(bare16)
     drop_slot(bare16)
     bare16.sql(f"select pg_create_physical_replication_slot('{bare16.ctx.pipeline.slot}')")
@@ -104,7 +106,7 @@ def test_a_slot_of_another_kind_is_somebody_elses(bare16: World) -> None:
     drop_slot(bare16)
 
 
-def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(bare16: World, postgres15: Server) -> None:
+def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(bare16: PipelineEnv, postgres15: Server) -> None:
     begin(bare16)
     name = bare16.source.name
     with postgres15.temporary_database(name) as elsewhere:
@@ -118,7 +120,7 @@ def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(bare16: Wor
         bare16.source = ours
 
 
-def test_a_slot_that_somebody_reads_is_not_dropped(bare16: World) -> None:
+def test_a_slot_that_somebody_reads_is_not_dropped(bare16: PipelineEnv) -> None:
     begin(bare16)
     consume(bare16)
     recover.begin(bare16.ctx, recover.look(bare16.ctx))
@@ -133,7 +135,7 @@ def test_a_slot_that_somebody_reads_is_not_dropped(bare16: World) -> None:
 
 
 @contextmanager
-def reading(world: World) -> Iterator[None]:
+def reading(world: PipelineEnv) -> Iterator[None]:
     """Hold the slot as a consumer of the replication protocol does."""
     name, server = world.ctx.pipeline, world.source.server
     options = ["-o", "proto_version=1", "-o", f"publication_names={name.publication}"]
@@ -161,7 +163,7 @@ def reading(world: World) -> Iterator[None]:
         wait_for(watching, f"select not ({active})")
 
 
-def test_a_pipeline_that_never_made_a_slot_drops_none(bare16: World) -> None:
+def test_a_pipeline_that_never_made_a_slot_drops_none(bare16: PipelineEnv) -> None:
     bare16.sql(TABLE)
     make_slot(bare16)
     with pytest.raises(LedgerError, match="ledger-not-migrated"):
@@ -172,7 +174,7 @@ def test_a_pipeline_that_never_made_a_slot_drops_none(bare16: World) -> None:
     assert len(slots(bare16)) == 1
 
 
-def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(bare16: World) -> None:
+def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(bare16: PipelineEnv) -> None:
     begin(bare16)
     drop_slot(bare16)
     recover.begin(bare16.ctx, recover.look(bare16.ctx))

@@ -12,7 +12,7 @@ import yaml
 from penstock.flow.copy import bootstrap
 from penstock.wire import machine_code
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import ROOT, World, connection
+from tests.pipeline_env import ROOT, PipelineEnv, connection
 
 STATS = """
 from penstock.wire import columnar, passes
@@ -54,7 +54,7 @@ def test_a_process_without_any_variable_loads_what_the_set_up_compiled(tmp_path:
 
 
 def test_the_command_line_captures_without_the_stacks_environment_and_compiles_nothing(
-    bare16: World, tmp_path: Path
+    bare16: PipelineEnv, tmp_path: Path
 ) -> None:
     stats(tmp_path, NUMBA_CACHE_DIR=str(ROOT / ".local" / "numba"))
     bare16.source.execute("create table t (id int primary key, v text)")

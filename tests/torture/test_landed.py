@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.flow.copy import bootstrap
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
 from torture import landed, model, stand
 
@@ -21,7 +21,7 @@ update made set v = 5 where id < 5
 """
 
 
-def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(bare16: World) -> None:
+def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(bare16: PipelineEnv) -> None:
     bare16.sql(stand.TABLES)
     bare16.sql(stand.FILLED)
     bootstrap.prepare(bare16.ctx)
@@ -34,7 +34,7 @@ def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(bare16: 
     assert unlike(bare16) == set()
 
 
-def unlike(world: World) -> set[str]:
+def unlike(world: PipelineEnv) -> set[str]:
     with world.source.connect() as conn:
         now = model.read(conn, world.ctx.pipeline.publication)
     found = dict(landed.judge(world, now))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 from torture import stand
 from torture.report import Report
 from torture.rounds import Mix, Torture
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_round_compares_every_table_and_a_lake_that_was_changed_behind_its_back_is_found(
-    world16: World, tmp_path: Path
+    world16: PipelineEnv, tmp_path: Path
 ) -> None:
     stand.begin(world16)
     said: list[str] = []

@@ -18,7 +18,7 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import World
+from tests.pipeline_env import PipelineEnv
 
 KEEP = {
     "max_slot_wal_keep_size": "64MB",
@@ -34,7 +34,7 @@ _numbers = itertools.count(1)
 class Watched:
     """A pipeline under slot health: what it was told, and what it told."""
 
-    world: World
+    world: PipelineEnv
     told: list[Alert] = field(default_factory=list)
 
     @property
@@ -96,7 +96,7 @@ def watched_on(postgres16: Server, tmp_path: Path) -> Iterator[NewWatched]:
                 connection.execute(f"create database {name}".encode())
             database = Database(server, name)
             made.append(database)
-            world = World(database, ledger, tmp_path / "landing", name)
+            world = PipelineEnv(database, ledger, tmp_path / "landing", name)
             world.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
             bootstrap.prepare(world.ctx)
             bootstrap.copy(world.ctx, copy_without_spark)

@@ -19,7 +19,7 @@ import yaml
 from stack.paths import Project
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database
-from tests.pipeline_env import World, connection
+from tests.pipeline_env import PipelineEnv, connection
 
 ROOT = Project.here().root
 
@@ -66,7 +66,7 @@ class Page:
 class OnCall:
     """The person, at the machine of a world; `more` fills what a page leaves open, such as `<gid>` and `:pid`."""
 
-    world: World
+    world: PipelineEnv
     home: Path
     programs: Binaries
     variables: Mapping[str, str] = field(default_factory=dict)
