@@ -8,7 +8,9 @@ INSTALLED := .venv/requirements.installed
 # Processes that share the tests, a file at a time: each has servers and a Spark of its own.
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile
-OURS := plugins/penstock spark_apps/penstock_spark stack $(wildcard demo torture)
+HELPERS := tests/conftest.py $(shell find tests -name '*.py' ! -name 'test_*' ! -name conftest.py)
+OURS := plugins/penstock plugins/penstock_plugin.py spark_apps/penstock_spark dags docs/examples stack demo torture bench \
+  $(HELPERS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv demo up down status test-unit test test-all test-health cluster-test bench torture lint lock clean

@@ -89,8 +89,8 @@ def start_spark(lake: LakeCatalog, scratch: Path, *, memory: str = "4g") -> Spar
     }
     spark_conf.write_conf(conf, wanted)
     home = java.home(project.jre)
-    for jar in jars.missing(project.jars):
-        jars.fetch(jar, project.jars, home, project.logs / "fetch-jars.log")
+    if missing := jars.missing(project.jars):
+        jars.fetch(missing, project.jars, home, project.logs / "fetch-jars.log")
     os.environ |= {
         "JAVA_HOME": str(home),
         "SPARK_CONF_DIR": str(conf),

@@ -25,8 +25,11 @@ SETTINGS = {
 class Address(Protocol):
     """Where a server answers."""
 
-    port: int
-    password: str
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def password(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ def application() -> FastAPI:
     from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # noqa: PLC0415
     from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
 
-    from penstock.orchestration import pipelines  # noqa: PLC0415
+    from penstock.orchestration import connections, pipelines  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
     from penstock.page.queries import Deployment  # noqa: PLC0415
     from penstock.page.runbook_pages import Documents  # noqa: PLC0415
 
-    deployment = Deployment(pipelines.folder(), pipelines.environment(), pipelines.connection)
+    deployment = Deployment(pipelines.folder(), pipelines.environment(), connections.connection)
     return build(deployment, Documents(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])
 
 
@@ -37,7 +37,8 @@ async def page(scope: Any, receive: Any, send: Any) -> None:
 
 def _address() -> str:
     """Return where Airflow serves the page: below the path of its own address, if it has one."""
-    return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/") + PREFIX + "/"
+    base: str = conf.get("api", "base_url", fallback="")
+    return urlsplit(base).path.rstrip("/") + PREFIX + "/"
 
 
 class PenstockPlugin(AirflowPlugin):

@@ -65,8 +65,10 @@ class PipelineEnv:
     def ctx(self) -> Context:
         """Return a fresh context, as each task of Airflow has its own."""
         known = {"penstock_source": self.source, "penstock_ledger": self.ledger}
-        if self.lake is not None or self.catalog is not None:
-            known["penstock_catalog"] = self.catalog or self.lake.database
+        if self.catalog is not None:
+            known["penstock_catalog"] = self.catalog
+        elif self.lake is not None:
+            known["penstock_catalog"] = self.lake.database
         return Context(
             Pipeline.model_validate(
                 {
@@ -141,7 +143,8 @@ class PipelineEnv:
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement, or several, on the source."""
-        return self.source.execute(statement)
+        rows: list[tuple[Any, ...]] = self.source.execute(statement)
+        return rows
 
     def lake_rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
         """Return the rows of a lake table as Spark reads them now."""

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from typing import Any
 
 _SIZE = 4  # bytes of a length, or of a status as `waitpid` has it
 
@@ -91,15 +92,15 @@ def _fork(caller: socket.socket) -> tuple[int, list[int], dict[str, object]]:
     return pid, outputs, order
 
 
-def _become(outputs: list[int], order: dict[str, object]) -> None:
+def _become(outputs: list[int], order: dict[str, Any]) -> None:
     """Take over what makes a process one of its own: outputs, environment and arguments."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for descriptor, output in enumerate(outputs, start=1):
         os.dup2(output, descriptor)
         os.close(output)
     os.environ.clear()
-    os.environ.update(order["environment"])  # type: ignore[arg-type]
-    sys.argv = ["killed", *order["arguments"]]  # type: ignore[misc]
+    os.environ.update(order["environment"])
+    sys.argv = ["killed", *order["arguments"]]
 
 
 def main() -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from penstock.alarms import Level
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
+from penstock.ledger.records import Level as EventLevel
 from penstock.ledger.records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
@@ -138,7 +140,7 @@ class Scene:
             status=status,
         )
 
-    def alarm(self, slug: str, level: str, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
+    def alarm(self, slug: str, level: Level, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
         self.ledger.health.see_alarm(
             self.name,
             slug=slug,
@@ -149,7 +151,7 @@ class Scene:
             at=datetime.now(UTC) - timedelta(minutes=minutes),
         )
 
-    def event(self, slug: str, message: str, *, level: str = "info", table_oid: int | None = None) -> None:
+    def event(self, slug: str, message: str, *, level: EventLevel = "info", table_oid: int | None = None) -> None:
         self.ledger.events.add(self.name, slug=slug, message=message, level=level, table_oid=table_oid)
 
 

@@ -34,6 +34,7 @@ READ: Mapping[str, Callable[[str], Any]] = {
 
 def now(world: PipelineEnv) -> datetime:
     """Return the source's time after everything that has committed."""
+    time: datetime
     ((time,),) = world.sql("select clock_timestamp()")
     return time.astimezone(UTC)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire.pgoutput import Decoder
 from tests.pipeline_env import PipelineEnv
@@ -49,7 +50,7 @@ def changes(world: PipelineEnv, slot: str, table: str) -> list[Change]:
 
 
 def _changes(messages: Iterable[m.Message]) -> Iterable[Change]:
-    begin, origin = m.Begin(m.Lsn(0), 0, 0), None
+    begin, origin = m.Begin(Lsn(0), 0, 0), None
     for message in messages:
         if isinstance(message, m.Begin):
             begin, origin = message, None

@@ -26,6 +26,18 @@ class Event:
     old: Row | None = None
     full: bool = False  # the old image is the whole row (REPLICA IDENTITY FULL)
 
+    @property
+    def written(self) -> Row:
+        """The new row of an insert or an update."""
+        assert self.new is not None
+        return self.new
+
+    @property
+    def gone(self) -> Row:
+        """The old row of a delete, or of an update that sends one."""
+        assert self.old is not None
+        return self.old
+
 
 @dataclass(frozen=True)
 class Transaction:
@@ -80,7 +92,7 @@ class KeyedJudge:
             if event.op == "T":
                 self.rows.clear()
             elif event.op == "D":
-                gone = self.rows.pop(self._key(event.old), None)
+                gone = self.rows.pop(self._key(event.gone), None)
                 self.conflicts["delete_missing"] += gone is None
             else:
                 self._write(event)
@@ -89,7 +101,7 @@ class KeyedJudge:
         keys_from_old = {name: event.old[name] for name in self.keys} if event.old else {}
         new = {
             name: keys_from_old.get(name) if value is UNCHANGED and name in keys_from_old else value
-            for name, value in event.new.items()
+            for name, value in event.written.items()
         }
         before = self.rows.pop(self._key(event.old or new), None) if event.op == "U" else None
         self.conflicts["update_missing"] += event.op == "U" and before is None
@@ -97,7 +109,7 @@ class KeyedJudge:
         for name, value in new.items():
             if value is UNCHANGED:
                 if event.full:
-                    new[name] = event.old[name]
+                    new[name] = event.gone[name]
                 elif before is None:
                     raise Diverged(name)
                 else:
@@ -123,11 +135,11 @@ class BagJudge:
             if event.op == "T":
                 self.rows.clear()
             if event.op in "UD":
-                there = self.rows[tuple(event.old.values())] > 0
-                self.rows[tuple(event.old.values())] -= there
+                there = self.rows[tuple(event.gone.values())] > 0
+                self.rows[tuple(event.gone.values())] -= there
                 self.conflicts["delete_missing"] += not there
             if event.op in "IU":
-                new = {name: event.old[name] if value is UNCHANGED else value for name, value in event.new.items()}
+                new = {name: event.gone[name] if value is UNCHANGED else value for name, value in event.written.items()}
                 self.rows[tuple(new.values())] += 1
 
     def bag(self) -> Counter[tuple[Any, ...]]:

@@ -78,7 +78,7 @@ class KeyedHistories:
 
     def _update(self, h: int, k: str, to: str) -> Event:
         before = self.rows.pop((h, k))
-        values = {"a": self.random.choice(VALUES), "b": self.random.choice(VALUES)}
+        values: dict[str, Any] = {"a": self.random.choice(VALUES), "b": self.random.choice(VALUES)}
         values |= {name: self.random.choice(VALUES) for name in self.extra}
         values = {name: UNCHANGED if self.random.random() < 0.5 else value for name, value in values.items()}
         row = {**before, "k": to, "c": self.random.choice((None, 1, 2, 3))}

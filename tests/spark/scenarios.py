@@ -48,7 +48,7 @@ def move(old: int, new: int, **values: Any) -> Any:
 
 ONE = [tx(I(k=1, a="a1", b="b1"))]
 TWO = [tx(I(k=1, a="a1", b="b1"), I(k=2, a="a2", b="b2"))]
-KEEP = {"a": UNCHANGED, "b": UNCHANGED}
+KEEP: dict[str, Any] = {"a": UNCHANGED, "b": UNCHANGED}
 
 KEYED = [
     Scenario(
@@ -411,6 +411,7 @@ HOSTILE = Scenario(
             tx(
                 U(
                     old={"Select": 1},
+                    full=False,
                     **{
                         "Select": 2,
                         "a.b": UNCHANGED,

@@ -216,9 +216,10 @@ class Workbench:
 
     def publish(self, result: MergeResult) -> bool:
         """Move every pointer in one transaction; False, and nothing moved, when one is not where it was."""
+        assert result.cuts is not None
         pointers = [*(table.pointer for table in result.tables if table.pointer), result.cuts]
         with self.connect() as connection, connection.transaction() as transaction:
-            moved = sum(
+            moved: int = sum(
                 connection.execute(
                     """
                     update iceberg_tables set metadata_location = %s, previous_metadata_location = %s

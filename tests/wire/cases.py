@@ -4,12 +4,14 @@
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire.messages import Binary, Missing, OldKey, OldRow, RelationColumn, Text
 
-NULL, UNCHANGED = Missing.NULL, Missing.UNCHANGED
+NULL: Final = Missing.NULL
+UNCHANGED: Final = Missing.UNCHANGED
 
 NOON = 700_000_000_000_000
 NOON_HEX = "00027CA5 7357C000"

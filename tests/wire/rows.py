@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from penstock.landing.schema import NO_COLUMNS_FIELD
+from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Totals
 from penstock.wire.pgoutput import Decoder
@@ -69,7 +70,10 @@ def counts_of(rows: list[Row]) -> Counts:
     """Count the hard way what a block says it counted."""
     ops, kinds = [row.op for row in rows], [row.old_kind for row in rows]
     return Counts(
-        *(ops.count(op) for op in "IUDT"),
+        inserts=ops.count("I"),
+        updates=ops.count("U"),
+        deletes=ops.count("D"),
+        truncates=ops.count("T"),
         unchanged=sum(row.unchanged is not None for row in rows),
         old_key=kinds.count("K"),
         old_full=kinds.count("O"),
@@ -82,7 +86,8 @@ def scalar_rows(
     """Return the rows that the scalar decoder's messages come to; the oracle."""
     rows: list[Row] = []
     decoder = Decoder()
-    begin, origin = m.Begin(m.Lsn(0), 0, 0), None
+    begin = m.Begin(Lsn(0), 0, 0)
+    origin: str | None = None
     for data in messages:
         match decoder.decode(data):
             case m.Begin() as begin:

@@ -116,12 +116,8 @@ class OnCall:
             places["CATALOG"] = self.world.lake.database
         variables = {f"AIRFLOW_CONN_PENSTOCK_{name}": _airflow(place) for name, place in places.items()}
         path = os.pathsep.join([str(self.programs.folder), os.environ["PATH"]])
-        return (
-            os.environ
-            | variables
-            | self.variables
-            | {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
-        )
+        ours = {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
+        return {**os.environ, **variables, **self.variables, **ours}
 
     @staticmethod
     def _run(command: list[str], environment: Mapping[str, str], typed: str | None = None) -> str:
