@@ -27,7 +27,7 @@ from tests.spark.workbench import Table, Workbench, column
 SMALL, LARGE = 2_000_000, 10_000_000
 CHANGES = 200_000
 RUNS = 5
-WARM_UPS = 8  # the JVM goes on compiling for a dozen runs
+WARM_UPS = 8  # the JVM continues compiling for a dozen runs
 PART = 500_000
 BATCH = 20_000
 

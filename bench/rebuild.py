@@ -1,6 +1,6 @@
 """Rebuilds: a resync of a table of 5 million rows with four writers on it, and a replay of a million changes.
 
-A resync is timed as a whole: copy, build, and the merge that switches, while writers write, and captures and merges go on as
+A resync is timed as a whole: copy, build, and the merge that switches, while writers write, and captures and merges continue as
 they would by schedule. A replay's time is that of building a table from a copy of the same rows and the changes, and of the
 switch. Afterwards source and lake are compared, row by row.
 """

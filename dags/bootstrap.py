@@ -2,7 +2,7 @@
 
 **Does** preflight -> publication -> slot with its exported snapshot -> copy of every table -> first cut.
 
-**Safe to repeat.** Each step looks at what is already there. If it fails in the middle, mend what the message
+**Safe to repeat.** Each step looks at what is already there. If it fails in the middle, fix what the message
 names and trigger the DAG again (or clear the failed task): finished tables stay finished, the others are copied
 under a snapshot of their own, and the merge drops exactly the changes which that snapshot had already seen.
 

@@ -1,8 +1,8 @@
-"""### Compact the lake's tables, and let go of what is old: snapshots, files, landed windows, records
+"""### Compact the lake's tables, and remove what is old: snapshots, files, landed windows, records
 
 **Does** per table: puts small files together and rewrites those with many deleted rows, drops the branches of dead
 merges, expires the snapshots that no kept cut shows, and deletes files that belong to nothing. Then it drops tables
-that made way for fresh ones long ago, forgets merged windows and loaded copies that are older than `landing.retention`
+that were replaced longer ago than `maintain.old_tables`, forgets merged windows and loaded copies that are older than `landing.retention`
 and deletes their files, and trims the ledger. The report, before and after, is in the log, in the ledger and on the
 pipeline's page.
 
@@ -10,10 +10,10 @@ pipeline's page.
 figures without a change. It begins no further table once `maintain.time_budget` is spent; those come first next time.
 
 **Safe to repeat, to clear, to kill.** No row is changed, every step leaves each table whole, and files go only after
-nothing knows them any more. Merges and maintenance take turns; capture goes on meanwhile.
+nothing knows them any more. Merges and maintenance take turns; capture continues meanwhile.
 
 **If it fails:** `work-under-way` means that a merge, or another maintenance, did not end in `lake.wait`: run it
-again. `spark-failed`: what was committed stays, and the next run goes on.
+again. `spark-failed`: what was committed stays, and the next run continues.
 """
 
 from __future__ import annotations

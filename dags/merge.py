@@ -9,7 +9,7 @@ due, in order, whatever woke it. Set `force` to publish a cut even when nothing 
 **Safe to repeat, to clear, to kill.** Every try is a new attempt on a new branch, and an older attempt can never
 publish, even if its Spark application outlived its task.
 
-**If it fails:** a table with a problem of its own is paused with the reason, all others go on. An error of the
+**If it fails:** a table with a problem of its own is paused with the reason, all others continue. An error of the
 whole run is retried; `publish-conflict` means that somebody moved a table: the next run starts over.
 """
 

@@ -4,8 +4,8 @@
 merge what is landed -> drop the remains of the slot, if Penstock made it -> new slot with its exported snapshot ->
 copy of every table into new tables -> one cut in which the new tables take the names of the old ones.
 
-**For** `slot-missing` (dropped), `slot-lost`, `slot-ahead` (also: dropped and made anew by hand), `slot-unusable`,
-`publication-missing`, `source-changed` (restored, failed over), and for a halted pipeline that can be mended in no
+**For** `slot-missing` (dropped), `slot-lost`, `slot-ahead` (also: dropped and created again by hand), `slot-unusable`,
+`publication-missing`, `source-changed` (restored, failed over), and for a halted pipeline that can be fixed in no
 other way. A pipeline whose slot can be read on is refused with `nothing-to-recover`.
 
 **Meanwhile** the old tables stay readable at their last cut; afterwards they stay in the namespace `_penstock_era<n>`

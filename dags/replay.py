@@ -1,4 +1,4 @@
-"""### Build tables anew from the landing zone, in place or as of any position: by hand
+"""### Rebuild tables from the landing zone, in place or as of any position: by hand
 
 **Does** nothing but say what it would do (which copy, how many windows, rows and bytes), until it is triggered with
 `dry_run` set to false. Then: a fresh table from the copy and the windows since, chunk by chunk -> in place (`shadow` empty) one
@@ -8,9 +8,9 @@ cut in which it takes the table's name; with a `shadow` suffix the table `<table
 look at a table as it was: `upto` is an LSN such as `16/B374D848`, or a time such as `2026-11-21T09:30:00Z`, by which everything
 up to the last commit at or before it is meant. The source is not asked for anything.
 
-**Meanwhile** capture and merge go on, for these tables as well.
+**Meanwhile** capture and merge continue, for these tables as well.
 
-**Safe to repeat, to clear, to kill.** Trigger it again with the same params: it goes on with the chunk that it was at.
+**Safe to repeat, to clear, to kill.** Trigger it again with the same params: it continues with the chunk that it was at.
 Progress is in the log, on the pipeline's page and in `penstock status`. `<pipeline>.resync` with `abandon` ends one half-way.
 
 **If it fails:** `range-unavailable` names what the landing zone still holds. A paused table is refused with
@@ -42,7 +42,7 @@ def build(pipeline: Pipeline) -> DAG:
                 type="array",
                 items={"type": "string", "pattern": r"^.+\..+$"},
                 uniqueItems=True,
-                description="tables to build anew, as schema.table",
+                description="tables to rebuild, as schema.table",
             ),
             "from": Param(
                 None, type=["null", "string"], description="begin with the newest copy at or before this LSN or time"

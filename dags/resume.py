@@ -1,4 +1,4 @@
-"""### Let a halted pipeline, or one paused table, go on after its repair: by hand
+"""### Let a halted pipeline, or one paused table, continue after its repair: by hand
 
 **Does** look whether the cause is gone, and end the halt; with `table` set, the pause of that table. Where the cause is
 still there it refuses and says which.
@@ -37,7 +37,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(pool=SOURCE_POOL)
         def resume(**context_: Any) -> None:
-            """Look whether the cause is gone, and let it go on."""
+            """Look whether the cause is gone, and let it continue."""
             ctx, table = context(pipeline), context_["params"]["table"]
             with outcome(ctx):
                 if table:

@@ -1,4 +1,4 @@
-"""### Copy tables again while everything else goes on: when tables joined or changed, and by hand
+"""### Copy tables again while everything else continues: when tables joined or changed, and by hand
 
 **Does** a fresh copy of the `tables` named, each as `schema.table`, or, when none is named, of all tables that wait for one
 (new in the pipeline, or paused by `schema-change` or `publication-changed` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
@@ -10,8 +10,8 @@ one paused by the first two of these, unless `tables.on_change` is `pause`: at o
 then twice as long each time, a day at most. Columns are those that the source has now; rows deleted there meanwhile are gone. Exact
 without a key as well.
 
-**Meanwhile** the table goes on as it is: a healthy one is merged, a paused one stays readable. Capture goes on, so no WAL is
-kept for the copy; but its snapshot holds back vacuum on the source while it lasts. The table that made way stays in
+**Meanwhile** the table stays as it is: a healthy one is merged, a paused one stays readable. Capture continues, so no WAL is
+kept for the copy; but its snapshot holds back vacuum on the source while it lasts. The table that was replaced stays in
 the namespace `_penstock_old_<rebuild>` until maintenance drops it.
 
 **Safe to repeat, to clear, to kill.** Trigger it again with the same tables: finished copies stay finished, and so do the chunks

@@ -7,11 +7,11 @@ Then: captures all before it as usual -> leaves it out, it alone -> pauses the t
 **For** a capture that ends with `decoding-limit` because one row is too large, where no setting helps: its runbook tells this
 case from the others. Where every transaction can be decoded, nothing is left out.
 
-**Afterwards** capture goes on by itself. The tables wait for a copy: `resync` makes it, by itself unless `tables.on_change` is
+**Afterwards** capture continues by itself. The tables wait for a copy: `resync` makes it, by itself unless `tables.on_change` is
 `pause`. Their changelogs say at the transaction's place that it is missing. If another such transaction follows, trigger this
 again.
 
-**Safe to repeat, to clear, to kill.** It looks anew each time. Until the transaction is left out, in one step, nothing of that is
+**Safe to repeat, to clear, to kill.** It looks again each time. Until the transaction is left out, in one step, nothing of that is
 there. The look takes several times as long as a capture, and holds the pipeline's lock: captures meanwhile fail with
 `slot-in-use` and try again.
 

@@ -1,4 +1,4 @@
-"""### Prove that source and lake hold the same rows at one exact position, while both go on
+"""### Prove that source and lake hold the same rows at one exact position, while both continue
 
 **Does** take a snapshot of the source at an exact WAL position X (a temporary slot, which is dropped at once), read the
 tables under it, let capture and merge come to X, read the lake at the cut that lies at X, and compare every value by
@@ -73,7 +73,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task
         def repair(summary: dict[str, Any], **context_: Any) -> None:
-            """Let the tables that differ be copied anew."""
+            """Let the tables that differ be copied again."""
             if summary["differing"]:
                 conf = {"tables": summary["differing"]}
                 context(pipeline).progress(trigger(context_["ti"], f"{pipeline.name}.resync", conf))

@@ -22,8 +22,8 @@ FAILED, INTERRUPTED = 1, 130
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
-Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures that succeed while the load goes on.")]
-Merges = Annotated[int, typer.Option(min=1, help="Merges to begin while the load goes on.")]
+Captures = Annotated[int, typer.Option(min=1, help="Scheduled captures that succeed while the load continues.")]
+Merges = Annotated[int, typer.Option(min=1, help="Merges to begin while the load continues.")]
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def up() -> None:
         login = escape(demo.stack.secrets.airflow_login)
         progress.console.print(f"Airflow's UI: {demo.stack.airflow.url}, login {demo.stack.airflow.api.user} / {login}")
         progress.console.print(f"A shell: source {escape(str(project.environment))}")
-        progress.console.print("The load goes on, captures and merges run by schedule. `make down` stops everything.")
+        progress.console.print("The load continues, captures and merges run by schedule. `make down` stops everything.")
 
 
 if __name__ == "__main__":

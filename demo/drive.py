@@ -46,7 +46,7 @@ class Demo:
     # --- the steps -----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Forget an earlier demo and make the source anew; Airflow knows the DAGs, and they are silent."""
+        """Forget an earlier demo and make a new source; Airflow knows the DAGs, and they are silent."""
         with self.progress.step("A fresh beginning") as step:
             step.say("waiting for Airflow to read the DAGs")
             for dag in fresh.dag_ids(self.pipeline):
@@ -59,7 +59,7 @@ class Demo:
         _ = self.watch  # runs from now on are ours
 
     def start_load(self) -> None:
-        """Start the load in the background, unless it runs; it goes on until `stop_load` or `make down`."""
+        """Start the load in the background, unless it runs; it continues until `stop_load` or `make down`."""
         with self.progress.step("The live load") as step:
             if not self.load.is_alive():
                 self._totals_file.unlink(missing_ok=True)
@@ -74,7 +74,7 @@ class Demo:
             step.result = "several writers and pgbench, each at a bounded rate"
 
     def bootstrap(self) -> None:
-        """Run the bootstrap DAG to its end; the load goes on meanwhile."""
+        """Run the bootstrap DAG to its end; the load continues meanwhile."""
         with self.progress.step(self.watch.dag("bootstrap")) as step:
             self.unpause("bootstrap")
             run = self.api.trigger(self.watch.dag("bootstrap"))
@@ -95,7 +95,7 @@ class Demo:
             enough = captured >= captures and begun >= merges
             return "" if enough else f"{captured} of {captures} captures, {begun} of {merges} merges"
 
-        with self.progress.step("By schedule, while the load goes on") as step:
+        with self.progress.step("By schedule, while the load continues") as step:
             self.wait(step, missing, self.watch_all)
 
     def stop_load(self) -> Lsn:
@@ -140,7 +140,7 @@ class Demo:
             self.wait(step, missing, self.watch.look)
 
     def pause_schedules(self) -> None:
-        """Pause all DAGs; tasks that have begun go on."""
+        """Pause all DAGs; tasks that have begun continue."""
         for dag in fresh.dag_ids(self.pipeline):
             self.api.pause(dag)
         fresh.schedules_mark(self.stack.project).unlink(missing_ok=True)
@@ -158,7 +158,7 @@ class Demo:
             self.wait(step, lambda: ", ".join(self._running()))
 
     def has_begun(self) -> bool:
-        """Tell whether there is a pipeline that could go on: one with a cut in the lake."""
+        """Tell whether there is a pipeline that could continue: one with a cut in the lake."""
         with suppress(LedgerError):
             return bool(self.watch.cuts())
         return False
@@ -239,10 +239,10 @@ class Demo:
 
     def _watch_load(self) -> None:
         if not self.load.is_alive():
-            raise StackError("the live load to go on", "it has ended", "read its log", self.load.log)
+            raise StackError("the live load to continue", "it has ended", "read its log", self.load.log)
 
     def wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
-        """Wait until nothing is `missing`, and look every time at what goes on."""
+        """Wait until nothing is `missing`, and look every time at what continues."""
         deadline = time.monotonic() + PATIENCE
         while waiting_for := missing():
             step.say(waiting_for)

@@ -1,7 +1,7 @@
 """Make the demo begin from nothing, whatever an earlier one left: it may have been interrupted, or killed.
 
 Only what is the demo's own goes: its DAGs are paused and their runs ended, its pipeline leaves the ledger, its
-tables leave the lake, its files leave landing zone and warehouse. The source database is made anew by `demo.source`.
+tables leave the lake, its files leave landing zone and warehouse. The source database is created again by `demo.source`.
 """
 
 import subprocess

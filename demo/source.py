@@ -32,7 +32,7 @@ class Size:
 
 
 def create(database: Database, *, scale: int = SCALE, progress: Progress = lambda _: None) -> Size:
-    """Make the database anew, with 100,000 rows of pgbench per unit of `scale` and some 20,000 of the shop.
+    """Make a new database, with 100,000 rows of pgbench per unit of `scale` and some 20,000 of the shop.
 
     The roles of `stack.servers.databases` must exist. Returns what is published.
     """

@@ -1,7 +1,7 @@
 """What happens in the shop: every kind of transaction, each a function of a connection and a seeded die.
 
 A function runs inside one transaction and picks its rows on the server, so any number of writers may run them at
-once, and a load that was killed goes on where the database stands. `MIX` says how often each one happens.
+once, and a load that was killed continues where the database stands. `MIX` says how often each one happens.
 """
 
 from collections.abc import Callable, Mapping

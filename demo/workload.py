@@ -49,7 +49,7 @@ SESSION = "-c lock_timeout=2s"
 
 
 class Pace:
-    """Lets its caller go on at most `rate` times a second; time that was lost is not caught up with."""
+    """Lets its caller continue at most `rate` times a second; time that was lost is not caught up with."""
 
     def __init__(self, rate: float, stopping: threading.Event) -> None:
         self._interval = 1 / rate
@@ -160,7 +160,7 @@ class Workload:
         names, weights = list(transactions.MIX), list(transactions.MIX.values())
         conninfo = make_conninfo(**{ADDRESS[name]: value for name, value in self._address.items()})
         with psycopg.connect(conninfo, autocommit=True, options=SESSION) as connection:
-            # A load that goes on where another one stood makes other choices; from the beginning they are the same.
+            # A load that continues where another one stood makes other choices; from the beginning they are the same.
             stand = connection.execute("select last_value from shop.orders_id_seq").fetchone()
             dice = Random(f"{self._seed}/{number}/{stand}")
             connection.execute("select setseed(%s)", (dice.random(),))

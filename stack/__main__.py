@@ -33,7 +33,7 @@ def _command(project: Project) -> Iterator[Progress]:
         progress.console.print(escape(str(error)), style="red")
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        progress.console.print("Interrupted. The same command goes on from here; `make down` stops what runs.")
+        progress.console.print("Interrupted. The same command continues from here; `make down` stops what runs.")
         raise typer.Exit(INTERRUPTED) from None
 
 

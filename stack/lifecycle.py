@@ -176,6 +176,6 @@ def _pack(project: Project) -> str:
         check=False,
     )
     if said.returncode != 0:
-        raise StackError("the decoder to compile", said.stderr.strip()[-2000:], "mend what is named above")
+        raise StackError("the decoder to compile", said.stderr.strip()[-2000:], "fix what is named above")
     write_whole(compiled, digest)
     return "renewed"

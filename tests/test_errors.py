@@ -38,9 +38,9 @@ def test_an_error_survives_the_way_to_another_process(tree: type[PenstockError],
 
 
 def test_an_error_says_its_name_first_and_knows_its_page() -> None:
-    error = SourceError("slot-lost", "expected the slot, it is gone; copy anew")
+    error = SourceError("slot-lost", "expected the slot, it is gone; copy again")
 
-    assert str(error) == "[slot-lost] expected the slot, it is gone; copy anew"
+    assert str(error) == "[slot-lost] expected the slot, it is gone; copy again"
     assert error.directive is Directive.HALT
     assert (ROOT / error.runbook).is_file()
 

@@ -202,7 +202,7 @@ class Torture:
         self.driven.note_stuck()
 
     def _busy_resync(self, dice: random.Random) -> None:
-        """Copy tables while writers and people go on."""
+        """Copy tables while writers and people continue."""
         tables = [record.qualified for record in judge.ready(self.world)]
         chosen = sorted(dice.sample(tables, min(2, len(tables))))
         if chosen:

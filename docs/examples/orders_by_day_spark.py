@@ -36,7 +36,7 @@ order by o.id
 def sales(spark: SparkSession, catalog: str, pipeline: str, day: str) -> DataFrame | None:
     """Return one day's sales at the first cut past its end; None while the day is not complete.
 
-    The tables are read by Spark's `version as of`; a snapshot that maintenance has let go is an error of Spark's.
+    The tables are read by Spark's `version as of`; a snapshot that maintenance has expired is an error of Spark's.
     """
     cuts = f"{catalog}.{pipeline}._penstock_cuts"
     spark.sql(f"refresh table {cuts}")

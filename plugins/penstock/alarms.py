@@ -117,7 +117,7 @@ def _alarms() -> dict[str, Alarm]:
             "Changes met other rows in the lake than at the source: the table may have diverged.",
             "with every reader who trusts it",
         ),
-        # errors that only a person mends: told by the task that met them
+        # errors that only a person fixes: told by the task that met them
         "source-auth": Alarm(
             "critical", "The source refused the login or the role lacks a privilege.", "as fast as the source writes"
         ),

@@ -182,7 +182,7 @@ def verify(
     table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
     mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table whose turn it is.")] = "whole",
 ) -> None:
-    """Compare source and lake at one exact position, while both go on; capture and merge to it first."""
+    """Compare source and lake at one exact position, while both continue; capture and merge to it first."""
     with reported(name) as ctx:
 
         def merge_now() -> None:
@@ -251,7 +251,7 @@ def recover(
     dry_run: Annotated[bool, typer.Option(help="Only say what was lost and what would be done.")] = True,
     merge_first: Annotated[bool, typer.Option(help="Merge what is landed before the slot is left.")] = True,
 ) -> None:
-    """Make a new slot for a broken pipeline, copy every table anew, and switch to the new tables in one cut."""
+    """Make a new slot for a broken pipeline, copy every table again, and switch to the new tables in one cut."""
     with reported(name) as ctx:
         outlook = recover_flow.look(ctx)
         for line in outlook.lines:
@@ -276,7 +276,7 @@ def resync(
     ] = False,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = False,
 ) -> None:
-    """Copy tables anew while everything else goes on, and switch to the new ones in one cut."""
+    """Copy tables again while everything else continues, and switch to the new ones in one cut."""
     with reported(name) as ctx:
         if bool(tables) == new:
             raise ConfigError("config-invalid", "expected either --table, once or more, or --new")
@@ -300,7 +300,7 @@ def replay(
     shadow: Annotated[str | None, typer.Option(help="Make <table>__<suffix> and leave the table as it is.")] = None,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = True,
 ) -> None:
-    """Build tables anew from the landing zone: in place, in one cut, or as of any position beside the table."""
+    """Rebuild tables from the landing zone: in place, in one cut, or as of any position beside the table."""
     with reported(name) as ctx:
         request = rebuild_flow.Replay(tuple(tables or ()), from_, upto, shadow)
         for source in replay_sources(ctx, request):

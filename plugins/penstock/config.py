@@ -151,11 +151,11 @@ class Maintain(Section):
     orphans: Annotated[Seconds, Field(ge=86400)] = 3 * 86400
     """Delete files that belong to nothing when they are older: longer than any merge may take, a day at least."""
     old_tables: Seconds = 7 * 86400
-    """Drop tables that made way for fresh ones, and their files, so long after."""
+    """Grace period before replaced tables are dropped with their files."""
     history: Seconds = 90 * 86400
     """Keep events, samples, closed alarms and reports in the ledger for so long."""
     patience: Seconds = 600
-    """Wait so long for the publication of a merge that is prepared; after that it is merged anew."""
+    """Wait so long for the publication of a merge that is prepared; after that it is merged again."""
 
 
 class Changelog(Section):
@@ -186,7 +186,7 @@ class Verify(Section):
     wait: Seconds = 3600
     """Wait this long for capture and merge to come to the position."""
     on_difference: Literal["alarm", "resync"] = "alarm"
-    """`alarm` only tells; `resync` copies the tables that differ anew besides."""
+    """`alarm` only tells; `resync` also copies the tables that differ again."""
 
     @property
     def shares(self) -> int:

@@ -1,7 +1,7 @@
 """Every way in which Penstock stops, by name.
 
     PenstockError
-    ├── ConfigError     the pipeline file or a connection is wrong: the operator's to mend
+    ├── ConfigError     the pipeline file or a connection is wrong: the operator's to fix
     ├── SourceError     the source database refuses, lost something, or is not the one we knew
     ├── ProtocolError   bytes that pgoutput must not send: our bug or the server's
     ├── LedgerError     the control database refuses or contradicts us
@@ -22,10 +22,10 @@ class Directive(Enum):
 
     RETRY = "retry"  # the same call may succeed later; nothing was lost
     HALT = "halt"  # the pipeline stops until a person has decided
-    PAUSE = "pause"  # one table stops; capture and all other tables go on
-    PAGE = "page"  # every try would meet it again: a person is told at once; it goes on by itself once mended
+    PAUSE = "pause"  # one table stops; capture and all other tables continue
+    PAGE = "page"  # every try would meet it again: a person is told at once; it continues by itself once fixed
     FAIL = "fail"  # this call was wrong; nothing changed
-    NOTE = "note"  # told as an event, never raised; everything goes on
+    NOTE = "note"  # told as an event, never raised; everything continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _kinds() -> dict[str, Kind]:
         "recovery-conflict": Kind(retry, "The standby cancelled the read to replay what its primary has done."),
         "source-error": Kind(retry, "The source answered with an error that has no kind of its own."),
         "source-changed": Kind(halt, "Another server, timeline or database answers behind the source's address."),
-        "publication-missing": Kind(halt, "The publication is gone, was made anew, or was made after the slot."),
+        "publication-missing": Kind(halt, "The publication is gone, was created again, or was created after the slot."),
         "table-unpublished": Kind(fail, "The table is not in the publication any more."),
         "slot-missing": Kind(halt, "The replication slot does not exist."),
         "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
@@ -92,7 +92,7 @@ def _kinds() -> dict[str, Kind]:
         "ledger-conflict": Kind(retry, "Another run holds a newer attempt; this one may change nothing."),
         "work-under-way": Kind(retry, "Another process does work on this pipeline that must not run twice at once."),
         "rebuild-open": Kind(fail, "The table is being rebuilt already, in another way."),
-        "rebuild-given-up": Kind(fail, "A table could not be built anew; the one that readers see is as it was."),
+        "rebuild-given-up": Kind(fail, "A table could not be rebuilt; the one that readers see is as it was."),
         "pipeline-halted": Kind(halt, "The pipeline is halted; its reason says why."),
         "not-bootstrapped": Kind(fail, "The pipeline has no slot yet: run bootstrap first."),
         # the lake

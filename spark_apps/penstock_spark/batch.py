@@ -27,7 +27,7 @@ class Kept:
     def pinned(self, frame: DataFrame) -> DataFrame:
         """Compute a frame that reads the lake now, once and for all.
 
-        What is merely persisted Spark computes anew, from then on, as soon as the table it reads is written.
+        What is merely persisted Spark computes again, from then on, as soon as the table it reads is written.
         """
         return frame.localCheckpoint(eager=True)
 
@@ -89,5 +89,5 @@ class Batch:
             raise LakeError(
                 "merge-conflict",
                 f"expected each change to meet the row it speaks of, and inserts none, got: {found}; "
-                "set merge.on_conflict to continue, or copy the table anew",
+                "set merge.on_conflict to continue, or copy the table again",
             )

@@ -1,4 +1,4 @@
-"""Files of a copy as data files of its table: what holds the lake's values already is taken over, not written anew.
+"""Files of a copy as data files of its table: what holds the lake's values already is taken over, not written a second time.
 
 A file is copied byte for byte, from store to store, and joins the table with the metrics of its own footer. That asks
 for a table as copies know it: its columns under the ids that a new table gives them, stored in our own way.

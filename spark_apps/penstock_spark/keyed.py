@@ -1,4 +1,4 @@
-"""A batch onto a table with a key: one row per key, deleted by key and appended anew.
+"""A batch onto a table with a key: one row per key, deleted by key and appended again.
 
 The delete needs only the keys of the target, so the cost follows the change; the row that an update leaves partly
 unknown is completed from the lake first. Iceberg counts the rows it deleted: they must be as many as the keys
@@ -56,7 +56,7 @@ def apply(batch: Batch) -> None:
         raise LakeError(
             "schema-change",
             f"expected every change to carry the key, got {facts.keyless} keys with a NULL; "
-            "the replica identity has changed: copy the table anew",
+            "the replica identity has changed: copy the table again",
         )
     batch.note_misfits(facts.misfits)
     live = rows.where("live and not hole" if mirror.holes else "live")
@@ -118,7 +118,7 @@ def _filled(batch: Batch, rows: DataFrame, facts: Facts) -> DataFrame:
         raise LakeError(
             "divergence",
             f"expected the lake to have the rows of {facts.holes} updates that leave values out, got {found}; "
-            "copy the table anew",
+            "copy the table again",
         )
     return filled
 

@@ -241,14 +241,14 @@ class LakeTable:
             raise LakeError(
                 "schema-change",
                 f"expected a default of the new column {column.name} that Iceberg can keep: {value.reason}; "
-                "copy the table anew",
+                "copy the table again",
             )
         literal = java("org.apache.iceberg.expressions.Expressions").lit(_for_java(value)).to(type_)
         if literal is None:
             raise LakeError(
                 "schema-change",
                 f"expected the default of the new column {column.name} to fit its lake type, it does not; "
-                "copy the table anew",
+                "copy the table again",
             )
         return literal
 

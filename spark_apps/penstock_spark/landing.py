@@ -96,7 +96,7 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
         raise LakeError(
             "schema-change",
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
-            "copy the table anew",
+            "copy the table again",
         )
     return dict(zip(uris, found, strict=True))
 
@@ -165,7 +165,7 @@ def _read_alike(
         raise LakeError(
             "schema-change",
             f"expected landing files with the table's columns only, got {', '.join(sorted(strange))} too; "
-            "copy the table anew",
+            "copy the table again",
         )
     present = [column for column in columns if column.name in there]
     schema = _schema(present, fields, dict(files[0].typed))

@@ -19,7 +19,7 @@ _OUT_OF_TIME = "the time budget was spent; it comes first next time"
 
 
 def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, str]) -> MaintenanceResult:
-    """Carry out the plan; killed anywhere, the next run finds tables that are whole and goes on."""
+    """Carry out the plan; killed anywhere, the next run finds tables that are whole and continues."""
     started = time.monotonic()
 
     def keep_up(session: SparkSession, order: TableUpkeep) -> TableReport:

@@ -165,7 +165,7 @@ class TableMerge:
             raise LakeError(
                 "foreign-commit",
                 f"expected {'.'.join(self.order.target)} at snapshot {self.order.expected_snapshot} or compacted since, "
-                "got commits that this pipeline did not publish; copy the table anew",
+                "got commits that this pipeline did not publish; copy the table again",
             )
         new = additions(self.order.columns, self.table.columns())
         if new:
@@ -199,7 +199,7 @@ class TableMerge:
     def _making_way(self) -> tuple[str | None, int]:
         """Return what the catalog shows under the target's name, None if nothing, and the era of that table.
 
-        A table that cannot be read makes way as the catalog shows it: it is what the fresh one is made for.
+        A table that cannot be read is replaced as the catalog shows it: the fresh one is made to replace it.
         """
         try:
             if self.order.shown is not None:
@@ -273,7 +273,7 @@ class TableMerge:
             raise LakeError(
                 "schema-change",
                 "expected inserts only for a table without a replica identity, got updates or deletes; "
-                "the identity has changed: copy the table anew",
+                "the identity has changed: copy the table again",
             )
         else:
             keyless.append(batch)

@@ -62,7 +62,7 @@ class AirflowApi:
             late = time.monotonic() > deadline
             if errors := [each for each in self.import_errors() if late or _time(each["timestamp"]) >= begun]:
                 came = "; ".join(f"{each['filename']}: {_last_line(each['stack_trace'])}" for each in errors)
-                raise StackError(f"Airflow to read the DAG {dag_id}", came, "mend the file that is named")
+                raise StackError(f"Airflow to read the DAG {dag_id}", came, "fix the file that is named")
             if late:
                 raise StackError(
                     f"Airflow to list the DAG {dag_id} within {seconds:.0f} s",

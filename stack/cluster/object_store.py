@@ -1,6 +1,6 @@
 """An object store on one machine: S3Proxy, a server that speaks S3 in front of a folder.
 
-`python -m stack.object_store` runs it. Its login comes by the environment in AWS's own variables and goes on to
+`python -m stack.object_store` runs it. Its login comes by the environment in AWS's own variables and is handed on to
 the server through a pipe: it is in no file and on no command line.
 """
 

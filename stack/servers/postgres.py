@@ -48,7 +48,7 @@ StopMode = Literal["smart", "fast", "immediate"]
 class Server:
     """A server whose files live in `home` (data folder, log, and nothing else), listening on 127.0.0.1 only.
 
-    `settings` go on top of `SETTINGS`; change them and `restart` to see them at work.
+    `settings` are added to `SETTINGS`; change them and `restart` to see them at work.
     """
 
     home: Path
@@ -81,7 +81,7 @@ class Server:
     # --- coming up --------------------------------------------------------------------------------
 
     def init(self) -> None:
-        """Make the data folder unless it is there; one whose making was cut short is made anew."""
+        """Make the data folder unless it is there; one whose making was cut short is made again."""
         if self.data.exists():
             return
         self.home.mkdir(parents=True, exist_ok=True)

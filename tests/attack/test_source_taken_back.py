@@ -77,7 +77,7 @@ def confirmed(world: PipelineEnv) -> str:
 
 
 def advance(world: PipelineEnv, place: str) -> None:
-    """Move the slot by hand, as one may try who wants the pipeline to go on."""
+    """Move the slot by hand, as one may try who wants the pipeline to continue."""
     world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', '{place}')")
 
 

@@ -1,4 +1,4 @@
-"""The load starts, stops between transactions, goes on where it was, and says so when it can't."""
+"""The load starts, stops between transactions, continues where it was, and says so when it can't."""
 
 import json
 import os

@@ -179,7 +179,7 @@ def goes_on_exactly(world: PipelineEnv) -> list[str]:
         bootstrap.copy(world.ctx, submit)
 
     assert world.ctx.ledger.pipelines.get(world.name).state == "running"
-    assert position in (None, world.ctx.ledger.pipelines.get(world.name).consistent_point), "the slot was made anew"
+    assert position in (None, world.ctx.ledger.pipelines.get(world.name).consistent_point), "the slot was created again"
     copies = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
     assert len(copies) == 3
     assert finished.items() <= copies.items(), "a finished table was copied again"
@@ -239,7 +239,7 @@ def test_a_copy_killed_while_its_slot_waits_to_be_made_can_be_run_again(doomed: 
             waiting.kill()
         assert waiting.returncode == -signal.SIGKILL
 
-        # the server goes on making the slot, or has noticed that its client is gone and made way for a second one
+        # the server continues making the slot, or has noticed that its client is gone and made way for a second one
         doomed.settings["source"]["slot_timeout"] = 3
         with pytest.raises(SourceError, match=r"slot-in-use|slot-creation-blocked") as refused:
             bootstrap.copy(doomed.ctx, copy_without_spark)

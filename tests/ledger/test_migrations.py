@@ -82,7 +82,7 @@ def test_another_revision_is_refused_by_every_call(database16: Database, revisio
     ledger = Ledger(connection_to(database16))
 
     for call in (ledger.version, ledger.pipelines.all, ledger.migrate):
-        with pytest.raises(LedgerError, match=r"\[ledger-not-migrated\].*drop its schema penstock and bootstrap anew"):
+        with pytest.raises(LedgerError, match=r"\[ledger-not-migrated\].*drop its schema penstock and bootstrap again"):
             call()
     assert database16.execute("select version_num from penstock.alembic_version") == [(revision,)]
 

@@ -129,7 +129,7 @@ def test_a_cut_beyond_what_is_staged_is_refused(ledger: Ledger, lake_rows: Lake,
 
 
 def test_a_cut_before_what_a_table_already_has_is_refused(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    with pytest.raises(LedgerError, match=r"\[1, 2\] were paused, copied anew or published meanwhile"):
+    with pytest.raises(LedgerError, match=r"\[1, 2\] were paused, copied again or published meanwhile"):
         publish(ledger, lake_rows, due, ledger.merges.begin(due), lake_rows.add("a"), lsn=Lsn(START - 1))
     assert unchanged(ledger, lake_rows, due)
 

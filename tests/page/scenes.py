@@ -195,7 +195,7 @@ def filling(scene: Scene) -> None:
         scene.name,
         16406,
         slug="schema-change",
-        reason="expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table anew",
+        reason="expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table again",
     )
 
 

@@ -109,12 +109,12 @@ def test_a_table_that_is_being_made_anew_is_shown_with_how_far_it_is(viewer: Tes
     shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
     page = text(viewer.get(f"/cdc/pipelines/{scene.name}").text)
 
-    assert "Tables being made anew" not in before
+    assert "Tables being rebuilt" not in before
     (rebuild,) = shown["rebuilds"]
     assert (rebuild["table"], rebuild["kind"], rebuild["state"]) == ("shop.order_line", "replay", "building")
     assert rebuild["end_lsn"] == shown["pipeline"]["position"]
     said = (rebuild["id"], rebuild["through_lsn"], rebuild["end_lsn"], format.count(rebuild["rows"]))
-    assert [each for each in ("Tables being made anew 1", *said) if text(each) not in page] == []
+    assert [each for each in ("Tables being rebuilt 1", *said) if text(each) not in page] == []
 
 
 def test_the_overview_puts_what_is_worst_first(viewer: TestClient, scene: Scene, pipelines: Path) -> None:

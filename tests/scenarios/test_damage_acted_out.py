@@ -196,7 +196,7 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_go_on(own: Serve
     penstock(oncall, "capture")
     penstock(oncall, "merge")
     assert compare(watched.world.ctx).equal
-    assert watched.slots() == {watched.slot}, "the one slot goes on"
+    assert watched.slots() == {watched.slot}, "the one slot continues"
 
 
 def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_recovered(
@@ -285,7 +285,7 @@ def test_two_tables_of_one_target_are_told_apart_before_a_bootstrap_and_while_it
     penstock(oncall, "capture")
     world.sql("insert into a.t values (8); insert into b.x_y values (4)")
     flush(world)
-    assert "changes 2" in penstock(oncall, "capture"), "it goes on"
+    assert "changes 2" in penstock(oncall, "capture"), "it continues"
     assert re.search(r"b\.(x\.y|x_y) joined: expected every table .* to have a target", oncall.confirm("target-clash"))
 
     world.settings["tables"] = {"include": ["a.*", "b.*"], "exclude": ['b."x.y"']}

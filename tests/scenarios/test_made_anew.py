@@ -1,4 +1,4 @@
-"""A table that is dropped and made anew under its name: another table, which waits for its copy; capture goes on."""
+"""A table that is dropped and created again under its name: another table, which waits for its copy; capture continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables join a running pipeline and leave it, by each of the ways there are; capture and the other tables go on."""
+"""Tables join a running pipeline and leave it, by each of the ways there are; capture and the other tables continue."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ BREAKAGES: list[tuple[str, Callable[[PipelineEnv], None]]] = [
     ("slot-ahead", consume),
     ("publication-missing", drop_publication),
 ]
-NAMES = ["dropped", "made anew", "consumed", "no publication"]
+NAMES = ["dropped", "created again", "consumed", "no publication"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(ow
     publication = own.ctx.pipeline.publication
     own.sql(f"create table keyless (id int); alter publication {publication} add table keyless")
     outlook = recover.look(own.ctx)
-    assert any("must be mended first" in line and "keyless" in line for line in outlook.lines)
+    assert any("must be fixed first" in line and "keyless" in line for line in outlook.lines)
 
     recover.begin(own.ctx, outlook)
     with pytest.raises(SourceError, match=r"preflight-failed.*keyless"):

@@ -56,7 +56,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: PipelineEnv, pe
         failed = penstock(verb)
         assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
 
-    assert "where the cause is mended, resume is enough" in penstock("recover").output
+    assert "where the cause is fixed, resume is enough" in penstock("recover").output
     failed = penstock("recover", "--no-dry-run")
     assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
     assert world16.ctx.ledger.pipelines.get(world16.name).era == 1, "nothing is left behind before a person says so"
@@ -95,7 +95,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
 
     file = tmp_path / "pipeline.yaml"
     file.write_text(file.read_text() + "verify: {on_difference: resync}\n")
-    assert penstock("verify", "--table", f"public.{name}").exit_code == 1, "it did differ, and was copied anew"
+    assert penstock("verify", "--table", f"public.{name}").exit_code == 1, "it did differ, and was copied again"
     mended = penstock("verify", "--table", f"public.{name}")
     assert mended.exit_code == 0, mended.output
     assert f"differs public.{name}" not in penstock("status").output

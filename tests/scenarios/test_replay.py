@@ -1,4 +1,4 @@
-"""Tables are built anew from the landing zone: in place they are what the source is, a shadow is what the source was."""
+"""Tables are rebuilt from the landing zone: in place they are what the source is, a shadow is what the source was."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(world16: PipelineEnv) -> None:
 
     assert len(runs) == 2, "so small a chunk holds one window"
     assert shown(world16) == wrong
-    world16.sql("update item set name = 'the source goes on' where id = 9")
+    world16.sql("update item set name = 'the source continues' where id = 9")
     flush(world16)
     world16.capture()
     assert rebuild.switch(world16.ctx, ids, world16.submit)

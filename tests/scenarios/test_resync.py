@@ -1,4 +1,4 @@
-"""A table is copied anew while everything else goes on; afterwards source and lake are equal."""
+"""A table is copied again while everything else continues; afterwards source and lake are equal."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def states(world: PipelineEnv) -> dict[str, str]:
 
 
 def kept(world: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...]]:
-    """Return the rows of the table that made way."""
+    """Return the rows of the table that was replaced."""
     assert world.spark is not None
     rebuilds = world.ctx.ledger.rebuilds.all(world.name, states=None)
     (which,) = (each.id for each in rebuilds if each.name == table and each.id in ids)

@@ -1,4 +1,4 @@
-"""A peek gives a window's messages again and again, in bounded memory, and lets go of the slot however it ends."""
+"""A peek gives a window's messages again and again, in bounded memory, and releases the slot however it ends."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the pipeline file says about rows and values that do not fit: go on, or pause that table only."""
+"""What the pipeline file says about rows and values that do not fit: continue, or pause that table only."""
 
 from __future__ import annotations
 

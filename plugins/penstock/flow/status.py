@@ -126,7 +126,7 @@ def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
 
 
 def _rebuild_line(rebuild: RebuildRecord) -> str:
-    """Say how far a table is that is being made anew."""
+    """Say how far a table is that is being rebuilt."""
     through = (
         f"built through {rebuild.through_lsn}, {rebuild.rows} rows" if rebuild.through_lsn else "nothing built yet"
     )

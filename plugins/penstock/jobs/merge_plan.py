@@ -48,7 +48,7 @@ class TablePlan:
     """Order one table.
 
     `identity` is `d`, `i`, `f` or `n` (pg_class.relreplident, with `d` without a primary key given as `n`).
-    With `copy_files` the table is loaded anew from them (the target's rows go first) before the changes apply;
+    With `copy_files` the table is loaded again from them (the target's rows go first) before the changes apply;
     `copy_snapshot` (text of pg_current_snapshot()) drops the staged changes that the copy already saw.
     `expected_snapshot` is main's snapshot as we last published it; None when we never did.
     `evolve` says that the source has columns which the last merge did not know: they are added even without changes.

@@ -31,7 +31,7 @@ class Fresh:
 class Pointer:
     """Name one catalog pointer to move: from the metadata file it must show to the staged one.
 
-    With `fresh` the name passes to another table: the old one goes on under a name of its own, the new one leaves
+    With `fresh` the name passes to another table: the old one continues under a name of its own, the new one leaves
     the name under which it was prepared. `old` is None where the catalog has no table of this name.
     """
 
@@ -64,7 +64,7 @@ def rebuilt(namespace: str, target: tuple[str, ...], rebuild: str) -> tuple[str,
 
 
 def replaced(namespace: str, target: tuple[str, ...], rebuild: str) -> tuple[str, ...]:
-    """Return the name of the table that has made way for a rebuild's."""
+    """Return the name of the table that was replaced by a rebuild's."""
     return _within(namespace, target, f"_penstock_old_{rebuild}")
 
 
@@ -75,7 +75,7 @@ def _within(namespace: str, target: tuple[str, ...], folder: str) -> tuple[str, 
 
 
 def is_left_behind(namespace: str, found: str, era: int, rebuilds: Collection[str]) -> bool:
-    """Tell whether a namespace of the catalog holds tables that made way for fresh ones, or that were given up.
+    """Tell whether a namespace of the catalog holds tables that were replaced or given up.
 
     Those of the present `era` and of the open `rebuilds` are being filled.
     """

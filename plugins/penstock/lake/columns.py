@@ -94,6 +94,6 @@ def additions(columns: Sequence[MirrorColumn], present: Sequence[LakeColumn]) ->
         raise LakeError(
             "schema-change",
             f"expected the lake table to have the source's columns, except new ones; got: {'; '.join(wrong)}; "
-            "copy the table anew",
+            "copy the table again",
         )
     return new

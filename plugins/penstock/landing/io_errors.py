@@ -17,7 +17,7 @@ def unwritable(uri: str) -> Iterator[None]:
         raise LakeError(
             "landing-unwritable",
             f"expected to write {uri}, got: {_reason(error)}; "
-            "make room or mend the landing zone, then run again: nothing of this attempt is used",
+            "make room or fix the landing zone, then run again: nothing of this attempt is used",
         ) from error
 
 
@@ -38,7 +38,7 @@ def missing(uri: str, what: str) -> LakeError:
     """Say that a file which a manifest lists is absent or damaged."""
     return LakeError(
         "landing-file-missing",
-        f"expected the landing file {uri} as a manifest lists it, but {what}; restore it, or copy its table anew",
+        f"expected the landing file {uri} as a manifest lists it, but {what}; restore it, or copy its table again",
     )
 
 

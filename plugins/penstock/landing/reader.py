@@ -64,5 +64,5 @@ def _same_contract(metadata: dict[bytes, bytes] | None, uri: str) -> None:
         raise LakeError(
             "landing-version",
             f"expected landing contract version {' or '.join(map(str, CONTRACT_VERSIONS))} in {uri}, got {found} instead; "
-            "read it with the Penstock that wrote it, or copy its table anew",
+            "read it with the Penstock that wrote it, or copy its table again",
         )

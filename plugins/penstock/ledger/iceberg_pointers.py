@@ -96,7 +96,7 @@ def move(
         kept = ", ".join(f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh)
         raise LakeError(
             "publish-conflict",
-            f"expected the names {kept} to be free for the tables that make way, but one is taken; nothing was "
+            f"expected the names {kept} to be free for the replaced tables, but one is taken; nothing was "
             "published: drop the table that has it, then publish again",
         ) from None
 

@@ -45,7 +45,7 @@ class Membership(Part):
     def leave(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
         """Note a table that left, published `through` that position, with an event; again changes nothing.
 
-        What is being made of it anew, in place, is given up.
+        Its open rebuild in place is given up.
         With `discard` its lake table is to be dropped as soon as it is `dropped` itself.
         """
         with self.transaction() as transaction:

@@ -157,7 +157,7 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
         raise LedgerError(
             "ledger-conflict",
             f"expected the tables of {name} as they were when this merge was planned, but {left or 'their copies or rebuilds'} "
-            "were paused, copied anew or published meanwhile; nothing was published: merge again",
+            "were paused, copied again or published meanwhile; nothing was published: merge again",
         )
 
 

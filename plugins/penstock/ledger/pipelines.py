@@ -130,7 +130,7 @@ class Pipelines(Part):
             return _change(transaction, known, "pipelines/halt", "not to be torn down", slug=slug, reason=reason)
 
     def resume(self, name: str) -> PipelineRecord:
-        """Let a halted pipeline go on from where it was; raises LedgerError("ledger-conflict") if it isn't halted."""
+        """Let a halted pipeline continue from where it was; raises LedgerError("ledger-conflict") if it isn't halted."""
         return self._change_pipeline(name, "pipelines/resume", "to be halted")
 
     def tear_down(self, name: str) -> PipelineRecord:

@@ -274,7 +274,7 @@ class CopyRecord(Row):
 
 @dataclass(frozen=True)
 class RebuildRecord(Row):
-    """Hold one table that is being made anew at `place`, from its copy and the windows since.
+    """Hold one table that is being rebuilt at `place`, from its copy and the windows since.
 
     `through_lsn` is how far `snapshot_id` of the fresh table holds every change, None until its copy is loaded. In place
     it takes the target's name when a cut is published; a shadow stays at its place as of `goal_lsn`. `run` is the

@@ -27,7 +27,7 @@ Record = TypeVar("Record", bound=Row)
 REVISION = "r0001"
 """The revision of the schema that this code reads and writes: the last one in `migrations/versions`."""
 
-UNRELEASED = "A ledger of before the first release is not migrated: drop its schema penstock and bootstrap anew"
+UNRELEASED = "A ledger of before the first release is not migrated: drop its schema penstock and bootstrap again"
 
 _NETWORK = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege)

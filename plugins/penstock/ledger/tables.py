@@ -40,7 +40,7 @@ class Tables(Part):
         )
 
     def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
-        """Keep a table out of merges, with an event that says why; capture goes on landing its changes."""
+        """Keep a table out of merges, with an event that says why; capture continues landing its changes."""
         with self.transaction() as transaction:
             lock(transaction, name)
             return pause(transaction, name, oid, slug, reason)

@@ -94,7 +94,7 @@ class ResyncOperator(PenstockSparkOperator):
     spark_pool = BACKFILL_POOL
 
     def execute(self, context: Any) -> list[str]:
-        """Return the rebuilds; another try goes on with what this one leaves."""
+        """Return the rebuilds; another try continues with what this one leaves."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             tables = context["params"]["tables"] or None
@@ -107,14 +107,14 @@ class ReplayOperator(PenstockSparkOperator):
     spark_pool = BACKFILL_POOL
 
     def execute(self, context: Any) -> list[str]:
-        """Return the rebuilds; another try goes on with what this one leaves."""
+        """Return the rebuilds; another try continues with what this one leaves."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self.submit(job, context))
 
 
 class SwitchOperator(PenstockSparkOperator):
-    """Merge until the tables that were built anew have taken their names; shadows have none to take."""
+    """Merge until the tables that were rebuilt have taken their names; shadows have none to take."""
 
     template_fields = ("rebuilds",)
 

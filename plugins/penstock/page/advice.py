@@ -76,11 +76,11 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
         dag = f"{shown.name}.recover"
         way = (Step("See what a recovery would do, then do it: it is a dry run until you say otherwise", dag=dag),)
     else:
-        way = (Step("Mend what the message names"), _resume(shown, "Then let the pipeline go on"))
+        way = (Step("Fix what the message names"), _resume(shown, "Then let the pipeline continue"))
     yield Advice(
         "critical",
         f"The pipeline is halted: {slug}",
-        f"{shown.halted_reason} The lake stays readable at its last cut. Nothing goes on until a person has decided.",
+        f"{shown.halted_reason} The lake stays readable at its last cut. Nothing runs until a person has decided.",
         (read, *way),
     )
 
@@ -111,11 +111,11 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         yield Advice(
             "warn",
             f"{len(names)} {are} paused: {slug}",
-            f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables go on.",
+            f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables continue.",
             (
                 Step("Read what it means", runbook=slug),
                 *copied,
-                _resume(shown, "When it is mended, end the pause", f" --table {names[0]}"),
+                _resume(shown, "When it is fixed, end the pause", f" --table {names[0]}"),
             ),
         )
 

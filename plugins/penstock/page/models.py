@@ -143,7 +143,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Rebuild:
-    """Show a table that is being made anew: built through `through_lsn` on its way to `end_lsn`, with so many rows so far."""
+    """Show a table that is being rebuilt: built through `through_lsn` on its way to `end_lsn`, with so many rows so far."""
 
     id: str
     table: str

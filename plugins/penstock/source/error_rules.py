@@ -70,7 +70,7 @@ RULES = (
         "42704",
         "replication slot",
         "to have the replication slot",
-        "if it was dropped, its changes are gone: copy the tables anew",
+        "if it was dropped, its changes are gone: copy the tables again",
     ),
     Rule(
         "snapshot-gone",
@@ -85,7 +85,7 @@ RULES = (
         "42704",
         "publication",
         "to have the publication at every position of the WAL that is read",
-        "it was dropped, or made after the slot: changes cannot be decoded; copy the tables anew",
+        "it was dropped, or made after the slot: changes cannot be decoded; copy the tables again",
     ),
     Rule("slot-exists", "42710", "replication slot", "to have no slot of this name", "choose another, or adopt it"),
     Rule(
@@ -100,21 +100,21 @@ RULES = (
         "58P01",
         r"\.spill|\.snap",
         "to have the files into which it decodes",
-        "run again: decoding starts anew and writes them again; if it comes back, look for what deletes in pg_replslot",
+        "run again: decoding starts over and writes them again; if it comes back, look for what deletes in pg_replslot",
     ),
     Rule(
         "slot-lost",
         "55000|58P01",
         "can no longer (get changes|access)|invalidated|cannot be advanced|WAL segment .* removed",
         "to still have the WAL that the slot needs",
-        "the slot cannot be read again: drop it, make a new one and copy the tables anew",
+        "the slot cannot be read again: drop it, make a new one and copy the tables again",
     ),
     Rule(
         "slot-ahead",
         "55000",
         "cannot advance replication slot",
         "to have the slot at or before the position to confirm",
-        "somebody else consumed changes of the slot: recover by copying the tables anew",
+        "somebody else consumed changes of the slot: recover by copying the tables again",
     ),
     Rule(
         "slot-unusable",
@@ -191,7 +191,7 @@ RULES = (
         "XX001|XX002|58030",
         "",
         "to find its own files whole",
-        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables again",
     ),
     Rule(
         "source-corrupt",
@@ -199,7 +199,7 @@ RULES = (
         r"invalid page in block|could not read block|(missing|unexpected) (toast )?chunk"
         r'|could not open file "(base|global|pg_tblspc|pg_xact|pg_multixact)/|could not access status of transaction',
         "to find its own files whole",
-        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables again",
     ),
     Rule(  # what the reader of the WAL says: by itself (14), or after "could not find record ..." (15 and later)
         "source-corrupt",
@@ -208,7 +208,7 @@ RULES = (
         "|incorrect prev-link|contrecord|(record|block_id|info bits|magic number|pageaddr) .*at [0-9A-F]+/[0-9A-F]+"
         "|in (WAL|log) segment",
         "to find its own WAL whole",
-        "call the server's owner at once; read on from a sound copy of the server, and copy the tables anew",
+        "call the server's owner at once; read on from a sound copy of the server, and copy the tables again",
     ),
     Rule(
         "source-disk-full",

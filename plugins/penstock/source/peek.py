@@ -204,5 +204,5 @@ def _refuse_skipped(source: Connection, query: sql.Composed, settings: Mapping[s
         raise SourceError(
             "publication-missing",
             f"expected {source.address} to have the publication at every position of the WAL that is read, "
-            f"got a warning: {skipped[0]}; changes were skipped: copy the tables anew",
+            f"got a warning: {skipped[0]}; changes were skipped: copy the tables again",
         )

@@ -27,7 +27,7 @@ Int64s = NDArray[np.int64]
 def empty(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
     """Return an array to be filled, from Arrow's allocator.
 
-    That one keeps what was freed; NumPy's hands large arrays back to the kernel, which then zeroes every page anew for
+    That one keeps what was freed; NumPy's hands large arrays back to the kernel, which then zeroes every page again for
     the next batch: a third of the decoder's time.
     """
     buffer = pa.allocate_buffer(math.prod(shape) * np.dtype(kind).itemsize)

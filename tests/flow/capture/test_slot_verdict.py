@@ -1,4 +1,4 @@
-"""The verdict over ledger and source: go on, heal the slot, or halt with the right name."""
+"""The verdict over ledger and source: continue, heal the slot, or halt with the right name."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

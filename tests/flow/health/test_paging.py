@@ -1,4 +1,4 @@
-"""An error that only a person mends is told at once, not at every run, and its alarm ends when it is mended."""
+"""An error that only a person fixes is told at once, not at every run, and its alarm ends when it is fixed."""
 
 from __future__ import annotations
 

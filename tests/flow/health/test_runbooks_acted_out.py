@@ -238,7 +238,7 @@ def test_capture_too_slow(watched: Watched, oncall: OnCall) -> None:
         watched.check()
     assert "capture-too-slow" in watched.open_alarms()
 
-    watched.noise(1)  # the source goes on: a queue that has not grown since the last look is not told
+    watched.noise(1)  # the source continues: a queue that has not grown since the last look is not told
     assert "capture-too-slow" in oncall.confirm("capture-too-slow")
     watched.world.settings["capture"] = {"max_wal_bytes": "512MiB", "time_budget": 600}
     oncall.do("capture-too-slow", "penstock capture")

@@ -165,7 +165,7 @@ def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_w
 
 @pytest.fixture
 def foreign_due(watched: Watched) -> Iterator[str]:
-    """A foreign slot that a rule lets go; the health check has judged it inactive."""
+    """A foreign slot that a rule drops; the health check has judged it inactive."""
     foreign = watched.foreign(f"reporting_{watched.world.name}")
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)

@@ -1,4 +1,4 @@
--- A table that makes way for a fresh one goes on under another name.
+-- A table that a fresh one replaces stays under another name.
 update iceberg_tables as t
 set table_namespace = p.kept_namespace, table_name = p.kept_name
 from

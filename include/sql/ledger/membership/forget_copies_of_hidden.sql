@@ -1,4 +1,4 @@
--- No replay may begin with a copy from before the changes that are in no window; a shadow that is being built goes on.
+-- No replay may begin with a copy from before the changes that are in no window; a shadow that is being built continues.
 delete from penstock.copy as c
 where
     c.pipeline = %(name)s and c.oid = any(%(oids)s::oid[]) and c.state = 'loaded'

@@ -1,4 +1,4 @@
--- What is being made of a table that left, or was hidden, lacks what was written since; a shadow is of the past, and goes on.
+-- What is being made of a table that left, or was hidden, lacks what was written since; a shadow is of the past, and continues.
 update penstock.rebuild
 set
     state = 'given_up', slug = 'rebuild-given-up', reason = %(reason)s,

@@ -1,5 +1,5 @@
 -- The rebuilt table is the table from here on, with the columns that it was built with; what the table looked like that
--- makes way is kept, for whoever wants to build it again as of an earlier time.
+-- is replaced is kept, for whoever wants to build it again as of an earlier time.
 with
     switched as (
         update penstock.rebuild as r

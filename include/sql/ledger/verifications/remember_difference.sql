@@ -1,4 +1,4 @@
--- The shares are about to be cut anew: what differed in one of them differs in the table.
+-- The shares are about to be cut again: what differed in one of them differs in the table.
 update penstock.table as t
 set differs = true
 where

@@ -1,7 +1,7 @@
 """Turn one window of the slot into landing files: pull, decode and write, overlapped in threads.
 
 Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
-and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step lets go of what it has
+and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step releases what it has
 handed on before it asks for more.
 """
 

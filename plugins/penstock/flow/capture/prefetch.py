@@ -49,7 +49,7 @@ def prefetch(
     """Yield the items in order while a thread produces up to `depth` of them in advance.
 
     It produces none while those that wait and the one that the consumer has weigh more than `limit` by `weigh`. The consumer
-    has one until it asks for the next; if it lets go of it before, only one heavy item is in memory at a time.
+    has one until it asks for the next; if it releases it before, only one heavy item is in memory at a time.
     """
     queue: Queue[Item | _End] = Queue(depth)
     stopped, load = Event(), _Load(limit)

@@ -1,7 +1,7 @@
 """Capture: take the slot's changes into the landing zone, one window of WAL after another.
 
 A window is planned in the ledger, peeked, staged and only then confirmed to the slot; killed between any two
-of these steps, the next run finds the ledger as the truth and repeats or goes on. Lake and merge play no part.
+of these steps, the next run finds the ledger as the truth and repeats or continues. Lake and merge play no part.
 """
 
 from __future__ import annotations

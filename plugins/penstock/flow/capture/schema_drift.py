@@ -1,7 +1,7 @@
 """Notice, once per window, what changed in a table's catalog entries and the stream does not carry.
 
 PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
-change pauses that one table with the reason, while capture and all other tables go on. Where the catalog alone
+change pauses that one table with the reason, while capture and all other tables continue. Where the catalog alone
 cannot say it, a bounded look at the rows does, or the window's own messages; what stays unknown pauses the table.
 """
 

@@ -1,4 +1,4 @@
-"""Decide, from what the ledger and the source say, whether capture may go on.
+"""Decide, from what the ledger and the source say, whether capture may continue.
 
 The ledger is the truth, the slot is a hint: a slot that is behind is advanced once its windows are proved, a slot that
 is ahead means that somebody consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
@@ -179,7 +179,7 @@ def _same_server(known: ExpectedState, found: SourceState) -> None:
             raise SourceError(
                 "source-changed",
                 f"expected {what} {wanted} behind the source's connection, got {now} instead; "
-                "if the server was restored or failed over, the slot's position means nothing here: copy anew",
+                "if the server was restored or failed over, the slot's position means nothing here: copy again",
             )
 
 
@@ -195,7 +195,7 @@ def _same_publication(known: ExpectedState, oid: int | None) -> None:
     raise SourceError(
         "publication-missing",
         f"expected publication {known.publication} as the pipeline knew it, but {state}; "
-        "changes may be missing from the stream: copy the tables anew",
+        "changes may be missing from the stream: copy the tables again",
     )
 
 
@@ -204,13 +204,13 @@ def _usable_slot(known: ExpectedState, found: SourceState) -> None:
         raise SourceError(
             "slot-missing",
             f"expected slot {known.slot} at {known.position}, but the server has no such slot; "
-            "changes since then are lost to the stream: recover by copying the tables anew",
+            "changes since then are lost to the stream: recover by copying the tables again",
         )
     if found.wal_status == "lost" or found.invalidation or found.confirmed is None:
         raise SourceError(
             "slot-lost",
             f"slot {known.slot} was invalidated ({found.invalidation or found.wal_status}) after "
-            f"{known.position}; it cannot be read again: recover by copying the tables anew",
+            f"{known.position}; it cannot be read again: recover by copying the tables again",
         )
     if found.plugin != "pgoutput" or found.two_phase or found.temporary or found.slot_database != known.database:
         raise SourceError(
@@ -230,12 +230,12 @@ def _position(known: ExpectedState, found: SourceState) -> Lsn | None:
         raise refused(
             "source-changed",
             f"the source has written WAL only up to {found.flushed}, but {known.position} is already staged; "
-            "the server lost commits or was restored: copy the tables anew",
+            "the server lost commits or was restored: copy the tables again",
         )
     if confirmed > known.position:
         raise SourceError(
             "slot-ahead",
             f"expected slot {known.slot} at {known.position}, got {confirmed}; somebody else consumed the "
-            f"{confirmed - known.position} bytes of WAL between: recover by copying the tables anew",
+            f"{confirmed - known.position} bytes of WAL between: recover by copying the tables again",
         )
     return known.position if confirmed < known.position else None

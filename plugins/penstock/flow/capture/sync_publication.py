@@ -42,10 +42,10 @@ def follow_patterns(ctx: Context, conn: SourceSession, server: ServerFacts) -> N
     if facts is None:  # capture has found it a moment ago, and looks again after the window
         return
     found = _difference(ctx, conn, facts)
-    hindrance = _hindrance(ctx, facts, server)
-    if hindrance is None:
-        hindrance, found = _alter(ctx, conn, found)
-    _tell(ctx, found, hindrance)
+    blocker = _blocker(ctx, facts, server)
+    if blocker is None:
+        blocker, found = _alter(ctx, conn, found)
+    _tell(ctx, found, blocker)
 
 
 def _difference(ctx: Context, conn: SourceSession, facts: PublicationFacts) -> Difference:
@@ -83,7 +83,7 @@ def _keeps_all(ctx: Context, choice: Choice, extra: Sequence[Relation]) -> bool:
     return bool(choice.unmatched_include)
 
 
-def _hindrance(ctx: Context, facts: PublicationFacts, server: ServerFacts) -> str | None:
+def _blocker(ctx: Context, facts: PublicationFacts, server: ServerFacts) -> str | None:
     """Say why the publication is not ours to alter."""
     if ctx.pipeline.source.adopt or not facts.made_for(ctx.name):
         return "it was not made by Penstock"
@@ -112,7 +112,7 @@ def _alter(ctx: Context, conn: SourceSession, found: Difference) -> tuple[str | 
 
 
 def _tried(ctx: Context, conn: SourceSession, statement: str) -> str | None:
-    """Run a statement and return why it failed: capture goes on, and the next run tries again."""
+    """Run a statement and return why it failed: capture continues, and the next run tries again."""
     try:
         publication.alter(conn, statement)
     except SourceError as error:
@@ -121,7 +121,7 @@ def _tried(ctx: Context, conn: SourceSession, statement: str) -> str | None:
     return None
 
 
-def _tell(ctx: Context, found: Difference, hindrance: str | None) -> None:
+def _tell(ctx: Context, found: Difference, blocker: str | None) -> None:
     name = ctx.pipeline.publication
     if not (found.missing or found.extra):
         ctx.ledger.events.add_on_change(
@@ -135,7 +135,7 @@ def _tell(ctx: Context, found: Difference, hindrance: str | None) -> None:
     beyond = _listed("it has beyond them", (relation.qualified for relation in found.extra))
     message = (
         f"expected publication {name} to publish what the patterns choose, but {' and '.join(filter(None, (lacks, beyond)))}; "
-        f"Penstock could not alter it ({hindrance}): let its owner run: {found.statements(name)}"
+        f"Penstock could not alter it ({blocker}): let its owner run: {found.statements(name)}"
     )
     _note(ctx, "publication-differs", message)
 

@@ -27,7 +27,7 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState
     """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
-    time nor a slot that somebody has advanced lets the pipeline go on. Raises SourceError.
+    time nor a slot that somebody has advanced lets the pipeline continue. Raises SourceError.
     """
     before = source_state.found(conn, known)
     try:
@@ -43,7 +43,7 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState
 
 
 def look(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:
-    """Return what speaks against going on, as far as that can be seen without moving the slot."""
+    """Return what speaks against continuing, as far as that can be seen without moving the slot."""
     try:
         found = source_state.found(conn, known)
         slot_verdict.judge(known, found)

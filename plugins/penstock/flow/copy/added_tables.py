@@ -66,16 +66,16 @@ def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, w
     limit = ctx.pipeline.source.slot_timeout if wait is None else wait
     deadline, told = time.monotonic() + limit, ""
     with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
-        while hindrance := _hindrance(ctx, conn, joined):
-            if hindrance != told:
-                ctx.progress(f"waiting, at most {limit:.0f} s, for {hindrance}")
-                told = hindrance
+        while blocker := _blocker(ctx, conn, joined):
+            if blocker != told:
+                ctx.progress(f"waiting, at most {limit:.0f} s, for {blocker}")
+                told = blocker
             if time.monotonic() >= deadline:
-                raise _still_joining(joined, limit, hindrance)
+                raise _still_joining(joined, limit, blocker)
             time.sleep(_POLL_SECONDS)
 
 
-def _hindrance(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
+def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
     """Name what must end before the tables can be copied, or nothing."""
     bounds = [table.joined_xid for table in joined if table.joined_xid is not None]
     open_ = slot.open_before(conn, max(bounds)) if bounds else []
@@ -97,10 +97,10 @@ def _unread(ctx: Context, conn: session.SourceSession, lsn: Lsn) -> list[str]:
     ]
 
 
-def _still_joining(joined: Sequence[TableRecord], limit: float, hindrance: str) -> SourceError:
+def _still_joining(joined: Sequence[TableRecord], limit: float, blocker: str) -> SourceError:
     names = ", ".join(table.qualified for table in joined)
     return SourceError(
         "table-joining",
         f"expected every transaction that was open when {names} joined to end within {limit:.0f} s, so that the copy "
-        f"sees what they wrote, but these were open: {hindrance}; nothing was copied: end them or wait, then run again",
+        f"sees what they wrote, but these were open: {blocker}; nothing was copied: end them or wait, then run again",
     )

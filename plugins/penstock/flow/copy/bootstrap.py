@@ -3,7 +3,7 @@
 Every step looks at what is already there, so it may be killed anywhere and run again. The slot's exported snapshot
 lives as long as its connection: tables that were not copied under it are copied under a snapshot of their own,
 and the merge drops exactly the staged changes which that snapshot had already seen. A table that cannot be copied is
-paused, and the others go on.
+paused, and the others continue.
 """
 
 from __future__ import annotations

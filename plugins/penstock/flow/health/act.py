@@ -78,7 +78,7 @@ def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
 
 
 def drop(ctx: Context, each: Drop) -> bool:
-    """Drop a slot that the policy lets go, unless it only asks for a dry run; tell whether it was dropped."""
+    """Drop a slot that the policy names, unless it only asks for a dry run; tell whether it was dropped."""
     details = {**each.numbers, "slot": each.slot.name, "statement": each.statement}
     if ctx.pipeline.health.dry_run:
         ctx.progress(f"dry run, would run: {each.statement} because {each.reason}")

@@ -61,7 +61,7 @@ def require_delivered(undelivered: Sequence[str]) -> None:
     """Raise ConfigError("alert-undelivered") if a channel complained."""
     if undelivered:
         raise ConfigError(
-            "alert-undelivered", "; ".join(undelivered) + "; mend the connection: what no channel took is due again"
+            "alert-undelivered", "; ".join(undelivered) + "; fix the connection: what no channel took is due again"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which slots the policy lets go, and why. Pure: it decides, and changes nothing.
+"""Which slots the policy drops, and why. Pure: it decides, and changes nothing.
 
 Never an active slot, never a temporary or a synchronised one, never another living pipeline's; of others only what
 a rule of the policy names, with its type and database.

@@ -79,7 +79,7 @@ class Forecast:
         return cls(((known[0].retained or 0) - (known[-1].retained or 0)) / seconds)
 
     def until(self, now: int, limit: int | None, what: str) -> str | None:
-        """Say when a limit will be reached if it goes on like that, or None."""
+        """Say when a limit will be reached if it continues like that, or None."""
         if limit is None or self.rate is None or self.rate <= 0 or now >= limit:
             return None
         return f"at {size(self.rate)}/s {what} ({size(limit)}) in {span((limit - now) / self.rate)}"

@@ -51,7 +51,7 @@ def status(case: Case) -> Iterator[Finding]:
     numbers = {"wal_status": own.wal_status, "safe_wal_size": own.safe_wal_size, "retained": own.retained}
     if own.invalidation:
         said = f"slot {own.slot} was invalidated ({own.invalidation}); the changes after {own.confirmed_lsn} are lost to it"
-        step = f"nothing more is lost; trigger {case.seen.pipeline}.recover, which copies the tables anew"
+        step = f"nothing more is lost; trigger {case.seen.pipeline}.recover, which copies the tables again"
         yield Finding("slot-lost", own.slot, "critical", said, step, {**numbers, "invalidation": own.invalidation})
     elif own.wal_status == "unreserved":
         said = f"slot {own.slot} keeps more than max_slot_wal_keep_size ({size(case.limits.keep_size)})"

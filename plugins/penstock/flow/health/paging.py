@@ -1,4 +1,4 @@
-"""Tell a person at once of an error that no retry mends and that halts nothing.
+"""Tell a person at once of an error that no retry fixes and that halts nothing.
 
 The task that met it opens an alarm of the error's name and tells it at the critical level; it is told again by that
 task alone, at that level's interval, and ends when the task next succeeds or a person resumes the pipeline.
@@ -15,7 +15,7 @@ from penstock.flow.health.act import tell
 from penstock.flow.health.alerts import Alert, Deliver, alerts, link
 from penstock.ledger.health import AlarmRecord
 
-_NEXT = "no retry mends it: each run meets it again and fails at once, until it is mended; then the next run goes on"
+_NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"
 
 
 def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> None:
@@ -53,7 +53,7 @@ def mended(ctx: Context, task: str, deliver: Deliver) -> None:
 
 
 def answer(ctx: Context) -> bool:
-    """Close the alarms of all tasks, for a person says that they are mended; tell whether there were any.
+    """Close the alarms of all tasks, for a person says that they are fixed; tell whether there were any.
 
     Slot health tells their end. What is still there opens them again.
     """

@@ -18,7 +18,7 @@ from penstock.ledger.maintenance import Forgotten, Needed
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Report what the landing zone let go of; bytes are those of windows and copies that were forgotten."""
+    """Report what the landing zone removed; bytes are those of windows and copies that were forgotten."""
 
     windows: int = 0
     copies: int = 0

@@ -33,7 +33,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
 
 
 def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
-    """Return what is due, with orders for the tables that were made anew: their last windows, and their names.
+    """Return what is due, with orders for the tables that were rebuilt: their last windows, and their names.
 
     A rebuild whose last windows do not fit is given up, and its table is due as before.
     """
@@ -81,7 +81,7 @@ def evolved(queue: MergeQueue) -> frozenset[int]:
 def _queue(ctx: Context) -> MergeQueue:
     """Read what is due; a table copied under a later snapshot waits until capture has come as far as that.
 
-    A table that has been made anew stands for the one whose place it takes.
+    A table that has been rebuilt stands for the one whose place it takes.
     """
     queue = ctx.ledger.windows.to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
@@ -104,7 +104,7 @@ def _note_waiting(ctx: Context, rebuild: RebuildRecord, holder: int) -> None:
     names = {each.oid: each.qualified for each in ctx.ledger.tables.all(ctx.name)}
     message = (
         f"{names[rebuild.oid]} was renamed to {rebuild.qualified}, and its new table waits for that name: "
-        f"the lake's {rebuild.qualified} is still another table, which has to make way; resync {names[holder]} too"
+        f"the lake's {rebuild.qualified} is still another table, which has to be replaced first; resync {names[holder]} too"
     )
     if ctx.ledger.events.add_on_change(
         ctx.name, slug="schema-change", level="warning", message=message, table_oid=rebuild.oid

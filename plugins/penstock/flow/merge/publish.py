@@ -81,7 +81,7 @@ def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliv
 def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
     """Give up the rebuilds that could not take their last windows; their tables are not in this cut, so it cannot be.
 
-    Raises LakeError("publish-conflict"): the next merge goes on with the tables as they were.
+    Raises LakeError("publish-conflict"): the next merge continues with the tables as they were.
     """
     by_id = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name)}
     rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}

@@ -133,7 +133,7 @@ def fitting(
 ) -> Iterator[FileEntry]:
     """Yield a table's files with changes that its copy may not have seen, up to a goal; raises LakeError("schema-change").
 
-    A table that is copied anew after its columns changed has files of the older shape: they are left out where the copy
+    A table that is copied again after its columns changed has files of the older shape: they are left out where the copy
     saw everything in them, as a file is whose changes all come after the goal.
     """
     snapshot, facts = Snapshot.parse(copied.snapshot), copied.facts
@@ -148,7 +148,7 @@ def fitting(
                 raise LakeError(
                     "schema-change",
                     f"expected the changes landed in {window.from_lsn}-{window.upto_lsn} to have the columns of "
-                    f"{facts.schema}.{facts.name}, but {reason}; copy the table anew: resync it",
+                    f"{facts.schema}.{facts.name}, but {reason}; copy the table again: resync it",
                 )
 
 

@@ -65,7 +65,7 @@ def _ref(ctx: Context, entry: FileEntry) -> FileRef:
     if not ctx.landing.exists(entry.path):
         raise LakeError(
             "landing-file-missing",
-            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table anew",
+            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table again",
         )
     return FileRef(
         uri=ctx.landing.uri(entry.path),

@@ -191,4 +191,4 @@ def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
         ctx.ledger.rebuilds.give_up(ctx.name, rebuilds[table.oid], slug="rebuild-given-up", reason=reason)
     if failed:
         told = "; ".join(f"{'.'.join(table.target)}: [{table.paused_slug}] {table.paused_reason}" for table in failed)
-        raise LakeError("rebuild-given-up", f"expected every table to be built anew, but not so: {told}")
+        raise LakeError("rebuild-given-up", f"expected every table to be rebuilt, but not so: {told}")

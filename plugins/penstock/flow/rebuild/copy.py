@@ -1,6 +1,6 @@
 """The copy of a resync: under a snapshot of its own, beside a table that stays as it is, resumable table by table.
 
-No slot has a part in it, so no WAL is kept for it, and capture goes on. What a table looks like is read before and in
+No slot has a part in it, so no WAL is kept for it, and capture continues. What a table looks like is read before and in
 the snapshot, and once more when the copy is done: a table that was changed meanwhile is copied again. A table that
 cannot be copied keeps no other waiting.
 """

@@ -38,7 +38,7 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = Fa
     return [
         f"{record.schema}.{record.name} ({record.state}): "
         + (
-            f"the resync {open_[record.oid].id} goes on, it is {open_[record.oid].state}"
+            f"the resync {open_[record.oid].id} continues, it is {open_[record.oid].state}"
             if record.oid in open_
             else f"{now[record.oid].bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
         )
@@ -82,8 +82,8 @@ def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, Tab
     _require_published(ctx, records, now)
     events = _events(ctx)
     for record in records:
-        if hindrance := _hindrance(record, now[record.oid], events):
-            raise hindrance
+        if blocker := _blocker(record, now[record.oid], events):
+            raise blocker
     return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
 
 
@@ -92,15 +92,15 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, 
     events = _events(ctx) if records else None
     fit = []
     for record in records:
-        hindrance = _hindrance(record, now[record.oid], events)
-        if hindrance is None:
+        blocker = _blocker(record, now[record.oid], events)
+        if blocker is None:
             fit.append(record)
         else:
-            _note(ctx, record, hindrance)
+            _note(ctx, record, blocker)
     return fit
 
 
-def _hindrance(record: TableRecord, table: SourceTable, events: PublicationFacts | None) -> PenstockError | None:
+def _blocker(record: TableRecord, table: SourceTable, events: PublicationFacts | None) -> PenstockError | None:
     """Say why a table would differ again after its copy: the stream does not carry what it needs."""
     asks_identity = events is None or events.update or events.delete
     if asks_identity and (reason := problem(table)):
@@ -123,12 +123,12 @@ def _events(ctx: Context) -> PublicationFacts | None:
         return publication.read(conn, ctx.pipeline.publication)
 
 
-def _note(ctx: Context, record: TableRecord, hindrance: PenstockError) -> None:
+def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:
     told = ctx.ledger.events.add_on_change(
-        ctx.name, slug=hindrance.slug, level="warning", message=hindrance.message, table_oid=record.oid
+        ctx.name, slug=blocker.slug, level="warning", message=blocker.message, table_oid=record.oid
     )
     if told:
-        ctx.progress(str(hindrance))
+        ctx.progress(str(blocker))
 
 
 def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:

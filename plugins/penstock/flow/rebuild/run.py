@@ -1,8 +1,8 @@
-"""Make tables anew beside the ones that readers see, and let them take their names in one cut.
+"""Rebuild tables beside the ones that readers see, and let them take their names in one cut.
 
 `resync` copies tables again under a snapshot of their own; `replay` begins with a copy that is there, in place or as
 a shadow at a place of its own, as of any position. Nothing of it is part of a merge but the switch, so all other
-tables go on, and so do these. Every step looks at what is there: run the same verb again to go on.
+tables continue, and so do these. Every step looks at what is there: run the same verb again to continue.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
 
 
 def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
-    """Build tables anew from a copy and the windows since; return the rebuilds.
+    """Rebuild tables from a copy and the windows since; return the rebuilds.
 
     In place they wait for the next merge; shadows are done. Raises what `replay_requests.sources` raises, and
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
@@ -199,7 +199,7 @@ def _going_on(
 
 def _ids(ctx: Context, going_on: Sequence[RebuildRecord], started: Sequence[RebuildRecord]) -> list[str]:
     for each in going_on:
-        ctx.progress(f"going on with the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
+        ctx.progress(f"continuing with the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
     return [each.id for each in (*going_on, *started)]
 
 

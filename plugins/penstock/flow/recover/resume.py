@@ -23,7 +23,7 @@ _LANDING = ("landing-file-missing", "landing-version")
 
 
 def resume(ctx: Context) -> None:
-    """Let a halted pipeline go on from where it was, and close the alarms of errors that a person was to mend.
+    """Let a halted pipeline continue from where it was, and close the alarms of errors that a person was to fix.
 
     Raises the error that would halt it again, and LedgerError("ledger-conflict") when there is nothing to end.
     """

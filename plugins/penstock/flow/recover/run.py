@@ -1,4 +1,4 @@
-"""Recovery: where the stream is broken, say what was lost, leave the slot behind, and copy everything anew.
+"""Recovery: where the stream is broken, say what was lost, leave the slot behind, and copy everything again.
 
 Every step looks at what is there, so it may be killed anywhere and run again: halt, merge what was landed, drop the
 slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tables the names of the old ones.
@@ -69,7 +69,7 @@ def look(ctx: Context) -> Outlook:
             _lost(status, server, end),
             _landed(status),
             _remains(ctx, record, found, server),
-            *(f"must be mended first: {check.line(finding)}" for finding in _unready(ctx)),
+            *(f"must be fixed first: {check.line(finding)}" for finding in _unready(ctx)),
             f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
@@ -113,10 +113,10 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
     """Say what a resume would need; it proves the source by itself."""
     behind = None if found is None else found.confirmed
     if record.position is None or behind is None or behind >= record.position:
-        return "the slot itself can be read on: where the cause is mended, resume is enough"
-    again = f"the WAL from {behind} to {record.position} again, and goes on only where it is what was staged"
+        return "the slot itself can be read on: where the cause is fixed, resume is enough"
+    again = f"the WAL from {behind} to {record.position} again, and continues only where it is what was staged"
     if record.doubted_from is None:
-        return f"where the cause is mended, resume is enough: the slot is behind the ledger, so it reads {again}"
+        return f"where the cause is fixed, resume is enough: the slot is behind the ledger, so it reads {again}"
     return (
         f"the source had another history when it was last read: resume reads {again}; as long as this server answers, it will "
         "not be, and recovery is the only way on"
@@ -124,7 +124,7 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
 
 
 def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:
-    """Return the tables of the publication, or those that it will have when it is made anew."""
+    """Return the tables of the publication, or those that it will have when it is created again."""
     if publication.exists(conn, ctx.pipeline.publication):
         return catalog.published_tables(conn, ctx.pipeline.publication)
     return publication.select_tables(conn, ctx.pipeline.tables, sizes=True).tables
@@ -135,7 +135,7 @@ def _under_way(status: StatusRecord) -> Outlook:
     record, cut = status.pipeline, status.last_cut
     if record.era > 1 and (cut is None or cut.era < record.era):
         step = "the copy" if record.state == "bootstrapping" else "the first cut"
-        return Outlook(None, None, (f"recovery is under way: {_tables(status)}; it goes on with {step}",))
+        return Outlook(None, None, (f"recovery is under way: {_tables(status)}; it continues with {step}",))
     raise LedgerError(
         "nothing-to-recover",
         f"expected pipeline {record.name} to have lost its place in the stream, but its slot can be read on from "

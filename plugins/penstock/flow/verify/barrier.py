@@ -77,14 +77,14 @@ def cut_at(ctx: Context, lsn: Lsn, merge: Merge) -> CutRecord:
             raise LedgerError(
                 "ledger-conflict", f"expected a window of {ctx.name} to end at {lsn}, but it was passed; run again"
             )
-        hindrance = _approach(ctx, lsn, reached, merge)
+        blocker = _approach(ctx, lsn, reached, merge)
         waited = time.monotonic() - started
         if waited > ctx.pipeline.verify.wait:
-            raise LakeError("verify-late", _late(ctx, lsn, reached, hindrance))
-        if hindrance is not None and waited - said >= _SAID_EVERY:
-            ctx.progress(f"waiting for a cut at {lsn}, the pipeline stands at {reached.position}: {hindrance}")
+            raise LakeError("verify-late", _late(ctx, lsn, reached, blocker))
+        if blocker is not None and waited - said >= _SAID_EVERY:
+            ctx.progress(f"waiting for a cut at {lsn}, the pipeline stands at {reached.position}: {blocker}")
             said = waited
-        time.sleep(_POLL_SECONDS if hindrance is not None else _STEP_SECONDS)
+        time.sleep(_POLL_SECONDS if blocker is not None else _STEP_SECONDS)
 
 
 def _approach(ctx: Context, lsn: Lsn, reached: Reached, merge: Merge) -> str | None:
@@ -100,9 +100,9 @@ def _approach(ctx: Context, lsn: Lsn, reached: Reached, merge: Merge) -> str | N
     return None
 
 
-def _late(ctx: Context, lsn: Lsn, reached: Reached, hindrance: str | None) -> str:
+def _late(ctx: Context, lsn: Lsn, reached: Reached, blocker: str | None) -> str:
     return (
         f"expected a cut of {ctx.name} at {lsn} within {ctx.pipeline.verify.wait} s, but the pipeline stands at "
-        f"{reached.position} and no cut lies there: {hindrance or 'capture and merge take too long'}; "
+        f"{reached.position} and no cut lies there: {blocker or 'capture and merge take too long'}; "
         "see that capture and merge run, then verify again, or raise verify.wait"
     )

@@ -1,4 +1,4 @@
-"""Verify: prove that source and lake hold the same rows at one exact position, while both go on.
+"""Verify: prove that source and lake hold the same rows at one exact position, while both continue.
 
 The source is read under the snapshot of a temporary slot, the lake at the cut that lies at the same position. Nothing
 is shared with the pipeline: values come by COPY and by PyIceberg. Whole tables, or a rolling sample of their keys.

@@ -1,7 +1,7 @@
 """Which tables a verification looks at, and which part of each: all rows, or the share whose turn it is.
 
 The keys of a table are cut into shares of about as many rows each, by the lake's own distribution of the first key
-column. A round looks at every share once; a share in which something differed is looked at in every run until it is mended.
+column. A round looks at every share once; a share in which something differed is looked at in every run until it is fixed.
 """
 
 from __future__ import annotations

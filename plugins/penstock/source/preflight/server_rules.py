@@ -202,7 +202,7 @@ def _slot_problems(subject: str, own: SlotFacts, asked: Asked) -> Iterator[Findi
         yield error(
             subject,
             f"expected a slot that can be read, got one that the server has invalidated ({own.invalidation})",
-            "drop it; its changes are gone, so the tables must be copied anew",
+            "drop it; its changes are gone, so the tables must be copied again",
             "slot-lost",
         )
     if unusable := list(_unusable(own, asked.server)):
