@@ -72,16 +72,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs no server as `unit`, and leave whole jobs on PostgreSQL 15 to `make test-all`.
+    """Mark what needs no server and is not `heavy` as `unit`, and leave whole jobs on PostgreSQL 15 to `make test-all`.
 
     A test that asks for `every_version` runs on each in `make test` too.
     """
     for item in items:
-        if SERVERS.isdisjoint(getattr(item, "fixturenames", ())) and item.path.parent.name not in SERVED:
+        needs_none = SERVERS.isdisjoint(getattr(item, "fixturenames", ())) and item.path.parent.name not in SERVED
+        if needs_none and item.get_closest_marker("heavy") is None:
             item.add_marker(pytest.mark.unit)
         on_15 = isinstance(item, pytest.Function) and "postgres15" in item.name
         if on_15 and item.path.parent.name in WHOLE_JOBS and item.get_closest_marker("every_version") is None:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
+    """Let no unit test start a server that it asks for by name only when it runs."""
+    item = request._pyfuncitem
+    if fixturedef.argname in SERVERS and item.get_closest_marker("unit") is not None:
+        pytest.fail(f"expected no server in a unit test; {item.name} started {fixturedef.argname}")
 
 
 def pytest_report_header() -> list[str]:

@@ -192,14 +192,14 @@ def test_every_make_target_is_documented() -> None:
 
 
 def test_every_command_in_a_document_exists(subtests: pytest.Subtests) -> None:
+    known, targets = verbs(), set(make_targets())
     for document in DOCUMENTS:
         with subtests.test(named(document)):
-            known = verbs()
             for verb, rest in re.findall(r"bin/penstock ([a-z-]+)([^\n`]*)", text(document)):
                 assert verb in known, f"bin/penstock {verb}"
                 assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
             mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)
-            assert set(mentioned) <= set(make_targets())
+            assert set(mentioned) <= targets
 
 
 # --- DAGs ------------------------------------------------------------------------------------------------------------

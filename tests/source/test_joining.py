@@ -8,7 +8,7 @@ from tests.source.conftest import decoded, inserted, window
 
 
 @pytest.fixture(params=["postgres15", "postgres16", "postgres18"])
-def database(request):
+def database(request, new_server):  # named here, so that the test is known to need one
     """A database of the test's own, also on 18: the server decides what it loses."""
     server = request.getfixturevalue(request.param)
     with server.temporary_database(f"joining{server.port}") as database:

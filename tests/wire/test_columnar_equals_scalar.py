@@ -15,6 +15,9 @@ from tests.wire.streams import streams
 several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+pytestmark = pytest.mark.heavy
+
+
 @several
 @given(streams(), st.data(), st.sampled_from([frozenset(), frozenset({"north"}), frozenset({"north", ""})]))
 def test_any_stream_cut_into_any_batches_gives_the_same_rows(

@@ -119,6 +119,7 @@ send_counts("shop", {"public.t": {"update_missing": 3}, "public.u": {}})
 """
 
 
+@pytest.mark.heavy
 def test_gauges_and_counts_arrive_at_statsd_by_airflows_own_metrics() -> None:
     with statsd_receiver() as listening:
         settings = {
