@@ -19,16 +19,16 @@ Progress is in the log, on the pipeline's page and in `penstock status`. `<pipel
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.rebuild.replay_request import sources
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, lake_asset, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.spark import ReplayOperator, SwitchOperator, replay_of
+from penstock.orchestration.spark import ReplayOperator, replay_of
+from penstock.orchestration.task_groups import rebuilding
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -69,21 +69,7 @@ def build(pipeline: Pipeline) -> DAG:
                     ctx.progress(source.line())
             return not context_["params"]["dry_run"]
 
-        build_ = ReplayOperator(
-            task_id="build",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            execution_timeout=timedelta(days=2),
-        )
-        switch = SwitchOperator(
-            task_id="switch",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            rebuilds=build_.output,
-            outlets=[lake_asset(pipeline)],
-            execution_timeout=timedelta(hours=6),
-        )
-        look() >> build_ >> switch
+        look() >> rebuilding(pipeline, ReplayOperator)
     return dag
 
 

@@ -22,7 +22,6 @@ that were built. To end one half-way, trigger it with `abandon`.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
@@ -30,9 +29,10 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, lake_asset, new_tables_asset, outcome, woken
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.spark import ResyncOperator, SwitchOperator
+from penstock.orchestration.spark import ResyncOperator
+from penstock.orchestration.task_groups import rebuilding
 
 
 def wakes(pipeline: Pipeline) -> bool:
@@ -70,21 +70,7 @@ def build(pipeline: Pipeline) -> DAG:
                     ctx.progress(line)
             return not params["dry_run"]
 
-        build_ = ResyncOperator(
-            task_id="build",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            execution_timeout=timedelta(days=2),
-        )
-        switch = SwitchOperator(
-            task_id="switch",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
-            rebuilds=build_.output,
-            outlets=[lake_asset(pipeline)],
-            execution_timeout=timedelta(hours=6),
-        )
-        look() >> build_ >> switch
+        look() >> rebuilding(pipeline, ResyncOperator)
     return dag
 
 

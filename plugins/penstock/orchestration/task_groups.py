@@ -1,4 +1,4 @@
-"""What bootstrap and recovery share: copy every table that has no copy, load all of them, publish one cut."""
+"""Tasks that several DAGs share: copy, load and publish (bootstrap, recover), build and switch (resync, replay)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.flow.merge import run as merge
 from penstock.orchestration.dag_defaults import lake_asset, outcome
 from penstock.orchestration.notifications import deliver, send_counts
 from penstock.orchestration.pipelines import context
-from penstock.orchestration.spark import CopyOperator, MergeOperator
+from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
 
 
 def copying(pipeline: Pipeline) -> tuple[Any, Any]:
@@ -28,6 +28,25 @@ def copying(pipeline: Pipeline) -> tuple[Any, Any]:
     load, publish = merging(pipeline, "load", "publish")
     copy >> load
     return copy, publish
+
+
+def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any:
+    """Return the first of two tasks: build tables next to those that readers see, then let them take their names."""
+    build = operator(
+        task_id="build",
+        pipeline=pipeline.name,
+        conn_id=pipeline.spark.connection,
+        execution_timeout=timedelta(days=2),
+    )
+    build >> SwitchOperator(
+        task_id="switch",
+        pipeline=pipeline.name,
+        conn_id=pipeline.spark.connection,
+        rebuilds=build.output,
+        outlets=[lake_asset(pipeline)],
+        execution_timeout=timedelta(hours=6),
+    )
+    return build
 
 
 def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = False) -> tuple[Any, Any]:
