@@ -7,12 +7,11 @@ as the source itself does. What must not be merged is left out here, so that lat
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
-from types import MappingProxyType
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,20 +24,13 @@ from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import identifier
-from penstock.landing.schema import (
-    CONTRACT_KEY,
-    CONTRACT_VERSION,
-    CONTRACT_VERSIONS,
-    IMAGE_VERSIONS,
-    NO_COLUMNS_FIELD,
-)
+from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.session import java
 
 AT_ONCE = 8
 """So many files of a copy the driver looks at, or copies, at once: a store answers many as fast as one."""
 
 CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
-_IMAGE = ("new",)
 _ITSELF = "${penstock.itself}"
 
 
@@ -75,21 +67,21 @@ def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[Mirr
     if not files:
         return session.createDataFrame([], _schema(columns))
     for file in files:
-        check_contract(session, file.uri, (CONTRACT_VERSION,))
+        check_contract(session, file.uri, CONTRACT_VERSION)
     by_columns = sorted(files, key=lambda file: file.columns)
-    parts = [_read_alike(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
+    parts = [_changes(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
     return reduce(DataFrame.unionByName, parts)
 
 
-def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> dict[str, int]:
-    """Return the contract version of each file of a copy, by its URI.
+def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> None:
+    """Look at the footer of each file of a copy.
 
     Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") where the lake has another type
     now for a column that was landed as values.
     """
     uris = [file.uri for file in files]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="landing") as workers:
-        found = list(workers.map(lambda uri: check_contract(session, uri, CONTRACT_VERSIONS), uris))
+        list(workers.map(lambda uri: check_contract(session, uri, COPY_VERSION), uris))
     types = {column.name: lake_column(column).type for column in columns}
     changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
     if changed:
@@ -98,23 +90,22 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table again",
         )
-    return dict(zip(uris, found, strict=True))
 
 
 def read_copy(
-    session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn], versions: Mapping[str, int]
+    session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]
 ) -> list[tuple[frozenset[str], DataFrame]]:
     """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
 
-    `versions` are what `check_copy` found; raises LakeError("schema-change") on columns that the plan does not know.
+    Raises LakeError("schema-change") on columns that the plan does not know.
     """
 
-    def shape(file: FileRef) -> tuple[bool, tuple[str, ...], Typed]:
-        return versions[file.uri] in IMAGE_VERSIONS, file.columns, file.typed
+    def shape(file: FileRef) -> tuple[tuple[str, ...], Typed]:
+        return file.columns, file.typed
 
     return [
-        (frozenset(dict(typed)), _read_alike(session, list(group), columns, _IMAGE, as_images=as_images))
-        for (as_images, _, typed), group in groupby(sorted(files, key=shape), shape)
+        (frozenset(dict(typed)), _rows(session, list(group), columns))
+        for (_, typed), group in groupby(sorted(files, key=shape), shape)
     ]
 
 
@@ -151,15 +142,31 @@ def left_out(changes: DataFrame) -> dict[str, bool]:
     return {row["name"]: row["unknown"] for row in found}
 
 
-def _read_alike(
-    session: SparkSession,
-    files: Sequence[FileRef],
-    columns: Sequence[MirrorColumn],
-    fields: Sequence[str] = CHANGE,
-    *,
-    as_images: bool = True,
-) -> DataFrame:
-    there = set(files[0].columns)
+def _changes(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
+    """Read files of changes that have the same columns."""
+    present = _present(files[0], columns)
+    frame = read_parquet(session, _schema(present), [file.uri for file in files])
+    if len(present) == len(columns):
+        return frame
+    there = {column.name for column in present}
+    return frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in CHANGE))
+
+
+def _rows(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
+    """Read files of a copy that have the same columns and types: each row as an image `new`."""
+    present, typed = _present(files[0], columns), dict(files[0].typed)
+    fields = [StructField(column.name, _parsed(typed.get(column.name, "string"))) for column in present]
+    there = StructType(fields or [StructField(NO_COLUMNS_FIELD, StringType())])
+    rows = read_parquet(session, there, [file.uri for file in files])
+    frame = rows.select(F.struct(*(F.col(identifier(field.name)) for field in fields)).alias("new"))
+    if len(present) == len(columns):
+        return frame
+    return frame.select(_completed("new", columns, {field.name for field in fields}))
+
+
+def _present(file: FileRef, columns: Sequence[MirrorColumn]) -> list[MirrorColumn]:
+    """Return the planned columns that a file has; raises LakeError("schema-change") where it has others."""
+    there = set(file.columns)
     strange = there - {column.name for column in columns}
     if strange:
         raise LakeError(
@@ -167,13 +174,7 @@ def _read_alike(
             f"expected landing files with the table's columns only, got {', '.join(sorted(strange))} too; "
             "copy the table again",
         )
-    present = [column for column in columns if column.name in there]
-    schema = _schema(present, fields, dict(files[0].typed))
-    paths = [file.uri for file in files]
-    frame = read_parquet(session, schema, paths) if as_images else _as_images(session, paths, schema["new"])
-    if len(present) < len(columns):
-        frame = frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in fields))
-    return frame
+    return [column for column in columns if column.name in there]
 
 
 def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
@@ -191,22 +192,11 @@ def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str])
     return read.where(f"{name} is null").drop(F.col(name))  # no file has it; the condition keeps it in the schema
 
 
-def _as_images(session: SparkSession, paths: Sequence[str], new: StructField) -> DataFrame:
-    """Read files whose columns are the fields of `new`."""
-    row = new.dataType
-    there = row if row.names else StructType([StructField(NO_COLUMNS_FIELD, StringType())])
-    rows = read_parquet(session, there, paths)
-    return rows.select(F.struct(*(F.col(identifier(name)) for name in row.names)).alias(new.name))
-
-
-def _schema(
-    columns: Sequence[MirrorColumn], fields: Sequence[str] = CHANGE, typed: Mapping[str, str] = MappingProxyType({})
-) -> StructType:
+def _schema(columns: Sequence[MirrorColumn]) -> StructType:
     row = StructType([StructField(column.name, StringType()) for column in columns])
-    new = StructType([StructField(column.name, _parsed(typed.get(column.name, "string"))) for column in columns])
-    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": new, "old": row}
+    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": row, "old": row}
     types["unchanged"] = ArrayType(StringType())
-    return StructType([StructField(name, types.get(name, StringType())) for name in fields])
+    return StructType([StructField(name, types.get(name, StringType())) for name in CHANGE])
 
 
 def _parsed(lake_type: str) -> DataType:
@@ -223,8 +213,8 @@ def _completed(image: str, columns: Sequence[MirrorColumn], there: set[str]) -> 
     return F.when(F.col(image).isNotNull(), row).alias(image)
 
 
-def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -> int:
-    """Return by which version of the contract a file was written, as its footer says; one of these is expected."""
+def check_contract(session: SparkSession, uri: str, expected: int) -> None:
+    """Require that a file was written by this version of the contract, as its footer says."""
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS
     try:
@@ -234,10 +224,8 @@ def check_contract(session: SparkSession, uri: str, versions: Collection[int]) -
         cause = error.java_exception.getClass().getSimpleName()
         raise _missing(uri, cause) from None
     version = footer.getFileMetaData().getKeyValueMetaData().get(CONTRACT_KEY.decode())
-    if version not in map(str, versions):
-        wanted = " or ".join(map(str, versions))
-        raise LakeError("landing-version", f"{uri} must have contract version {wanted}, got {version} instead")
-    return int(version)
+    if version != str(expected):
+        raise LakeError("landing-version", f"{uri} must have contract version {expected}, got {version} instead")
 
 
 def _missing(uri: str, cause: str) -> LakeError:

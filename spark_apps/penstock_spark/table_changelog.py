@@ -140,7 +140,7 @@ def _changes(
 ) -> DataFrame:
     """Return the changelog's rows of the interval."""
     for file in order.files:
-        check_contract(session, file.uri, (CONTRACT_VERSION,))
+        check_contract(session, file.uri, CONTRACT_VERSION)
     parts = [_typed(_read(session, plan, alike), alike, fields) for alike in _alike(order.files)]
     changes = reduce(DataFrame.unionByName, parts or [session.table(path(plan.catalog, *order.target)).where("false")])
     if order.missing:

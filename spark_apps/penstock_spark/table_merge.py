@@ -15,7 +15,6 @@ from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
-from penstock.landing.schema import COPY_VERSION
 from penstock_spark import data_files, keyed, keyless, landing
 from penstock_spark.batch import Batch, Kept
 from penstock_spark.failures import OwnFailureError, frames, own_failure
@@ -245,8 +244,8 @@ class TableMerge:
     def _load(self, files: Sequence[FileRef]) -> int:
         """Replace the table's rows by a copy's; returns the snapshot that holds them."""
         columns = self.order.columns
-        versions = landing.check_copy(self.session, files, columns)
-        ready = [file for file in files if versions[file.uri] == COPY_VERSION and data_files.is_whole(file, columns)]
+        landing.check_copy(self.session, files, columns)
+        ready = [file for file in files if data_files.is_whole(file, columns)]
         if ready and not data_files.takes_copies(self.table, columns):
             ready = []
         gone, came = data_files.replace_all(self.table, ready, self.marks)
@@ -255,7 +254,7 @@ class TableMerge:
         if others:
             nothing = landing.read(self.session, [], columns)
             batch = self._batch(nothing, Mirror(columns), start=None, truncated=False)
-            keyless.load(batch, landing.read_copy(self.session, others, columns, versions))
+            keyless.load(batch, landing.read_copy(self.session, others, columns))
         return self.table.head()
 
     def _apply(self, changes: DataFrame, start: int | None, truncated_at: tuple[int, int] | None) -> None:

@@ -60,7 +60,7 @@ def test_a_file_with_damaged_pages_is_refused(zone: LandingZone, landed: Path) -
     assert refused(zone).slug == "landing-file-missing"
 
 
-@pytest.mark.parametrize("version", [b"4", b"0", b"", b"1.0", None])
+@pytest.mark.parametrize("version", [b"2", b"4", b"0", b"", b"1.0", None])
 def test_another_contract_version_is_refused(zone: LandingZone, tmp_path: Path, version: bytes | None) -> None:
     metadata = None if version is None else {CONTRACT_KEY: version}
     schema = landing_schema(COLUMNS).with_metadata(metadata)
@@ -68,7 +68,7 @@ def test_another_contract_version_is_refused(zone: LandingZone, tmp_path: Path, 
 
     error = refused(zone)
     assert error.slug == "landing-version"
-    assert "expected landing contract version 1 or 2" in error.message
+    assert "expected landing contract version 1 or 3" in error.message
 
 
 def test_the_version_is_in_the_files_own_metadata_for_readers_without_arrow(landed: Path) -> None:

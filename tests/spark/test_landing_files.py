@@ -52,6 +52,13 @@ def test_a_file_of_another_contract_version_is_refused(workbench: Workbench, lan
         workbench.merge()
 
 
+def test_changes_in_the_place_of_a_copys_rows_are_refused(workbench: Workbench, landed: Table) -> None:
+    landed.files, landed.copy_files = [], landed.files
+
+    with pytest.raises(LakeError, match=r"landing-version.*version 3, got 1 instead"):
+        workbench.merge()
+
+
 def test_the_table_is_whole_again_once_the_file_is(workbench: Workbench, landed: Table) -> None:
     whole = _path(landed).read_bytes()
     _path(landed).unlink()

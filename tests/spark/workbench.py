@@ -67,8 +67,10 @@ class Table:
 
     def land_copy(self, rows: Sequence[Mapping[str, Any]], snapshot: str | None = None) -> None:
         """Write the rows of a copy, which replaces whatever the target has."""
-        events = tuple(Event("I", new=dict(row)) for row in rows)
-        self.copy_files = [self._write([Transaction(events)], itertools.repeat(1), None)] if rows else []
+        names = [column.name for column in self.columns]
+        known = [_texts(row, names) or {} for row in rows]
+        texts = pa.record_batch([pa.array([row[name] for row in known], pa.string()) for name in names], names=names)
+        self.copy_files = [self.copied(f"copy{next(_numbers)}", texts, values=False)] if rows else []
         self.copy_snapshot = snapshot
 
     def copied(self, name: str, texts: pa.RecordBatch, *, values: bool = True) -> FileRef:

@@ -18,8 +18,7 @@ from penstock.values.parsed import arrow_type
 
 CONTRACT_VERSION = 1
 COPY_VERSION = 3
-IMAGE_VERSIONS = (CONTRACT_VERSION, 2)  # of copies: their rows are the images `new`
-CONTRACT_VERSIONS = (*IMAGE_VERSIONS, COPY_VERSION)
+CONTRACT_VERSIONS = (CONTRACT_VERSION, COPY_VERSION)
 CONTRACT_KEY = b"penstock.contract"
 _FIELD_ID = b"PARQUET:field_id"
 _MISFITS = pa.map_(pa.string(), pa.string())
