@@ -83,18 +83,6 @@ def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(bare
     assert slots(bare16) == []
 
 
-def test_who_made_the_slot_is_read_from_the_file_where_the_ledger_is_older_than_the_question(
-    bare16: PipelineEnv,
-) -> None:
-    begin(bare16)
-    bare16.ledger.execute("update penstock.pipeline set slot_made = null")
-
-    bare16.settings["source"]["adopt"] = True
-    assert teardown(bare16.ctx, dry_run=True) == [f'drop publication "{bare16.ctx.pipeline.publication}"']
-    bare16.settings["source"]["adopt"] = False
-    assert len(teardown(bare16.ctx, dry_run=True)) == 2
-
-
 def test_a_slot_of_another_kind_is_somebody_elses(bare16: PipelineEnv) -> None:
     begin(bare16)
     drop_slot(bare16)

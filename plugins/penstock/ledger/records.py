@@ -91,7 +91,8 @@ class PipelineRecord(PipelineFacts):
     """Hold one pipeline.
 
     `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
-    Penstock made the present one, None where that was not written down. `publishing` is None before the first slot.
+    Penstock made the present one, None before the first slot, as
+    `publishing` is.
     `doubted_from` is where the source was found with another history than the one that was read, None if it was not.
     """
 
@@ -250,7 +251,7 @@ class CopyRecord(Row):
     """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
 
     Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too. What it does
-    not see lies in windows after `needs_after`; None where that was not written down.
+    not see lies in windows after `needs_after`.
     """
 
     pipeline: str
@@ -326,7 +327,7 @@ class RebuildRecord(Row):
 @dataclass(frozen=True)
 class CutRecord(Row):
     """Hold one published cut; `tables` says per table its state, position and snapshot in the lake, and what its merge
-    counted besides, if anything. `cuts_snapshot_id` is what `_penstock_cuts` was then, None where that is not known.
+    counted besides, if anything. `cuts_snapshot_id` is what `_penstock_cuts` was then.
     """
 
     pipeline: str

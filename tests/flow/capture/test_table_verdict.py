@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.capture.table_verdict import Verdict, column_plan, filter_changed, reshaped, suspects, verdict
+from penstock.flow.capture.table_verdict import Verdict, column_plan, reshaped, suspects, verdict
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
@@ -174,14 +174,6 @@ def look(now: SourceTable, before: SourceTable, cleared: tuple[int, ...] = ()) -
     return verdict(columns, before.identity, json.loads(json.dumps(before.digest())), now, cleared).reason or ""
 
 
-def test_a_digest_from_before_there_were_versions_is_taken_over_quietly() -> None:
-    old = {key: value for key, value in TABLE.digest().items() if key != "versions"}
-    columns = tuple(map(column_plan, TABLE.columns))
-
-    assert verdict(columns, "d", old, REWRITTEN) == Verdict()
-    assert verdict(columns, "d", old, replace(TABLE, name="u")) == Verdict()
-
-
 def test_rows_that_were_kept_clear_an_altered_column_but_not_an_added_one() -> None:
     added = replace(REWRITTEN, columns=(ID, NAME, SourceColumn("state", 4, TEXT)))
 
@@ -225,13 +217,3 @@ def test_a_partition_created_below_one_that_was_attached_long_ago_is_no_suspect(
 )
 def test_a_partition_that_changed_pauses_its_table_for_the_reason(leaf: Leaf, reason: str) -> None:
     assert reason in look(replace(PARTITIONED, leaves=(leaf,)), PARTITIONED)
-
-
-def test_a_digest_of_before_with_the_text_of_a_filter_tells_only_whether_there_was_one() -> None:
-    old = {key: value for key, value in TABLE.digest().items() if key != "filter"}
-    filtered = replace(TABLE, filter_digest="a1")
-
-    assert not filter_changed({**old, "row_filter": None}, TABLE)
-    assert filter_changed({**old, "row_filter": None}, filtered)
-    assert filter_changed({**old, "row_filter": "(id > 5)"}, TABLE)
-    assert not filter_changed({**old, "row_filter": "(id > 5)"}, filtered)

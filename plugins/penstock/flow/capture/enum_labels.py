@@ -24,7 +24,7 @@ _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)')
 
 def grown(digest: Mapping[str, Any], now: SourceTable) -> list[int]:
     """Return the enums of a table that have more labels than at the last look, or came since."""
-    known = digest.get("enums", {})
+    known = digest["enums"]
     return [oid for oid, labels in now.enums.items() if len(known.get(str(oid), ())) < len(labels)]
 
 

@@ -49,8 +49,8 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
     """Tell whether a table is a member in another way than at the last look: what it wrote between may be lost."""
     if record.state == "dropped" or record.left_lsn is not None:
         return False
-    before = record.catalog_digest.get("membership")  # a ledger of before has none
-    return bool(before) and not set(before or ()) & set(table.membership)
+    before = record.catalog_digest["membership"]
+    return bool(before) and not set(before) & set(table.membership)
 
 
 def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
@@ -68,7 +68,7 @@ def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
 
 def _is_partitioned(record: TableRecord) -> bool:
     """Tell whether a table's changes come under its partitions' names where the publication says so."""
-    return record.catalog_digest.get("kind") == "p"
+    return bool(record.catalog_digest["kind"] == "p")
 
 
 def _has_left(record: TableRecord, now: SourceTable | None) -> bool:

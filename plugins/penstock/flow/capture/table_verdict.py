@@ -77,7 +77,7 @@ def verdict(
         *_column_reasons(columns, now),
         *_hidden_reasons(columns, digest, now),
         *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
-        *(_added_reasons(columns, digest, now) if _new_files(digest, now, frozenset()) else ()),
+        *(_added_reasons(columns, now) if _new_files(digest, now, frozenset()) else ()),
         *_identity_reasons(columns, identity, now),
         *_filter_reasons(digest, now),
         *_type_reasons(digest, now),
@@ -105,7 +105,7 @@ def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
 
 def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
     """Tell whether columns changed in a way that means other stored values if a file is new as well."""
-    return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, digest, now))
+    return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, now))
 
 
 def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
@@ -131,15 +131,13 @@ def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
 
 def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the files that hold the rows, from a digest: a rewrite gives new ones."""
-    leaves = digest.get("leaves", {})
-    return (digest.get("relfilenode"), *(leaves[oid] for oid in sorted(leaves)))
+    leaves = digest["leaves"]
+    return (digest["relfilenode"], *(leaves[oid] for oid in sorted(leaves)))
 
 
 def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
-    """Tell whether the publication sends other rows; a digest of before, with the filter's text, tells only if it has one."""
-    if "filter" in digest:
-        return bool(digest["filter"] != now.filter_digest)
-    return (digest.get("row_filter") is None) != (now.filter_digest is None)
+    """Tell whether the publication sends other rows."""
+    return bool(digest["filter"] != now.filter_digest)
 
 
 def vanished_partition(name: str) -> str:
@@ -153,13 +151,13 @@ def _added(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColu
 
 
 def _versions(digest: Mapping[str, Any], part: str) -> Any:
-    """Return what a digest says of the rows' versions; nothing in one that was written before there were any."""
-    return digest.get("versions", {}).get(part)
+    """Return what a digest says of the versions of the catalog's own rows."""
+    return digest["versions"][part]
 
 
 def _name_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     before = _versions(digest, "name")
-    if before is not None and before != [now.schema, now.name]:
+    if before != [now.schema, now.name]:
         yield f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
 
 
@@ -188,9 +186,9 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
 
 def _hidden_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name columns that were there and not in the stream: what their old rows show is in no file."""
-    hidden = _versions(digest, "hidden") or ()
+    hidden = _versions(digest, "hidden")
     for column in _added(columns, now):
-        if column.attnum in hidden or column.name in digest.get("hidden", ()):
+        if column.attnum in hidden or column.name in digest["hidden"]:
             yield f"column {column.name} was generated or not published, and is in the stream now: old rows show stored values"
 
 
@@ -203,7 +201,7 @@ def _new_files(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[i
 
 def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
     """Return the file that a leaf had: a table is made with a file of its own oid, and gets another when it is rewritten."""
-    before = digest.get("leaves", {}).get(str(leaf.oid))
+    before = digest["leaves"].get(str(leaf.oid))
     if before is not None:
         return before[_FILE]
     return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
@@ -211,7 +209,7 @@ def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
 
 def _altered_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name the columns of which a new file may hold other values than before."""
-    versions = _versions(digest, "columns") or {}
+    versions = _versions(digest, "columns")
     by_attnum = {column.attnum: column for column in now.columns}
     for column in columns:
         found, before = by_attnum.get(column.attnum), versions.get(str(column.attnum))
@@ -219,11 +217,10 @@ def _altered_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any],
             yield f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
 
 
-def _added_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _added_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[str]:
     """Name the added columns of which a new file may hold values: `vacuum full`, too, writes a default into old rows."""
-    versions = _versions(digest, "columns")
     for added in _added(columns, now):
-        if added.missing_text is None and (versions is not None or added.has_default or added.identity):
+        if added.missing_text is None:
             yield (
                 f"column {added.name} was added and the table rewritten: a default may have been written into every row"
             )
@@ -246,9 +243,9 @@ def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str
 
 
 def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    versions = _versions(digest, "parts") or {}
+    versions = _versions(digest, "parts")
     for oid, labels in now.enums.items():
-        known = digest.get("enums", {}).get(str(oid), [])
+        known = digest["enums"].get(str(oid), [])
         before = versions.get(str(oid), [])
         after = now.part_versions.get(oid, ())
         if [label for label in labels if label in known] != known or [
@@ -256,7 +253,7 @@ def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
         ] != before:
             yield f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back"
     for oid, attributes in now.composites.items():
-        known = digest.get("composites", {}).get(str(oid))
+        known = digest["composites"].get(str(oid))
         before = versions.get(str(oid))
         changed = known is not None and known != [list(attribute) for attribute in attributes]
         if changed or (before is not None and before != list(now.part_versions.get(oid, ()))):
@@ -265,8 +262,8 @@ def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
 
 def _attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Leaf, tuple[Attach, ...]]]:
     """Yield the leaves that are new and were tables of their own before, with each ATTACH since the last look."""
-    before = digest.get("leaves", {})
-    known = {version for leaf in (_versions(digest, "leaves") or {}).values() for version in leaf["chain"]}
+    before = digest["leaves"]
+    known = {version for leaf in _versions(digest, "leaves").values() for version in leaf["chain"]}
     for leaf in now.leaves:
         since = tuple(each for each in leaf.attached if each.version not in known)
         if since and str(leaf.oid) not in before:
@@ -293,7 +290,7 @@ def _leaf_reasons(
 def _membership_reasons(
     digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int], unused: frozenset[int]
 ) -> Iterator[str]:
-    before = digest.get("leaves", {})
+    before = digest["leaves"]
     there = {str(leaf.oid) for leaf in now.leaves}
     for oid in before.keys() - there:
         yield f"partition {before[oid][1]} was detached or dropped with its rows"
@@ -310,8 +307,6 @@ def _membership_reasons(
 
 
 def _logging_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
-    if _versions(digest, "leaves") is None:
-        return
     for leaf in now.leaves:
         known = _leaf_version(digest, leaf)
         if leaf.persistence != "p" and (known is None or known["persistence"] == "p"):
@@ -322,8 +317,6 @@ def _logging_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[st
 
 def _partition_identity_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     """Name partitions that log other old rows than the table's key needs, when that is new."""
-    if _versions(digest, "leaves") is None:
-        return
     for leaf in strange_partitions(now):
         known = _leaf_version(digest, leaf)
         if known is None or (known["identity"], known["key"]) != (leaf.identity, sorted(leaf.key)):
@@ -340,4 +333,4 @@ def _flip_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
 
 
 def _leaf_version(digest: Mapping[str, Any], leaf: Leaf) -> Any:
-    return (_versions(digest, "leaves") or {}).get(str(leaf.oid))
+    return _versions(digest, "leaves").get(str(leaf.oid))

@@ -67,7 +67,8 @@ def adopt_half_published(ctx: Context) -> None:
 
 def cuts_snapshot(ctx: Context) -> int | None:
     """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
-    return _cuts_snapshot(ctx, ctx.ledger.merges.last_cut(ctx.name))
+    cut = ctx.ledger.merges.last_cut(ctx.name)
+    return cut.cuts_snapshot_id if cut else None
 
 
 def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:
@@ -98,12 +99,6 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
             f"expected the rebuilt tables to take their last changes, but {names} could not, and were given up; nothing "
             "was published, and the tables are as they were: merge again",
         )
-
-
-def _cuts_snapshot(ctx: Context, cut: CutRecord | None) -> int | None:
-    if cut is None or cut.cuts_snapshot_id is not None:
-        return cut.cuts_snapshot_id if cut else None
-    return read_result(ctx, cut.attempt).cuts_snapshot_id  # a cut of before the ledger had it
 
 
 def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:

@@ -163,16 +163,10 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
 
 
 def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
-    """Tell whether no window has been deleted that may hold a change which this copy had not seen.
-
-    An older copy does not say after which place it needs them. A commit is in the WAL a moment before snapshots see it, so
-    then one whole window before the copy must still be there, unless none has ever been deleted.
-    """
-    record = ctx.ledger.pipelines.get(ctx.name)
-    oldest = windows[0].from_lsn if windows else record.position or Lsn(0)
-    if copied.needs_after is not None:
-        return oldest <= copied.needs_after
-    return oldest <= (record.consistent_point or 0) or (bool(windows) and windows[0].upto_lsn <= copied.lsn)
+    """Tell whether no window has been deleted that may hold a change which this copy had not seen."""
+    position = ctx.ledger.pipelines.get(ctx.name).position
+    oldest = windows[0].from_lsn if windows else position or Lsn(0)
+    return copied.needs_after is not None and oldest <= copied.needs_after
 
 
 def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:

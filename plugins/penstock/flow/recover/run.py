@@ -68,7 +68,7 @@ def look(ctx: Context) -> Outlook:
             *(() if problem else (_resumable(record, found),)),
             _lost(status, server, end),
             _landed(status),
-            _remains(ctx, record, found, server),
+            _remains(record, found, server),
             *(f"must be fixed first: {check.line(finding)}" for finding in _unready(ctx)),
             f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
@@ -160,7 +160,7 @@ def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRec
     found = slot.read(conn, record.slot)
     if found is None:
         return
-    strange = slot_ownership.why_not_ours(record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt)
+    strange = slot_ownership.why_not_ours(record, found, server_info.read(conn))
     statement = slot.drop_statement(record.slot)
     if strange is not None:
         raise SourceError(
@@ -190,10 +190,10 @@ def _landed(status: StatusRecord) -> str:
     )
 
 
-def _remains(ctx: Context, record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> str:
+def _remains(record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> str:
     if found is None:
         return f"no slot {record.slot} is left to drop"
-    strange = slot_ownership.why_not_ours(record, found, server, adopt=ctx.pipeline.source.adopt)
+    strange = slot_ownership.why_not_ours(record, found, server)
     statement = slot.drop_statement(record.slot)
     return f"would run: {statement}" if strange is None else f"you must run: {statement}, for {strange}"
 

@@ -7,14 +7,11 @@ from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
 
-def why_not_ours(record: PipelineRecord, found: SlotFacts, server: ServerFacts, *, adopt: bool) -> str | None:
-    """Say why a slot of the pipeline's name is not ours to drop, or None when it is.
-
-    `adopt` is the pipeline file's `source.adopt`: it decides only where the ledger does not know who made the slot.
-    """
+def why_not_ours(record: PipelineRecord, found: SlotFacts, server: ServerFacts) -> str | None:
+    """Say why a slot of the pipeline's name is not ours to drop, or None when it is."""
     if record.slot_intent_at is None:
         return "this pipeline has never made one"
-    if not (record.slot_made if record.slot_made is not None else not adopt):
+    if not record.slot_made:
         return "it was adopted, not made by Penstock"
     if record.system_identifier != server.system_identifier:
         return "this server is another one than that on which Penstock made its slot"

@@ -19,9 +19,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
         found = slot.read(conn, record.slot)
         if found is not None:
-            strange = slot_ownership.why_not_ours(
-                record, found, server_info.read(conn), adopt=ctx.pipeline.source.adopt
-            )
+            strange = slot_ownership.why_not_ours(record, found, server_info.read(conn))
             if strange is None:
                 statements.append(slot.drop_statement(record.slot))
                 if not dry_run:
