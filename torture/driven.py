@@ -37,7 +37,7 @@ Submit = Callable[[SparkJob], None]
 
 @dataclass
 class Driven:
-    """Drive one pipeline; `unblock` ends what holds its locks for long.
+    """Drive one pipeline; `unblock` ends what it waits for, `identify` gives a table a replica identity.
 
     `consumed` says that a fault has taken changes from its slot.
     """
@@ -45,6 +45,7 @@ class Driven:
     world: PipelineEnv
     report: Report
     unblock: Callable[[], None]
+    identify: Callable[[str], None]
     consumed: bool = False
     waiting: dict[str, int] = field(default_factory=dict)
     refused: Directive | None = None
@@ -98,7 +99,7 @@ class Driven:
     def heal(self) -> None:
         """Bring a halted pipeline back, as its runbook says."""
         record = self.ctx.ledger.pipelines.get(self.world.name)
-        if record.state != "halted" and not self.consumed:
+        if record.state not in ("halted", "bootstrapping") and not self.consumed:
             return
         if record.state == "halted" and not (self.consumed and record.halted_slug in EXPECTED):
             self.report.find("stuck", "pipeline", (f"halted by {record.halted_slug}: {record.halted_reason}",))
@@ -146,6 +147,8 @@ class Driven:
             self.refused = error.directive
             self.report.refused[error.slug] += 1
             self.report.tell("penstock", f"resync {', '.join(tables)}", f"{error}")
+            if error.slug == "no-usable-identity" and len(tables) == 1:
+                self.identify(tables[0])
         except Exception as error:  # whatever Spark raises: an error without a name is a finding
             self.report.find("stuck", tables[0], (f"resync: {type(error).__name__}: {str(error)[:600]}",))
         return False

@@ -48,7 +48,9 @@ class Torture:
         self.writers = Writers(self.world.source, self.report.note)
         self.dice = random.Random(self.report.seed)
         self.shaken = False
-        self.driven = Driven(self.world, self.report, lambda: self.writers.release(self.dice, prepared=True))
+        self.driven = Driven(
+            self.world, self.report, lambda: self.writers.release(self.dice, every=True), self._give_identity
+        )
 
     def run(self, *, seconds: float, rounds: int | None = None) -> None:
         """Do rounds until the time is over, or so many."""
@@ -71,6 +73,15 @@ class Torture:
             f"round {self.report.round}: {self.report.statements - before} statements, {found} tables equal, "
             f"{time.monotonic() - started:.0f} s"
         )
+
+    def _give_identity(self, table: str) -> None:
+        """Do what `no-usable-identity` asks of a table's owner, for the table and its partitions."""
+        asked = (
+            "select 'alter table ' || member || ' replica identity full' from (select relid as member"
+            " from pg_partition_tree(to_regclass(%s)) union select to_regclass(%s)) as t where member is not null"
+        )
+        name = ".".join(f'"{part}"' for part in table.split(".", 1))
+        self._admin([text for (text,) in self.world.source.execute(asked, name, name)], who="owner")
 
     def land(self, judged: Callable[[Model], Iterable[tuple[str, tuple[str, ...]]]]) -> None:
         """Do one round that ends in the landing zone, and let somebody judge what was landed."""

@@ -156,12 +156,12 @@ class Writers:
         if not keep:
             self._finish_prepared(dice)
 
-    def release(self, dice: random.Random, *, prepared: bool = False) -> None:
-        """End the transactions that readers, and so the pipeline, would wait for; with `prepared` all of those, too."""
-        if prepared:
+    def release(self, dice: random.Random, *, every: bool = False) -> None:
+        """End the transactions that readers would wait for; with `every` all, for which the making of a slot waits."""
+        if every:
             self._finish_prepared(dice)
         for writer in self.writers:
-            if writer.within and self._exclusive(writer):
+            if writer.within and (every or self._exclusive(writer)):
                 self.run(writer, dice.choice(("commit", "rollback")))
 
     def close(self) -> None:
