@@ -3,10 +3,4 @@
 `python -m demo` does the whole job and ends (`make demo`); `python -m demo up` leaves everything running (`make up`).
 """
 
-import sys
-from pathlib import Path
-
-# The library is not installed but lies in plugins/, where Airflow looks for it; so does who runs us without `make`.
-_PLUGINS = str(Path(__file__).resolve().parents[1] / "plugins")
-if _PLUGINS not in sys.path:
-    sys.path.append(_PLUGINS)
+import stack  # noqa: F401  # puts the library on sys.path, for who runs us without `make`

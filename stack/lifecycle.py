@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from stack import package, ports
+from penstock import spark_zip
+from stack import ports
 from stack.airflow import airflow_server
 from stack.atomic_write import write_whole
 from stack.cluster import object_store
@@ -161,7 +162,7 @@ def _fetch(wanted: Sequence[jars.Jar], project: Project, progress: Progress) -> 
 
 
 def _pack(project: Project) -> str:
-    package.build(project.root, project.library)
+    spark_zip.build(project.root, project.library)
     digest = hashlib.sha256(project.library.read_bytes()).hexdigest()
     cache = project.compiled
     compiled = cache / "compiled-for.txt"

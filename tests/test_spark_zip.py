@@ -7,8 +7,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from stack import package
+from penstock import spark_zip
+from penstock.cli import app
 from stack.paths import Project
 
 ROOT = Project.here().root
@@ -35,7 +37,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_the_zip_imports_without_the_checkout(tmp_path: Path):
     archive = tmp_path / "penstock.zip"
-    package.build(ROOT, archive)
+    spark_zip.build(ROOT, archive)
 
     said = subprocess.run(
         [sys.executable, "-c", USE, str(archive)],
@@ -51,7 +53,7 @@ def test_the_zip_imports_without_the_checkout(tmp_path: Path):
 
 
 def test_constant_sql_travels_as_a_package(checkout: Path):
-    package.build(checkout, checkout / "out.zip")
+    spark_zip.build(checkout, checkout / "out.zip")
 
     with zipfile.ZipFile(checkout / "out.zip") as archive:
         assert archive.namelist() == [
@@ -65,21 +67,51 @@ def test_constant_sql_travels_as_a_package(checkout: Path):
 
 
 def test_the_same_sources_give_the_same_bytes_whatever_their_times(checkout: Path):
-    assert package.build(checkout, checkout / "out.zip")
+    assert spark_zip.build(checkout, checkout / "out.zip")
     first = (checkout / "out.zip").read_bytes()
     os.utime(checkout / "plugins" / "penstock" / "lsn.py", (0, 0))
 
-    assert not package.build(checkout, checkout / "out.zip")
+    assert not spark_zip.build(checkout, checkout / "out.zip")
     assert (checkout / "out.zip").read_bytes() == first
 
 
 def test_a_changed_source_makes_a_new_zip_and_compiled_leftovers_do_not(checkout: Path):
-    package.build(checkout, checkout / "out.zip")
+    spark_zip.build(checkout, checkout / "out.zip")
     cache = checkout / "plugins" / "penstock" / "__pycache__"
     cache.mkdir()
     (cache / "lsn.cpython-311.pyc").write_bytes(b"compiled")
-    assert not package.build(checkout, checkout / "out.zip")
+    assert not spark_zip.build(checkout, checkout / "out.zip")
 
     (checkout / "plugins" / "penstock" / "lsn.py").write_text("A = 2\n")
 
-    assert package.build(checkout, checkout / "out.zip")
+    assert spark_zip.build(checkout, checkout / "out.zip")
+
+
+def test_the_command_line_writes_the_zip_and_says_whether_it_changed(tmp_path: Path):
+    archive = tmp_path / "made" / "penstock.zip"
+
+    said = [CliRunner().invoke(app, ["package", str(archive)], env={"COLUMNS": "400"}).output for _ in range(2)]
+
+    assert said == [f"{archive}: written\n", f"{archive}: unchanged\n"]
+    with zipfile.ZipFile(archive) as whole:
+        assert {"penstock/cli.py", "penstock_spark/merge.py", "penstock_sql/source/peek/transactions.sql"} <= set(
+            whole.namelist()
+        )
+
+
+def test_without_a_target_the_zip_goes_where_submissions_look_for_it(tmp_path: Path):
+    archive = tmp_path / "deployed.zip"
+
+    assert CliRunner().invoke(app, ["package"], env={"PENSTOCK_ZIP": str(archive)}).exit_code == 0
+
+    assert zipfile.is_zipfile(archive)
+    assert [path.name for path in tmp_path.iterdir()] == ["deployed.zip"], "no draft stays behind"
+
+
+def test_a_target_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+
+    said = CliRunner().invoke(app, ["package", str(tmp_path / "file" / "out.zip")], env={"COLUMNS": "400"})
+
+    assert said.exit_code == 1
+    assert f"expected to write {tmp_path / 'file' / 'out.zip'}" in said.output

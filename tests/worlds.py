@@ -14,8 +14,7 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from penstock import cli
-from stack import package
+from penstock import cli, spark_zip
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import ROOT, PipelineEnv, connection
@@ -100,7 +99,7 @@ def penstock(world16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def shell_with_spark(java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> dict[str, str]:
     """What a person's shell needs besides to submit to a Spark of its own."""
     library = tmp_path / "penstock.zip"
-    package.build(ROOT, library)
+    spark_zip.build(ROOT, library)
     return {
         "JAVA_HOME": str(java_home),
         "SPARK_CONF_DIR": str(spark_conf_dir),

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from penstock import spark_zip
 from penstock.config import load_pipeline
 from penstock.connections import Connection
 from penstock.errors import ConfigError, PenstockError
@@ -324,6 +325,22 @@ def teardown(
     """Drop slot and publication; the lake and the landing zone stay."""
     with reported(name) as ctx:
         teardown_flow.teardown(ctx, dry_run=dry_run)
+
+
+@app.command()
+def package(
+    target: Annotated[
+        Path | None, typer.Argument(help="The zip to write; without it, where PENSTOCK_ZIP or the project has it.")
+    ] = None,
+) -> None:
+    """Write the zip that Spark's Python processes receive: library, Spark modules and SQL."""
+    path = target or spark_zip.location(home(), os.environ)
+    try:
+        changed = spark_zip.build(home(), path)
+    except OSError as error:
+        say(f"expected to write {path}; came: {error.strerror}. Next: name a file in a folder that you may write")
+        raise typer.Exit(1) from None
+    Console().print(f"{path}: {'written' if changed else 'unchanged'}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,43 @@
 """The library and the modules of the Spark applications as one zip, for Spark's Python processes (`--py-files`).
 
 The same sources give the same bytes. The constant SQL travels as the package `penstock_sql`, where
-`penstock.sql` looks for it.
+`penstock.sql` looks for it. The zip is replaced in one step, so that a job that starts meanwhile reads a whole one.
 """
 
+from __future__ import annotations
+
+import os
+import secrets
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-
-from stack.atomic_write import write_whole
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 PACKAGES = ("plugins/penstock", "spark_apps/penstock_spark")
 SQL_PACKAGE = "penstock_sql"
 
 
+def location(home: Path, environment: Mapping[str, str]) -> Path:
+    """Return where the zip lies that Spark receives."""
+    return Path(environment.get("PENSTOCK_ZIP", str(home / ".local" / "penstock.zip")))
+
+
 def build(root: Path, target: Path) -> bool:
-    """Write the zip of the checkout at `root` to `target` if it differs; return whether it did."""
+    """Write the zip of the project folder `root` to `target` if it differs; return whether it did."""
     wanted = _zip(root)
     if target.exists() and target.read_bytes() == wanted:
         return False
-    write_whole(target, wanted)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("xb") as file:
+            file.write(wanted)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
     return True
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from penstock import spark_zip
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
@@ -23,7 +24,6 @@ from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
 from penstock.orchestration import trigger_dag
 from penstock.shell import spark_submit
-from stack import package
 from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
@@ -159,7 +159,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
 def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Airflow submit to a Spark of its own."""
     library = folder / "penstock.zip"
-    package.build(ROOT, library)
+    spark_zip.build(ROOT, library)
     environment = {
         "JAVA_HOME": java_home,
         "SPARK_CONF_DIR": spark_conf_dir,

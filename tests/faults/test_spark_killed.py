@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import spark_zip
 from penstock.errors import LakeError
 from penstock.flow.copy import bootstrap
 from penstock.flow.maintain import run as maintain
@@ -19,7 +20,6 @@ from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob, Submit
 from penstock.flow.verify.compare import compare
 from penstock.shell import spark_submit
-from stack import package
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
@@ -79,7 +79,7 @@ def submitting(
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
     library = tmp_path / "penstock.zip"
-    package.build(ROOT, library)
+    spark_zip.build(ROOT, library)
 
     def submit(job: SparkJob, last_words: str | None) -> None:
         def listen(line: str) -> None:

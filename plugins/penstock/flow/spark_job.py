@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock import spark_zip
 from penstock.flow.context import Context
 from penstock.landing import store
 from penstock.landing.store import LANDING
@@ -41,7 +42,7 @@ def describe(ctx: Context, application: str, arguments: tuple[str, ...], secrets
         name=f"penstock:{ctx.name}:{application}",
         application=ctx.home / "spark_apps" / f"{application}.py",
         arguments=arguments,
-        py_files=Path(ctx.environment.get("PENSTOCK_ZIP", str(ctx.home / ".local" / "penstock.zip"))),
+        py_files=spark_zip.location(ctx.home, ctx.environment),
         driver_memory=spark.driver_memory,
         conf=dict(spark.conf),
         environment={**secrets, LANDING: json.dumps(reached)},
