@@ -10,7 +10,7 @@ due, in order, whatever woke it. Set `force` to publish a cut even when nothing 
 publish, even if its Spark application outlived its task.
 
 **If it fails:** a table with a problem of its own is paused with the reason, all others continue. An error of the
-whole run is retried; `publish-conflict` means that somebody moved a table: the next run starts over.
+whole run is retried; `publish-conflict` means that another writer moved a table: the next run starts over.
 """
 
 from __future__ import annotations

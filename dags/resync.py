@@ -1,7 +1,7 @@
 """### Copy tables again while everything else continues: when tables joined or changed, and by hand
 
 **Does** a fresh copy of the `tables` named, each as `schema.table`, or, when none is named, of all tables that wait for one
-(new in the pipeline, or paused by `schema-change` or `publication-changed` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, beside
+(new in the pipeline, or paused by `schema-change` or `publication-changed` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, next to
 the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
 
 **For** a table that is paused by `schema-change`, `publication-changed`, `foreign-commit` or `divergence`, one that `verify` finds different, and
@@ -36,7 +36,7 @@ from penstock.orchestration.task_groups import rebuilding
 
 
 def wakes(pipeline: Pipeline) -> bool:
-    """Tell whether capture may wake this DAG."""
+    """Return whether capture may trigger this DAG."""
     return pipeline.tables.on_added == "copy" or pipeline.tables.on_change == "resync"
 
 

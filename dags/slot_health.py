@@ -1,15 +1,15 @@
 """### Watch the slot: warn while there is time, and never let a forgotten slot fill the source's disk
 
 **Does** observe -> judge -> act -> report, in seconds and without a peek: reads slots, statistics, open transactions
-and settings of the source, writes samples and alarms into the ledger, tells people on the channels of the policy, and
+and settings of the source, writes samples and alarms into the ledger, sends alerts to the channels of the policy, and
 sends gauges. `drain` captures at once, with larger windows, when the own slot is critical and capture is not paused.
 
 **Drops nothing** until the pipeline's `health.dry_run` is false; until then it shows the statement. Then it drops the
 own slot when it is lost, orphaned or beyond its limit (and halts the pipeline, `slot-dropped`), and slots of others
 only where a rule of the policy names them. Never an active slot, never one that moved since it was judged.
 
-**Safe to repeat, to clear, to kill.** An alarm that was told is not told again before its interval; one that was not
-is told next time.
+**Safe to repeat, to clear, to kill.** An alert that was sent is not repeated before its interval; one that was not
+is sent by the next run.
 
 **If it fails:** `source-unreachable` is an alarm of its own; `alert-undelivered` means that a channel did not take
 an alert. Each open alarm names its page in `docs/runbooks/`.
@@ -31,7 +31,7 @@ from penstock.orchestration.capture_state import capture_state
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags
 
-UNWATCHED = "until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk"
+UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -56,7 +56,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
         def drain(seen: dict[str, Any], *, outlet_events: Any) -> dict[str, Any]:
-            """Capture now, with larger windows, if the slot needs it; rings the merge's doorbell as capture does."""
+            """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
             if not seen["drain"]:
                 raise AirflowSkipException("nothing to drain")
             ctx = context(pipeline)
@@ -69,7 +69,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(retries=0)
         def delivered(seen: dict[str, Any]) -> None:
-            """Fail the run if a channel did not take an alert; the next run tells it again."""
+            """Fail the run if a channel did not take an alert; the next run sends it again."""
             with outcome(context(pipeline)):
                 flow.require_delivered(seen["undelivered"])
 

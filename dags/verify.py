@@ -2,7 +2,7 @@
 
 **Does** take a snapshot of the source at an exact WAL position X (a temporary slot, which is dropped at once), read the
 tables under it, let capture and merge come to X, read the lake at the cut that lies at X, and compare every value by
-code that shares nothing with the pipeline. Counts, columns and hashes of keys are told, never a value.
+code that shares nothing with the pipeline. It reports counts, columns and hashes of keys, never a value.
 
 **Runs** at the times of `verify.schedule`, and by hand. In mode `sample` every run looks at another `verify.share` of each
 table's keys, so that N runs see every row; in mode `whole` it looks at all rows. `tables` names some; else those
@@ -49,14 +49,14 @@ def build(pipeline: Pipeline) -> DAG:
             "mode": Param(
                 "sample",
                 enum=["sample", "whole"],
-                description="the share of each table whose turn it is, or all rows",
+                description="the share of each table that is due, or all rows",
             ),
         },
     ) as dag:
         # not in the pool of the source: it reads for long, and captures must not wait for it
         @task(execution_timeout=timedelta(days=1))
         def compare(**context_: Any) -> dict[str, Any]:
-            """Compare, remember what was found, and tell of differences."""
+            """Compare, record what was found, and send alerts for differences."""
             ctx, params = context(pipeline), context_["params"]
             bell = MergeTrigger(context_["ti"], pipeline)
             with outcome(ctx):

@@ -158,7 +158,7 @@ class Demo:
             self.wait(step, lambda: ", ".join(self._running()))
 
     def has_begun(self) -> bool:
-        """Tell whether there is a pipeline that could continue: one with a cut in the lake."""
+        """Return whether there is a pipeline that could continue: one with a cut in the lake."""
         with suppress(LedgerError):
             return bool(self.watch.cuts())
         return False
@@ -233,7 +233,7 @@ class Demo:
         return [f"{dag}.{task}" for dag, found in tasks for task in fresh.at_work(found)]
 
     def watch_all(self) -> None:
-        """Tell what is new of load and pipeline; raises StackError when something went wrong."""
+        """Print what is new of load and pipeline; raises StackError when something went wrong."""
         self._watch_load()
         self.watch.look()
 

@@ -1,4 +1,4 @@
-"""Look at a pipeline at work: tell what is new, and stop at the first thing that went wrong.
+"""Look at a pipeline at work: print what is new, and stop at the first thing that went wrong.
 
 What is new comes from the ledger (windows, cuts); what went wrong from there too (a halted pipeline, a paused
 table) and from Airflow (a failed run, with the failed task and the last lines of its log).
@@ -27,7 +27,7 @@ class Watch:
     _told: set[str] = field(default_factory=set)
 
     def look(self) -> None:
-        """Tell the news; raises StackError when something went wrong."""
+        """Print the news; raises StackError when something went wrong."""
         for window in filter(lambda window: window.rows, self.windows()):
             rate = f", {window.rows / window.seconds:,.0f} per second" if window.seconds else ""
             self._tell_once(f"captured {window.rows:,} changes through {window.upto_lsn}{rate}")
@@ -64,7 +64,7 @@ class Watch:
         return [task["duration"] for task in tasks if task["task_id"] == task_id and task["state"] == "success"]
 
     def tell_tasks(self, tasks: list[Json]) -> None:
-        """Tell which tasks of a run have ended."""
+        """Print which tasks of a run have ended."""
         for task in tasks:
             if task["state"] in ("success", "up_for_retry") and task["duration"] is not None:
                 ended = "done" if task["state"] == "success" else f"failed, try {task['try_number']}"

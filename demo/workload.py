@@ -1,4 +1,4 @@
-"""The live load: several writers at once and pgbench beside them, each at a bounded rate, until told to stop.
+"""The live load: several writers at once and pgbench beside them, each at a bounded rate, until it is stopped.
 
 `python -m demo.workload --report FILE` reads the server's address from libpq's environment variables. On SIGTERM or
 SIGINT every writer finishes its transaction, the totals are written to FILE, and the exit status is 0.
@@ -31,7 +31,7 @@ PGBENCH_RATE = 40.0
 SEED = 7
 PGBENCH_CLIENTS = 2
 PGBENCH_SECONDS = 3
-"""pgbench runs in slices of this length, so that it ends by itself, between transactions, soon after it is told."""
+"""pgbench runs in slices of this length, so that it ends by itself, between transactions, soon after it is stopped."""
 
 # What writers in each other's way must expect; the transaction is rolled back and the next one is another.
 REFUSALS = (

@@ -78,7 +78,7 @@ def clean() -> None:
 
 @app.command()
 def status() -> None:
-    """Show what runs, where, and which log tells more."""
+    """Show what runs, where, and which log has more."""
     project = Project.here()
     rows = [("part", "state", "address", "log"), *_rows(Stack.load(project))]
     if project.clustered().state.exists():

@@ -1,6 +1,6 @@
 """A program left running in the background, in a session of its own, and found again by later commands.
 
-A process number alone is no proof (it may be somebody else's after a reboot), so the record also holds when that
+A process number alone is no proof (it may be another process after a reboot), so the record also holds when that
 process and this boot began. Whatever the program starts stays in its session, which is how it is stopped: whole.
 """
 
@@ -55,7 +55,7 @@ class Session:
     def start(
         self, command: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path, fingerprint: str = ""
     ) -> None:
-        """Start the program unless it runs; `fingerprint` tells later with which settings that was."""
+        """Start the program unless it runs; `fingerprint` says later with which settings that was."""
         if self.is_alive():
             return
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class Session:
         """List the processes of the session, whatever groups they made for themselves."""
         record = self._read()
         if record is None or any(each.began != record.began for each in _processes([record.pid])):
-            return []  # none, or the number is somebody else's by now
+            return []  # none, or the number is another process by now
         return [each.pid for each in _processes() if each.session == record.pid]
 
     def stop(self) -> None:

@@ -126,7 +126,7 @@ def clean(project: Project, progress: Progress) -> None:
 
 
 def _with_free_ports(stack: Stack) -> Stack:
-    """Keep the ports of what runs, and of what does not unless somebody else took them meanwhile."""
+    """Keep the ports of what runs, and of what does not unless another program took them meanwhile."""
     running = {
         "source": stack.source.is_running(),
         "control": stack.control.is_running(),

@@ -56,11 +56,11 @@ class Driven:
         return self.world.ctx
 
     def capture(self) -> bool:
-        """Capture until caught up; tell whether it worked."""
+        """Capture until caught up; return whether it worked."""
         return self._tried("capture", lambda: capture.capture(self.ctx))
 
     def merge(self, *, force: bool = False) -> bool:
-        """Merge and publish what is due; tell whether it worked."""
+        """Merge and publish what is due; return whether it worked."""
 
         def once() -> None:
             ctx = self.ctx

@@ -77,7 +77,7 @@ class Column:
 
     @property
     def free(self) -> bool:
-        """Tell whether a statement may set it."""
+        """Return whether a statement may set it."""
         return not self.generated and self.identity != "a"
 
 

@@ -37,7 +37,7 @@ def restored(model: Model, name: str) -> list[str]:
 
 
 def whole(options: tuple[bool, ...], model: Model) -> bool:
-    """Tell whether everything is published: by these options, and of every member."""
+    """Return whether everything is published: by these options, and of every member."""
     members = [table for table in model.roots if (table.schema, table.name) in model.published]
     return all(options) and not any(_narrow(table, model) for table in members)
 

@@ -113,7 +113,7 @@ class Writer:
 
     @property
     def within(self) -> bool:
-        """Tell whether a transaction is open."""
+        """Return whether a transaction is open."""
         return self.conn is not None and self.conn.info.transaction_status != TransactionStatus.IDLE
 
 
@@ -208,7 +208,7 @@ class Writers:
                 writer.conn.execute("rollback")
 
     def _exclusive(self, writer: Writer) -> bool:
-        """Tell whether a transaction holds a lock that readers would wait for."""
+        """Return whether a transaction holds a lock that readers would wait for."""
         held = "select count(*) from pg_locks where pid = pg_backend_pid() and mode = 'AccessExclusiveLock' and locktype = 'relation'"
         try:
             found = writer.conn.execute(held).fetchone() if writer.conn is not None else None

@@ -1,4 +1,4 @@
-"""The catalogue of alarms: what slot health can tell a person, by name.
+"""The catalogue of alarms: what slot health reports to people, by name.
 
 An alarm concerns one subject (a slot, a session, a setting) and has a level; it opens once and closes once.
 `docs/runbooks/<slug>.md` says what to do. An alarm that stands for an error has the error's name and page.
@@ -101,7 +101,7 @@ def _alarms() -> dict[str, Alarm]:
             "The source is a standby that lets its primary vacuum what the slot needs.",
             "any vacuum can do it",
         ),
-        "source-unreachable": Alarm("critical", "The source could not be asked.", "unknown: nobody sees the slot"),
+        "source-unreachable": Alarm("critical", "The source could not be asked.", "unknown: the slot is not observed"),
         # what verifications found
         "verify-unreadable": Alarm(
             "critical", "A verification could not read a table in the source or in the lake.", "its rows are unproven"
@@ -117,7 +117,7 @@ def _alarms() -> dict[str, Alarm]:
             "Changes met other rows in the lake than at the source: the table may have diverged.",
             "with every reader who trusts it",
         ),
-        # errors that only a person fixes: told by the task that met them
+        # errors that only a person fixes: reported by the task that met them
         "source-auth": Alarm(
             "critical", "The source refused the login or the role lacks a privilege.", "as fast as the source writes"
         ),

@@ -181,7 +181,7 @@ def compare(name: Name) -> None:
 def verify(
     name: Name,
     table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
-    mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table whose turn it is.")] = "whole",
+    mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table that is due.")] = "whole",
 ) -> None:
     """Compare source and lake at one exact position, while both continue; capture and merge to it first."""
     with reported(name) as ctx:
@@ -301,7 +301,7 @@ def replay(
     shadow: Annotated[str | None, typer.Option(help="Make <table>__<suffix> and leave the table as it is.")] = None,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = True,
 ) -> None:
-    """Rebuild tables from the landing zone: in place, in one cut, or as of any position beside the table."""
+    """Rebuild tables from the landing zone: in place, in one cut, or as of any position under another name."""
     with reported(name) as ctx:
         request = rebuild_flow.Replay(tuple(tables or ()), from_, upto, shadow)
         for source in replay_sources(ctx, request):

@@ -186,7 +186,7 @@ class Verify(Section):
     wait: Seconds = 3600
     """Wait this long for capture and merge to come to the position."""
     on_difference: Literal["alarm", "resync"] = "alarm"
-    """`alarm` only tells; `resync` also copies the tables that differ again."""
+    """`alarm` only sends an alert; `resync` also copies the tables that differ again."""
 
     @property
     def shares(self) -> int:
@@ -256,7 +256,7 @@ class Pipeline(Section):
     def target(self, schema: str, table: str) -> tuple[str, ...]:
         """Name the target table of a source table, as the parts of its identifier below the catalog.
 
-        Dots inside a source name become underscores: Iceberg's catalogs cannot tell `a.b` from `a`.`b`.
+        Dots inside a source name become underscores: Iceberg's catalogs cannot distinguish `a.b` from `a`.`b`.
         """
         values = {
             "namespace": self.namespace,

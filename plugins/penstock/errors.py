@@ -23,9 +23,9 @@ class Directive(Enum):
     RETRY = "retry"  # the same call may succeed later; nothing was lost
     HALT = "halt"  # the pipeline stops until a person has decided
     PAUSE = "pause"  # one table stops; capture and all other tables continue
-    PAGE = "page"  # every try would meet it again: a person is told at once; it continues by itself once fixed
+    PAGE = "page"  # every try would meet it again: a person gets an alert at once; it continues by itself once fixed
     FAIL = "fail"  # this call was wrong; nothing changed
-    NOTE = "note"  # told as an event, never raised; everything continues
+    NOTE = "note"  # recorded as an event, never raised; everything continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _kinds() -> dict[str, Kind]:
         "slot-exists": Kind(fail, "A slot of this name exists and is not known to belong to the pipeline."),
         "slot-dropped": Kind(halt, "Slot health has dropped the pipeline's slot, as its policy says."),
         "slot-lost": Kind(halt, "The server has removed WAL that the slot still needed."),
-        "slot-ahead": Kind(halt, "The slot is ahead of the ledger: changes were consumed by somebody else."),
+        "slot-ahead": Kind(halt, "The slot is ahead of the ledger: another session consumed changes."),
         "nothing-to-recover": Kind(fail, "The slot can be read on: a recovery would copy everything for nothing."),
         "slot-in-use": Kind(retry, "Another session holds the slot or the pipeline's lock."),
         "slot-unusable": Kind(halt, "The slot was made with options that a batch reader cannot use."),
@@ -109,7 +109,7 @@ def _kinds() -> dict[str, Kind]:
             retry, "The lake's catalog did not accept the connection, closed it, or is not set up."
         ),
         "lake-unreadable": Kind(retry, "A file of the lake is gone or damaged, or its store did not answer."),
-        "publish-conflict": Kind(retry, "Somebody else moved a lake table between our read and our publish."),
+        "publish-conflict": Kind(retry, "Another writer moved a lake table between our read and our publish."),
         "foreign-commit": Kind(pause, "The lake table has commits that Penstock did not make."),
         "schema-change": Kind(pause, "The source table changed in a way that the stream does not carry."),
         "publication-changed": Kind(pause, "The publication was altered: it may have left out changes of the table."),
@@ -150,7 +150,7 @@ class PenstockError(Exception):
 
     @property
     def directive(self) -> Directive:
-        """Tell what this error does to the pipeline."""
+        """Return what this error does to the pipeline."""
         return self.kind.directive
 
     @property

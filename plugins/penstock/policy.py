@@ -1,7 +1,7 @@
-"""What an operator wants of slot health: limits, whom to tell how often, and what may be dropped.
+"""What an operator wants of slot health: limits, who gets alerts how often, and what may be dropped.
 
 These models are the section `health` of a pipeline file. Nothing is dropped while `dry_run` is true, and no slot
-of somebody else's unless a rule names it.
+of another consumer unless a rule names it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Drop(Section):
 
 
 class Health(Section):
-    """Say how the slot is watched, who is told, and what may be done."""
+    """Say how the slot is watched, who gets alerts, and what may be done."""
 
     schedule: Cron | None = "*/5 * * * *"
     dry_run: bool = True
@@ -86,7 +86,7 @@ class Health(Section):
     drain: bool = True
     """Capture at once, with larger windows, when the own slot is critical and capture is not paused."""
     disk: Bytes | None = None
-    """What WAL may take on the source's disk: PostgreSQL cannot tell how much is free."""
+    """What WAL may take on the source's disk: PostgreSQL does not know how much is free."""
     hysteresis: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """An alarm closes when its number is below the limit by this part."""
     keep: Seconds = 30 * 86400

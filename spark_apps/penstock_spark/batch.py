@@ -60,7 +60,7 @@ class Batch:
 
     @property
     def onto_nothing(self) -> bool:
-        """Tell whether no row of the lake can matter to the changes."""
+        """Return whether no row of the lake can matter to the changes."""
         return self.truncated or self.start is None
 
     def add(self, rows: DataFrame, *, any_rows: bool) -> None:

@@ -1,4 +1,4 @@
-"""From texts to the lake's types: casts, the misfits beside them, and the values that only the lake still knows.
+"""From texts to the lake's types: casts, the misfits next to them, and the values that only the lake still knows.
 
 Frames here name the columns of the table `c0`, `c1`, ... and the map of misfits `misfits`.
 """

@@ -111,7 +111,7 @@ class Tables:
         self._lock = Lock()
 
     def failed(self, oid: int) -> bool:
-        """Tell whether a range of this table could not be read."""
+        """Return whether a range of this table could not be read."""
         with self._lock:
             return oid in self._failed
 

@@ -1,4 +1,4 @@
-"""The table of cuts: one row for each, staged beside the tables that it speaks of.
+"""The table of cuts: one row for each, staged next to the tables that it speaks of.
 
 The driver writes the file itself, with Iceberg's own writer: to plan and run a Spark job for one row took a tenth of a
 large merge and a third of a small one.
@@ -32,7 +32,7 @@ def cuts_target(plan: MergePlan) -> tuple[str, ...]:
 def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> tuple[Pointer, int]:
     """Stage one more row of `_penstock_cuts`; returns its pointer and snapshot.
 
-    Raises LakeError("foreign-commit") when somebody else wrote to the table.
+    Raises LakeError("foreign-commit") when another writer wrote to the table.
     """
     cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
     there = cuts.exists()
@@ -42,7 +42,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
     if not there or not cuts.is_ours(plan.cuts_expected_snapshot):
         raise LakeError(
             "foreign-commit",
-            f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of somebody else; "
+            f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of another writer; "
             "see the runbook",
         )
     known = {column.name for column in cuts.columns()}

@@ -34,7 +34,7 @@ _ITS_OWN = {"write.parquet.compression-codec": "zstd"}
 
 
 def is_whole(file: FileRef, columns: Sequence[MirrorColumn]) -> bool:
-    """Tell whether a file has rows, and for each column of the table the lake's own values."""
+    """Return whether a file has rows, and for each column of the table the lake's own values."""
     values = {name for name, _ in file.typed}
     return (
         file.rows > 0
@@ -44,7 +44,7 @@ def is_whole(file: FileRef, columns: Sequence[MirrorColumn]) -> bool:
 
 
 def takes_copies(table: LakeTable, columns: Sequence[MirrorColumn]) -> bool:
-    """Tell whether a whole file is what Spark would have written into this table, the coding of its pages aside."""
+    """Return whether a whole file is what Spark would have written into this table, the coding of its pages aside."""
     there = table.load()
     known = there.properties()
     parquet = java("org.apache.iceberg.util.PropertyUtil").propertiesWithPrefix(known, _PARQUET)

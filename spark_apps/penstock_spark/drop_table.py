@@ -22,7 +22,7 @@ _log = logging.getLogger("penstock.maintain")
 
 
 def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) -> OldTable | None:
-    """Drop one old table through any table's `io`; return it, or None where its files cannot be told from other tables'.
+    """Drop one old table through any table's `io`; return it, or None where its files cannot be separated from other tables'.
 
     `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
     before it had deleted the files. One that it has again is another one.

@@ -109,7 +109,7 @@ def frames(error: Exception) -> list[str]:
 def _is_common(
     error: Exception, causes: Collection[Any], named: Collection[str], texts: str, spark: SparkSession
 ) -> bool:
-    """Tell whether it is about what all tables need."""
+    """Return whether it is about what all tables need."""
     if isinstance(error, MemoryError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)):
         return True  # no answer of Java's: the driver's other half is gone
     if spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped():
@@ -119,7 +119,7 @@ def _is_common(
 
 
 def _is_of_the_database(cause: Any) -> bool:
-    """Tell whether the catalog's database failed, other than on the values of one statement (SQLSTATE 22 and 23)."""
+    """Return whether the catalog's database failed, other than on the values of one statement (SQLSTATE 22 and 23)."""
     if not is_instance_of(SparkContext._gateway, cause, "java.sql.SQLException"):
         return False
     return not str(cause.getSQLState() or "").startswith(("22", "23"))

@@ -25,7 +25,7 @@ KINDS = (INSERT, ARRIVE, UPDATE, DEPART, DELETE)
 
 @dataclass(frozen=True)
 class Facts:
-    """Hold what one pass over the resolved rows tells: how many keys, by their first event, and so on."""
+    """Hold what one pass over the resolved rows yields: how many keys, by their first event, and so on."""
 
     first: Mapping[str, int]
     live: int

@@ -60,7 +60,7 @@ class LakeTable:
     # --- making and evolving ------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """Tell whether the catalog has the table."""
+        """Return whether the catalog has the table."""
         return bool(self.session.catalog.tableExists(self.sql_name))
 
     def require_whole(self, shown: str) -> None:
@@ -128,7 +128,7 @@ class LakeTable:
         return None if snapshot is None else int(snapshot.snapshotId())
 
     def is_ours(self, expected: int | None) -> bool:
-        """Tell whether main is at the expected snapshot, compactions since then aside."""
+        """Return whether main is at the expected snapshot, compactions since then aside."""
         last = [None, *self.since(expected)][-1]
         return last == expected
 

@@ -54,7 +54,7 @@ class SourceSnapshot:
         return cls(int(match[1]), int(match[2]), tuple(int(xid) for xid in match[3].split(",") if xid))
 
     def sees(self, xid: Column) -> Column:
-        """Tell whether the snapshot saw the commit of a transaction."""
+        """Return whether the snapshot saw the commit of a transaction."""
         return (xid < self.xmin) | ((xid < self.xmax) & ~xid.isin(*self.in_progress))
 
 

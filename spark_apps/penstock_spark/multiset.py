@@ -1,4 +1,4 @@
-"""Tables without a key: a bag of rows, in which equal rows are counted, not told apart.
+"""Tables without a key: a bag of rows, in which equal rows are counted, not distinguished.
 
 Within a batch the order of changes does not matter: what counts is how many copies of a row came or went. A
 delete takes any of the equal rows, so exactly as many places as needed are chosen in the lake and deleted.
@@ -19,7 +19,7 @@ from penstock_spark.resolve import Mirror
 def net_rows(changes: DataFrame, mirror: Mirror) -> DataFrame:
     """Return each distinct row that the batch changes, typed, with `net`: copies that came less copies that went.
 
-    PostgreSQL prints equal values alike, -0 and 0 apart, so texts tell rows apart exactly.
+    PostgreSQL prints equal values alike, -0 and 0 apart, so texts distinguish rows exactly.
     """
     after = [mirror.text(i) for i in range(len(mirror.columns))]
     before = [path("old", column.name) for column in mirror.columns]

@@ -26,7 +26,7 @@ def at_once(
     workers: int,
     size: Callable[[Order], int] | None = None,
 ) -> list[Result]:
-    """Carry out the orders, the largest first where `size` tells it, and return the results in the orders' own order."""
+    """Carry out the orders, the largest first where `size` gives it, and return the results in the orders' own order."""
     own = threading.local()
 
     def prepare() -> None:

@@ -36,7 +36,7 @@ Keep = Callable[[DataFrame], DataFrame]
 class Mirror:
     """Describe the table of a batch; frames name its columns by position, so that no two names can clash.
 
-    `unchanged` are the positions of columns that some change leaves out as unchanged TOAST; `holes` tells whether
+    `unchanged` are the positions of columns that some change leaves out as unchanged TOAST; `holes`: whether
     an old image supplies all of those (False) or some stay unknown (True).
     """
 
@@ -86,7 +86,7 @@ class Mirror:
 def one_row_per_key(changes: DataFrame, mirror: Mirror, keep: Keep, *, moves: bool) -> DataFrame:
     """Return the last state of each key that the changes touch.
 
-    `moves` tells whether an update may carry an old key. Columns: the key; `live`, whether a row is there at the
+    `moves`: whether an update may carry an old key. Columns: the key; `live`, whether a row is there at the
     end; `first`, the kind of the key's first event; `new`, the last image; and where columns are partial, their last
     values, and the root key, where there is one.
     """
@@ -103,7 +103,7 @@ def one_row_per_key(changes: DataFrame, mirror: Mirror, keep: Keep, *, moves: bo
 
 
 def any_hole(mirror: Mirror) -> Column:
-    """Tell whether a value of a row is unknown."""
+    """Return whether a value of a row is unknown."""
     return reduce(or_, (~F.col(name)["known"] for name in mirror.known_names), F.lit(False))
 
 

@@ -99,7 +99,7 @@ def _require_ours(plan: ChangelogPlan, table: LakeTable) -> None:
     if table.property(properties.PIPELINE) != plan.pipeline:
         raise LakeError(
             "foreign-commit",
-            f"expected {'.'.join(table.target)} to be a changelog of {plan.pipeline}, it is somebody else's table; "
+            f"expected {'.'.join(table.target)} to be a changelog of {plan.pipeline}, it is another writer's table; "
             "move it out of the way, then fill the interval again",
         )
 
@@ -115,7 +115,7 @@ def _evolve(order: ChangelogTable, table: LakeTable) -> tuple[LakeColumn, ...]:
 
 
 def _holds(table: LakeTable, condition: str) -> bool:
-    """Tell whether main has a row of the interval; partitions and files of other times stay unread."""
+    """Return whether main has a row of the interval; partitions and files of other times stay unread."""
     return not table.session.table(table.sql_name).where(condition).limit(1).isEmpty()
 
 
@@ -129,7 +129,7 @@ def _replace(table: LakeTable, plan: ChangelogPlan, rows: DataFrame) -> None:
 
 
 def _straddled(table: LakeTable, plan: ChangelogPlan) -> bool:
-    """Tell whether a file may have rows within the interval and others outside of it, as after a compaction."""
+    """Return whether a file may have rows within the interval and others outside of it, as after a compaction."""
     bounds = "readable_metrics.committed_at.{}_bound"
     files = table.session.table(path(table.catalog, *table.target, "data_files"))
     return not files.where(plan.straddled(bounds.format("lower"), bounds.format("upper"))).limit(1).isEmpty()
@@ -150,7 +150,7 @@ def _changes(
 
 
 def _missing(session: SparkSession, missing: Sequence[MissingTransaction]) -> DataFrame:
-    """Return a row for each transaction that nobody has: no image, only its place, and that it is missing."""
+    """Return a row for each transaction that is missing: no image, only its place, and that it is missing."""
     rows = [(each.era, each.commit_lsn, 0, changelog.MISSING, each.committed_at, each.xid) for each in missing]
     columns = "era int, commit_lsn long, ordinal long, op string, committed_at timestamp, xid long"
     return session.createDataFrame(rows, columns)
@@ -182,7 +182,7 @@ def _read(session: SparkSession, plan: ChangelogPlan, files: _Alike) -> DataFram
 
 
 def _typed(changes: DataFrame, files: _Alike, fields: Sequence[LakeColumn]) -> DataFrame:
-    """Cast the texts of both images, and keep beside them what does not fit."""
+    """Cast the texts of both images, and keep next to them what does not fit."""
     there = frozenset(files.columns)
     images = changelog.IMAGES
     casts = {name: sql for image in images for name, sql in changelog.typed_fields(image, fields, there).items()}

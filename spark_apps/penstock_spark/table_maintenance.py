@@ -168,7 +168,7 @@ class Upkeep:
     def _delete_orphans(self) -> int:
         """Delete the table's old files that no snapshot, branch or metadata file names; return how many."""
         action = self._actions().deleteOrphanFiles(self.table.load()).olderThan(self.plan.orphans_before)
-        # listed by the table's own client, which knows its store; the slash keeps out `t2` beside `t`
+        # listed by the table's own client, which knows its store; the slash keeps out `t2` next to `t`
         action = action.usePrefixListing(True).location(f"{self.table.folder().rstrip('/')}/")
         return sum(1 for _ in action.execute().orphanFileLocations())
 

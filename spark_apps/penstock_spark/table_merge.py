@@ -171,7 +171,7 @@ class TableMerge:
             self.table.add_columns(new)
 
     def _is_ours(self) -> bool:
-        """Tell whether the table is as we left it; a copy replaces every row, so there our mark is enough."""
+        """Return whether the table is as we left it; a copy replaces every row, so there our mark is enough."""
         if not self.table.exists():
             return False
         replaced = self.order.copy_files is not None

@@ -79,7 +79,7 @@ class Cluster:
         return Session(self.project.local / "sessions" / f"{name}.json", self.project.logs / f"{name}.log")
 
     def running(self) -> dict[str, bool]:
-        """Tell for each port whether who listens there runs."""
+        """Return for each port whether who listens there runs."""
         master = self.session("spark-master").is_alive()
         return {"store": self.session("store").is_alive(), "spark-master": master, "spark-master-page": master}
 

@@ -58,7 +58,7 @@ def prepare(server: Server, roles: Sequence[Role], rooms: Sequence[Room], passwo
 
 
 def system_identifier(server: Server) -> str:
-    """Return what tells this data folder from every other."""
+    """Return what distinguishes this data folder from every other."""
     with server.connect() as connection:
         row = connection.execute("select system_identifier from pg_control_system()").fetchone()
     return str(row[0]) if row else ""

@@ -148,7 +148,7 @@ class Server:
     # --- going down -------------------------------------------------------------------------------
 
     def stop(self, mode: StopMode = "fast") -> None:
-        """Stop the server if it runs; `immediate` is a crash as far as the data folder can tell."""
+        """Stop the server if it runs; `immediate` is a crash as far as the data folder shows."""
         if not self.is_running():
             return
         try:

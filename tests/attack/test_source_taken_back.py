@@ -1,6 +1,6 @@
 """A source that goes back in time on the same timeline, as a restored image of its disk does, and one that only crashed.
 
-Identifier and timeline are the same, and the slot is behind the ledger in both. Only what the WAL says tells them apart.
+Identifier and timeline are the same, and the slot is behind the ledger in both. Only what the WAL says differs.
 """
 
 from __future__ import annotations

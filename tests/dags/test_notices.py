@@ -1,4 +1,4 @@
-"""A failing slot_health DAG tells people by a notice of its own, whatever else is down: nobody watches the slot then.
+"""A failing slot_health DAG sends a notice of its own, whatever else is down: the slot is not watched then.
 
 The run is one of Airflow's; its callbacks run as in production, by the code of the DAG processor, from the request that
 the scheduler would have sent: `dag.test()` itself cannot call a notifier (its DAG is a serialized one).
@@ -114,7 +114,7 @@ def test_a_failing_slot_health_tells_all_critical_channels_what_a_person_needs_a
     assert post["message"].splitlines() == [
         f"what: {name} failed in {failed.run_id}: task_failure",
         "level: critical",
-        "next: until a run succeeds nobody watches the slot, and the WAL that it keeps may fill the source's disk",
+        "next: until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk",
         "runbook: docs/runbooks/dag-failed.md",
         f"page: https://airflow.example.com/plugin/cdc#{deployed.name}",
     ]

@@ -36,7 +36,7 @@ def publish(ledger: Ledger, lake: Lake, name: str, attempt: str, pointers: list[
 
 
 def unchanged(ledger: Ledger, lake: Lake, name: str) -> bool:
-    """Tell whether nothing at all was published after the first cut."""
+    """Return whether nothing at all was published after the first cut."""
     pointers = {table: now for table, (now, _) in lake.shows().items()}
     tables = {(table.state, table.complete_through) for table in ledger.tables.all(name)}
     cut = ledger.merges.last_cut(name)

@@ -325,7 +325,7 @@ def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestC
     scenes.healthy(scene)
     before = Figures(120, 3 << 30, 1000, 100, 40, 400, 210, 4.0)
     done = TableReport(("shop", "sales", "order"), 1, 8, before, replace(before, files=7, delete_files=0), 9.5)
-    left = TableReport(("shop", "sales", "taken"), 2, 8, None, None, 0.0, left="it has commits of somebody else")
+    left = TableReport(("shop", "sales", "taken"), 2, 8, None, None, 0.0, left="it has commits of another writer")
     lake = MaintenanceResult("shop", "a", (done, left), (OldTable("shop._penstock_era1.sales", "order", "x"),), 9.6)
     report = {"lake": asdict(lake), "landing": {"windows": 12, "copies": 1, "bytes": 5 << 20}}
     scene.run(
@@ -340,7 +340,7 @@ def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestC
         "120 → 7",
         "100 → 0",
         "12 windows and 1 copies, 5.0 MiB",
-        "commits of somebody",
+        "commits of another",
     ):
         assert shown in page.replace("\u202f", " "), shown
     shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["upkeep"]

@@ -104,7 +104,7 @@ def maintained(world: PipelineEnv, **arguments: Any) -> tuple[MaintainedTable, d
 
 
 def equal(world: PipelineEnv) -> bool:
-    """Tell whether source and lake are equal, whole tables, and all of them are ready."""
+    """Return whether source and lake are equal, whole tables, and all of them are ready."""
     states = {table.state for table in world.ctx.ledger.tables.all(world.name)}
     return compare(world.ctx).equal and states == {"ready"}
 

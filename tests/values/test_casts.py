@@ -27,7 +27,7 @@ def cases(source: Source) -> list[Case]:
 
 
 def has_xml(source: Source) -> bool:
-    """Tell whether the server was built with libxml; the embedded one was not."""
+    """Return whether the server was built with libxml; the embedded one was not."""
     try:
         source.execute("select '<a/>'::xml")
     except psycopg.errors.FeatureNotSupported:

@@ -53,7 +53,7 @@ class Case:
 
     @property
     def for_batches(self) -> bool:
-        """Tell whether a batch reader must take this: nothing of streaming or two_phase, no binary values."""
+        """Return whether a batch reader must take this: nothing of streaming or two_phase, no binary values."""
         streamed = any(isinstance(each, m.Streamed | m.StreamStart | m.BeginPrepare) for each in self.within)
         return not streamed and self.hex[1] not in "SEcAbPKrp" and "Binary" not in repr(self.message)
 

@@ -112,7 +112,7 @@ def refusal_of(messages: list[bytes]) -> str | None:
 
 
 def for_batches(message: m.Message) -> bool:
-    """Tell whether the landing contract can hold this: no binary values, LSNs below 2^63."""
+    """Return whether the landing contract can hold this: no binary values, LSNs below 2^63."""
     match message:
         case m.Insert(new=cells) | m.Update(old=None, new=cells) | m.Delete(old=m.OldKey(cells) | m.OldRow(cells)):
             return not any(isinstance(cell, m.Binary) for cell in cells)

@@ -2,7 +2,7 @@
 
 Every row is hashed to 128 bits (MD5) and falls into one of 4096 buckets, by its key where there is one. The counts
 and sums per bucket are a table's fingerprint: a multiset's, because sums don't care for order and count repetitions.
-Only rows of buckets that differ are kept, on a second reading, and told apart one by one. DuckDB does the counting.
+Only rows of buckets that differ are kept, on a second reading, and compared one by one. DuckDB does the counting.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class RowHasher:
     def differences(
         self, source: Iterable[pa.Table], lake: Iterable[pa.Table], buckets: npt.NDArray[np.int64], first: int
     ) -> Differences:
-        """Read all rows a second time, keep the hashes of those in `buckets`, and tell them apart."""
+        """Read all rows a second time, keep the hashes of those in `buckets`, and separate them."""
         self._keep("source_rows", source, buckets)
         self._keep("lake_rows", lake, buckets)
         self.database.execute(f"create or replace temp table differences as {_DIFFERENCES}")

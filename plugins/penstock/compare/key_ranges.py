@@ -35,7 +35,7 @@ def _between(values: pa.Array, part: KeyRange) -> pa.Array:
 
 
 def _beyond(batch: pa.RecordBatch, part: KeyRange) -> pa.Array:
-    """Tell whether a row whose key the lake cannot hold belongs to this range, for it is an outermost one."""
+    """Return whether a row whose key the lake cannot hold belongs to this range, for it is an outermost one."""
     (rendered,) = row_texts(batch, [part.column])
     low = pc.fill_null(pc.match_substring_regex(rendered, _BELOW), True)
     nowhere = pa.array([False] * batch.num_rows)

@@ -60,7 +60,7 @@ class LakeTable:
         return tuple(field.name for field in self._scan().projection().fields)
 
     def is_ours(self, expected: int | None) -> bool:
-        """Tell whether main is at the expected snapshot, compactions since then aside."""
+        """Return whether main is at the expected snapshot, compactions since then aside."""
         snapshot = self.table.current_snapshot()
         while snapshot is not None and snapshot.snapshot_id != expected and _compacts(snapshot):
             parent = snapshot.parent_snapshot_id

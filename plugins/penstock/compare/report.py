@@ -94,7 +94,7 @@ class TableComparison:
 
     @property
     def equal(self) -> bool:
-        """Tell whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
+        """Return whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
         if self.trouble is not None:
             return False
         there = self.in_source and self.in_lake
@@ -148,7 +148,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Tell whether every table is equal."""
+        """Return whether every table is equal."""
         return all(table.equal for table in self.tables)
 
     @property
@@ -158,7 +158,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Tell whether a table that was read on both sides differs."""
+        """Return whether a table that was read on both sides differs."""
         return any(table.trouble is None and not table.equal for table in self.tables)
 
     @property

@@ -55,7 +55,7 @@ def seconds_between(schedule: str | None) -> int | None:
 
 
 def _owns_slot(ctx: Context) -> bool:
-    """Tell whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
+    """Return whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
     try:
         return ctx.ledger.pipelines.get(ctx.name).slot_intent_at is not None
     except LedgerError as error:

@@ -1,4 +1,4 @@
-"""The fill of changelogs that Airflow orders of Spark, and what Spark answers, as JSON beside the landing zone."""
+"""The fill of changelogs that Airflow orders of Spark, and what Spark answers, as JSON next to the landing zone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChangelogTable:
 
     @property
     def empty(self) -> bool:
-        """Tell whether there is nothing to write."""
+        """Return whether there is nothing to write."""
         return not self.files and not self.missing
 
     @property

@@ -1,4 +1,4 @@
-"""The copy that Airflow orders of Spark: ranges of heap blocks to land, as JSON beside the landing zone."""
+"""The copy that Airflow orders of Spark: ranges of heap blocks to land, as JSON next to the landing zone."""
 
 from __future__ import annotations
 

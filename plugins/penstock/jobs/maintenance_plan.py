@@ -1,7 +1,7 @@
 """The orders of a maintenance run on lake tables, and what it answers: plain data, written as JSON like a merge's.
 
 Unlike a merge, maintenance commits to main itself: it changes how rows are stored, never which there are. The plan
-says per table where main must be, and which snapshots somebody may still want to read.
+says per table where main must be, and which snapshots a reader may still want.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.jobs.pointers import Place
 class TableUpkeep:
     """Order one table: main must be at `expected_snapshot`, or compacted since; `keep` are snapshots of cuts.
 
-    Without `watched` nobody remembers where main was, and any snapshot will do.
+    Without `watched` it is unknown where main was, and any snapshot will do.
     """
 
     target: tuple[str, ...]
@@ -30,7 +30,7 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class OldTable:
-    """Name a table that nobody reads any more and that is to be dropped, and the folder of its files.
+    """Name a table that is not read any more and that is to be dropped, and the folder of its files.
 
     `listed` says that the catalog has it; one that it no longer has left files behind.
     """
@@ -162,7 +162,7 @@ class MaintenanceResult:
 
 
 def is_dead(branch: str, attempt: str) -> bool:
-    """Tell whether a branch is that of an attempt before this one; other people's branches are nobody's business."""
+    """Return whether a branch is that of an attempt before this one; branches of other writers are left alone."""
     found = re.fullmatch(r"penstock_(?:[a-z]+_)?(\d{8}t\d{9}_[0-9a-f]{8})", branch)
     return found is not None and found[1] < attempt
 

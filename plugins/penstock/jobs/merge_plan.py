@@ -1,4 +1,4 @@
-"""The merge that Airflow orders of Spark, and what Spark answers: plain data, written as JSON beside the landing zone.
+"""The merge that Airflow orders of Spark, and what Spark answers: plain data, written as JSON next to the landing zone.
 
 A `MergePlan` names landed files to bring into lake tables on a branch of its own. Spark only prepares: a `MergeResult` lists pointers for `publish` to move.
 """
@@ -82,7 +82,7 @@ class TablePlan:
 class MergePlan:
     """Order one run of the merge: every table from its last position through `upto`.
 
-    Without `cut` the run ends with its tables: it fills fresh tables that nobody reads yet, and records no cut.
+    Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
     `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`.
     """
 

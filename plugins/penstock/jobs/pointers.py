@@ -75,7 +75,7 @@ def _within(namespace: str, target: tuple[str, ...], folder: str) -> tuple[str, 
 
 
 def is_left_behind(namespace: str, found: str, era: int, rebuilds: Collection[str]) -> bool:
-    """Tell whether a namespace of the catalog holds tables that were replaced or given up.
+    """Return whether a namespace of the catalog holds tables that were replaced or given up.
 
     Those of the present `era` and of the open `rebuilds` are being filled.
     """

@@ -51,7 +51,7 @@ def united(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> tuple
 
 
 def _wider(present: LakeColumn, wanted: LakeColumn | None) -> bool:
-    """Tell whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
+    """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
     if wanted is None:
         return False
     old, new = (_DECIMAL.fullmatch(column.type) for column in (present, wanted))

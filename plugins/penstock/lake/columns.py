@@ -30,12 +30,12 @@ class LakeColumn:
 
     @property
     def always_fits(self) -> bool:
-        """Tell whether no source value can misfit this column's type."""
+        """Return whether no source value can misfit this column's type."""
         return self.type in _ROOMY
 
     @property
     def ordered(self) -> bool:
-        """Tell whether bounds on this column let Iceberg leave files unread, at no cost to find them."""
+        """Return whether bounds on this column let Iceberg leave files unread, at no cost to find them."""
         return self.type in _ORDERED
 
 

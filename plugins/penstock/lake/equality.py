@@ -14,7 +14,7 @@ def comparable(expression: str, lake_type: str) -> str:
 
 
 def distinguishable(expression: str, lake_type: str) -> str:
-    """Return an expression whose equality tells every two values apart, -0.0 from 0.0 as well."""
+    """Return an expression whose equality distinguishes every two values, -0.0 from 0.0 as well."""
     if lake_type in ("float", "double"):
         return f"cast({expression} as string)"
     if re.fullmatch(r"array<(float|double)>", lake_type):

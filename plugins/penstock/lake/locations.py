@@ -27,7 +27,7 @@ def folder_of(metadata_file: str) -> str:
 
 
 def owns_folder(location: str, others: Sequence[str]) -> bool:
-    """Tell whether no other table's folder is this one, is inside of it, or is around it.
+    """Return whether no other table's folder is this one, is inside of it, or is around it.
 
     Where two share a place, the files of one look like orphans of the other.
     """

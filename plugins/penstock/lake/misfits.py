@@ -1,4 +1,4 @@
-"""The map beside a row that keeps, under their columns' names, the texts its typed columns cannot hold."""
+"""The map next to a row that keeps, under their columns' names, the texts its typed columns cannot hold."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What Penstock writes on its tables and commits, and how its tables are stored.
 
 The published watermark is a table property, for compaction and expiry lose the summaries of snapshots; the
-same names in a snapshot's summary tell which run made it.
+same names in a snapshot's summary show which run made it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STORAGE: Mapping[str, str] = {
 
 
 def watermark(pipeline: str, upto_lsn: int, attempt: str) -> dict[str, str]:
-    """Return the properties that say through which LSN a table is complete, and by whose work."""
+    """Return the properties that say through which LSN a table is complete, and by which attempt."""
     return {PIPELINE: pipeline, LSN: str(Lsn(upto_lsn)), ATTEMPT: attempt}
 
 

@@ -1,6 +1,6 @@
 """A file in the making: it becomes visible under its name in one step, when it is whole and durable.
 
-In a folder the draft lies beside its target, is fsynced and renamed; what we make there is for our account alone. For a store it is a local file without a
+In a folder the draft lies next to its target, is fsynced and renamed; what we make there is for our account alone. For a store it is a local file without a
 name that is uploaded at the end: a killed process leaves nothing behind, and no half object is ever listed.
 """
 

@@ -28,7 +28,7 @@ class FileEntry:
     types; the counts are rows per kind of change, `unchanged` the rows with
     at least one unknown column, `old_key` and `old_full` the rows with an old image of that kind.
     `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without rows. `min_committed_at` and
-    `max_committed_at` are microseconds since 1970 UTC, None where nobody noted them: such a file may hold any time.
+    `max_committed_at` are microseconds since 1970 UTC, None where they were not recorded: such a file may hold any time.
     """
 
     path: str

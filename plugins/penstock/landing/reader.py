@@ -1,7 +1,7 @@
 """Read landing files back, strictly: these contract versions or none.
 
 A file that is absent or damaged stops the pipeline, because a change would be lost; a zone that does not
-answer is only worth another try. The two are told apart here.
+answer is only worth another try. The two are separated here.
 """
 
 from __future__ import annotations

@@ -106,5 +106,5 @@ class RowGroups:
         if self._parquet is not None:
             with suppress(Exception):  # a footer that cannot be written is no loss to a file that goes away
                 self._parquet.close()
-            self._parquet.is_open = False  # else its finaliser tries again, where nobody can catch the error
+            self._parquet.is_open = False  # else its finaliser tries again, where the error cannot be caught
         self._draft.discard()

@@ -15,7 +15,7 @@ from penstock.landing.schema import NO_COLUMNS_FIELD, copy_file_schema, landing_
 _Span = tuple[int, int]
 
 # Measured on 8 text columns: a dictionary for the values costs a third of the time and saves 3 % of the size,
-# deltas of the four integers save both. Nobody prunes by a value's text, so its statistics are left out.
+# deltas of the four integers save both. No reader prunes by a value's text, so its statistics are left out.
 _PARQUET = {"compression": "zstd", "compression_level": 1}
 _CHANGES = _PARQUET | {
     "use_dictionary": ["op", "origin", "old_kind"],

@@ -84,7 +84,7 @@ class LandingZone:
             return bytes(stream.read()).decode()
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder is there; raises LakeError("landing-unreachable")."""
+        """Return whether a file or folder is there; raises LakeError("landing-unreachable")."""
         found = reader.look(self._filesystem, self._full(path), self.uri(path))
         return bool(found.type != fs.FileType.NotFound)
 

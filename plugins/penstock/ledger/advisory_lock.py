@@ -1,4 +1,4 @@
-"""One at a time: work on a pipeline that must not run beside its like, such as merge and maintenance on the lake.
+"""One at a time: work on a pipeline that must not run twice at once, such as merge and maintenance on the lake.
 
 A hold is an advisory lock of a session with the control database, so it ends with the process that has it, however
 that ends. It keeps work from being wasted; what keeps it from doing damage are attempts and compared pointers.
@@ -43,7 +43,7 @@ def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
             ]
             raise LedgerError(
                 "work-under-way",
-                f"expected nobody else to work on the {work} of {name}, but this is held by "
+                f"expected no other run to work on the {work} of {name}, but this is held by "
                 f"{'; '.join(holders) or 'a session that has just ended'}; wait for it to end, then run again",
             )
         time.sleep(_POLL_SECONDS)

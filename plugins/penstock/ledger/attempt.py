@@ -16,5 +16,5 @@ def new_attempt() -> str:
 
 
 def made_before(name: str, at: datetime) -> bool:
-    """Tell whether a name is that of an attempt which was begun before a time."""
+    """Return whether a name is that of an attempt which was begun before a time."""
     return _ATTEMPT.fullmatch(name) is not None and name < f"{at.astimezone(UTC):%Y%m%dt%H%M%S}"

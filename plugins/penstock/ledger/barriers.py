@@ -1,7 +1,7 @@
-"""Marks: places of the WAL where a window must end and a cut must lie, so that the lake can be read exactly there.
+"""Barriers: places of the WAL where a window must end and a cut must lie, so that the lake can be read exactly there.
 
-Capture ends its window at the next mark and merge makes a cut at it, each in its ordinary run: whoever wants a cut at
-a place sets a mark and waits. The cut forgets it, so a mark whose maker died costs one cut and nothing more.
+Capture ends its window at the next barrier and merge makes a cut at it, each in its ordinary run: whoever wants a cut at
+a place sets a barrier and waits. The cut forgets it, so a barrier whose maker died costs one cut and nothing more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.lsn import Lsn
 
 @dataclass(frozen=True)
 class Barrier(Row):
-    """Hold one mark, and in one word what it is for."""
+    """Hold one barrier, and in one word what it is for."""
 
     lsn: Lsn
     reason: str
@@ -26,7 +26,7 @@ class Barrier(Row):
 
 @dataclass(frozen=True)
 class Reached(Row):
-    """Say how far a pipeline is on its way to a mark.
+    """Say how far a pipeline is on its way to a barrier.
 
     `cut` is the cut at it; where `reachable` is false a window has passed over the place, and no cut can lie there.
     """
@@ -37,10 +37,10 @@ class Reached(Row):
 
 
 class Barriers(Part):
-    """Record marks."""
+    """Record barriers."""
 
     def add(self, name: str, lsn: Lsn, *, reason: str) -> bool:
-        """Set a mark; return False where the pipeline stands beyond it, or a window that is under way ends beyond it.
+        """Set a barrier; return False where the pipeline stands beyond it, or a window that is under way ends beyond it.
 
         Raises LedgerError("pipeline-halted", "not-bootstrapped").
         """
@@ -49,12 +49,12 @@ class Barriers(Part):
             return transaction.change("barriers/add_mark", name=name, lsn=lsn, reason=reason) == 1
 
     def all(self, name: str) -> list[Barrier]:
-        """Return the marks of the present era that no cut has reached, in order."""
+        """Return the barriers of the present era that no cut has reached, in order."""
         with self.transaction() as transaction:
             return transaction.records(Barrier, "barriers/marks", name=name)
 
     def remove(self, name: str, lsn: Lsn) -> None:
-        """Forget a mark, if it is still there."""
+        """Forget a barrier, if it is still there."""
         with self.transaction() as transaction:
             transaction.change("barriers/remove_mark", name=name, lsn=lsn)
 

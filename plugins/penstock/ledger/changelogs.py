@@ -29,7 +29,7 @@ class HistoryRecord(Row):
     """Say which history of a pipeline is landed, and how far.
 
     All that committed before `captured_through` and since `known_from` is in windows, the gaps excepted; both are
-    None where nobody has noted the source's clock. `from_the_start` says that the era `known_era` has lost no window.
+    None where the source's clock was not recorded. `from_the_start` says that the era `known_era` has lost no window.
     """
 
     era: int
@@ -74,7 +74,7 @@ class FillRecord(Row):
 class MissingRecord(Row):
     """Hold a transaction that was left out: no window has it, and it may have committed within an interval.
 
-    It committed between `since` and `until`, which are None where nobody knows.
+    It committed between `since` and `until`, which are None where unknown.
     """
 
     era: int

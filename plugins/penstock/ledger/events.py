@@ -26,7 +26,7 @@ _RECENT = 10
 
 
 class Events(Part):
-    """Record what happens, and tell it."""
+    """Record what happens, and return it."""
 
     def add(
         self,
@@ -53,7 +53,7 @@ class Events(Part):
         table_oid: int | None = None,
         first: bool = True,
     ) -> bool:
-        """Note how something stands unless that was the last thing noted under this slug and table; tell whether it was new.
+        """Note how something stands unless that was the last thing noted under this slug and table; return whether it was new.
 
         Without `first` only what changes an earlier note is noted.
         """

@@ -1,7 +1,7 @@
 """What slot health saw and said: samples of every slot, and alarms that open once and close once.
 
 A sample carries on since when its slot has been inactive and its confirmed position unchanged, so that the newest
-one tells both, also on servers that do not know. An alarm is told when it opens, and its end when it was told.
+one shows both, also on servers that do not know. An alarm sends an alert when it opens, and its end if that was sent.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class WindowRate(Row):
 
 
 class SlotHealth(Part):
-    """Record what slot health sees, and tell it."""
+    """Record what slot health sees, and return it."""
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
         """Note what a health check saw of the slots."""
@@ -116,7 +116,7 @@ class SlotHealth(Part):
             return transaction.records(WindowRate, "health/window_rates", name=name, limit=limit)
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
-        """Return the open alarms and those whose end is still to be told; or all, newest first."""
+        """Return the open alarms and those whose end is still to be sent; or all, newest first."""
         with self.transaction() as transaction:
             return transaction.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
 

@@ -24,7 +24,7 @@ _NAMESAKE = pg.UniqueViolation
 
 
 def same_database(one: Connection, other: Connection) -> bool:
-    """Tell whether two connections log in to the same database as the same role."""
+    """Return whether two connections log in to the same database as the same role."""
     return all(getattr(one, part) == getattr(other, part) for part in ("host", "port", "database", "user"))
 
 
@@ -40,7 +40,7 @@ def move_elsewhere(
 
 
 def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
-    """Tell whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
+    """Return whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
     try:
         with connect(catalog, "penstock publish") as opened, opened.transaction():
             return _all_moved(_shown(Transaction(opened), catalog_name, pointers), pointers)
@@ -119,7 +119,7 @@ def _move(
 
 
 def _moved_all(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
-    """Change the rows and tell whether each one was found; a name is free before another table takes it."""
+    """Change the rows and return whether each one was found; a name is free before another table takes it."""
     steps = (
         ("iceberg_pointers/move_pointers", [pointer for pointer in pointers if not pointer.fresh]),
         ("iceberg_pointers/keep_old_tables", [pointer for pointer in pointers if pointer.fresh and pointer.old]),

@@ -1,6 +1,6 @@
 """What maintenance did, which tables it found set aside, and what it forgets because it is old.
 
-Files go only after the ledger has forgotten them: killed between the two, the next run finds files that nobody
+Files go only after the ledger has forgotten them: killed between the two, the next run finds files that nothing
 knows.
 """
 
@@ -44,7 +44,7 @@ class OldTableRecord(Row):
 
 @dataclass(frozen=True)
 class ForgottenWindow(Row):
-    """Hold one window that the ledger has just forgotten; `present` tells whether it is of the present era."""
+    """Hold one window that the ledger has just forgotten; `present`: whether it is of the present era."""
 
     era: int
     from_lsn: Lsn
@@ -119,7 +119,7 @@ class Maintenance(Part):
             transaction.change("maintenance/forget_old_tables", name=name, tables=Jsonb(listed))
 
     def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
-        """Forget events, samples, closed alarms and runs from `before` a time, and cuts that nobody reads any more.
+        """Forget events, samples, closed alarms and runs from `before` a time, and cuts that are not read any more.
 
         The last cut stays; of each UTC day the last one stays until `daily_before`.
         """

@@ -78,10 +78,10 @@ class CutPanel(Row):
 
 @dataclass(frozen=True)
 class TablePanel(Row):
-    """Hold one table; `changes` and `changed_at` tell of the newest windows only, None when they hold none.
+    """Hold one table; `changes` and `changed_at` cover the newest windows only, None when they hold none.
 
-    `waits` tells that it joined and waits for its copy, `leaves` that it left and is still to be merged that far.
-    The counts are since its copy; `suspected` tells that changes met other rows than they should, and that no comparison has
+    `waits`: it joined and waits for its copy, `leaves`: it left and is still to be merged that far.
+    The counts are since its copy; `suspected`: changes met other rows than they should, and that no comparison has
     found all rows equal since.
     """
 

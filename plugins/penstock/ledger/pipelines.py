@@ -20,7 +20,7 @@ class Pipelines(Part):
     """Record what happens to pipelines."""
 
     def get(self, name: str) -> PipelineRecord:
-        """Return one pipeline; raises LedgerError("not-bootstrapped") when nobody registered it."""
+        """Return one pipeline; raises LedgerError("not-bootstrapped") when it is not registered."""
         with self.transaction() as transaction:
             return find(transaction, name)
 
@@ -143,7 +143,7 @@ class Pipelines(Part):
 
 
 def find(transaction: Transaction, name: str) -> PipelineRecord:
-    """Return a pipeline; raises LedgerError("not-bootstrapped") for one that nobody registered."""
+    """Return a pipeline; raises LedgerError("not-bootstrapped") for one that is not registered."""
     for record in transaction.records(PipelineRecord, "pipelines/pipelines", name=name):
         return record
     raise LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")

@@ -178,7 +178,7 @@ class RelationRecord(Row):
 class TableFacts:
     """Describe one source table and its target, as `save_tables` takes it.
 
-    `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever tells that the table was changed behind
+    `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever shows that the table was changed behind
     the stream's back.
     """
 
@@ -236,7 +236,7 @@ class TableRecord(Row):
 
     @property
     def waits(self) -> bool:
-        """Tell whether the table joined the pipeline and waits for its copy."""
+        """Return whether the table joined the pipeline and waits for its copy."""
         return self.state == "new" and self.joined_lsn is not None
 
     @classmethod
@@ -412,7 +412,7 @@ class MergeQueue:
 
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
-    loaded first, by oid; `upto` is the position of the next cut, the first mark that has none if there is one
+    loaded first, by oid; `upto` is the position of the next cut, the first barrier that has none if there is one
     (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid.
     """
 

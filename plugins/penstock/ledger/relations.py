@@ -1,7 +1,7 @@
 """Number the shapes of relations by their content, so that the same shape always has the same number.
 
 A landing file is named after its relation's number before the window is staged; the ledger takes the number
-only if nobody gave it to another shape meanwhile.
+only if no other run gave it to another shape meanwhile.
 """
 
 from __future__ import annotations

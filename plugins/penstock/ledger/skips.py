@@ -41,7 +41,7 @@ class Skips(Part):
     ) -> WindowRecord:
         """Make the window of one transaction exist without its changes, and pause the tables that it touched.
 
-        It committed between the two times `committed`, None for what nobody knows.
+        It committed between the two times `committed`, None where unknown.
 
         Raises LedgerError as `stage_window` does.
         """

@@ -109,7 +109,7 @@ class VerifiedTable(Row):
 
     @property
     def suspected(self) -> bool:
-        """Tell whether changes have met other rows than they should, and no later comparison has found all rows equal."""
+        """Return whether changes have met other rows than they should, and no later comparison has found all rows equal."""
         if self.conflict_lsn is None:
             return False
         return self.differs or self.verified_through is None or self.verified_through < self.conflict_lsn

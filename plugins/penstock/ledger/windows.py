@@ -46,7 +46,7 @@ class Windows(Part):
         settings_digest: str,
         oldest_xid: int | None = None,
     ) -> WindowRecord:
-        """Note which window this attempt will capture, to the next mark at most; a dead attempt at it is replaced.
+        """Note which window this attempt will capture, to the next barrier at most; a dead attempt at it is replaced.
 
         Every transaction below `oldest_xid` had ended when the catalog was looked at before.
 
@@ -131,7 +131,7 @@ class Windows(Part):
                 raise LedgerError(
                     "ledger-conflict",
                     f"expected the slot of {name} at or before {known.position}, where the ledger stands, got "
-                    f"{through} instead; somebody else may have consumed changes: capture will say so",
+                    f"{through} instead; another session may have consumed changes: capture will say so",
                 )
             return transaction.change("windows/confirm_windows", name=name, through=through)
 
@@ -201,7 +201,7 @@ def windows(
 
 
 def _committed(files: Sequence[FileEntry]) -> Range[datetime]:
-    """Return the times at which the transactions of these files committed: all times if one file does not tell."""
+    """Return the times at which the transactions of these files committed: all times if one file does not say."""
     spans = [(file.min_committed_at, file.max_committed_at) for file in files if file.rows]
     if not spans:
         return Range(empty=True)

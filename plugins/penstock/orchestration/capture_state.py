@@ -1,4 +1,4 @@
-"""How the capture DAG stands, as Airflow's task runtime tells it: tasks have no access to the metadata database."""
+"""How the capture DAG stands, as Airflow's task runtime reports it: tasks have no access to the metadata database."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from penstock.orchestration.dag_defaults import BACKFILL_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
 
-_HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand beside it
+_HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand at the same time
 
 
 class WindowsSensor(BaseSensorOperator):
@@ -30,7 +30,7 @@ class WindowsSensor(BaseSensorOperator):
         self.waiting: str | None = None
 
     def poke(self, context: Any) -> bool:
-        """Tell whether the interval can be filled; fails at once on one that never can be."""
+        """Return whether the interval can be filled; fails at once on one that never can be."""
         ctx, wanted = find_context(self.pipeline), interval(context)
         if context["dag_run"].run_type == "scheduled" and changelog.precedes(ctx, wanted):
             raise AirflowSkipException(f"{wanted} was over before {self.pipeline} began")

@@ -21,7 +21,7 @@ from penstock.orchestration.pipelines import find_context
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
 BACKFILL_POOL = "penstock_backfill"
-"""Spark work beside the main job: its length must keep no merge waiting."""
+"""Spark work apart from the main job: its length must keep no merge waiting."""
 
 
 def landing_asset(pipeline: Pipeline) -> Asset:
@@ -74,7 +74,7 @@ def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, A
 
 
 def woken(context: Any) -> bool:
-    """Tell whether an asset has started this run, not a person."""
+    """Return whether an asset has started this run, not a person."""
     return bool(context["dag_run"].run_type == "asset_triggered")
 
 
@@ -97,7 +97,7 @@ def outcome(ctx: Context) -> Iterator[None]:
 
 @contextmanager
 def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
-    """Skip, without an error that would wake somebody, what has to wait while another DAG makes the new slot."""
+    """Skip, without an error that would page a person, what has to wait while another DAG makes the new slot."""
     makers = [f"{ctx.name}.{verb}" for verb in ("recover", "bootstrap")]
     try:
         yield

@@ -69,7 +69,7 @@ def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
 
 
 class AlertNotice(BaseNotifier):
-    """Tell the critical channels that a DAG run failed, without asking the ledger or the source."""
+    """Alert the critical channels that a DAG run failed, without asking the ledger or the source."""
 
     template_fields = ()
 
@@ -81,7 +81,7 @@ class AlertNotice(BaseNotifier):
         self.meaning = meaning
 
     def notify(self, context: Any) -> None:
-        """Send the notice, unless an alarm has told the same; a channel that does not take it is named in the log."""
+        """Send the notice, unless an alarm has sent the same; a channel that does not take it is named in the log."""
         if self._told():
             return
         body = (
@@ -95,14 +95,14 @@ class AlertNotice(BaseNotifier):
     def _told(self) -> bool:
         try:
             known = find_context(self.pipeline).ledger.health.alarms(self.pipeline)
-        except PenstockError:  # then nobody was told
+        except PenstockError:  # then no alert was sent
             return False
         told = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)
         return any(alarm.slug == "source-unreachable" for alarm in told)
 
 
 def failed_run(pipeline: str, verb: str, context: Any) -> str:
-    """Say which run of a DAG failed, and why as far as Airflow tells; what a killed one leaves holds the run's id only."""
+    """Say which run of a DAG failed, and why as far as Airflow knows; what a killed one leaves holds the run's id only."""
     return (
         f"{pipeline}.{verb} failed in {context.get('run_id', 'unknown run')}: {context.get('reason', 'task failure')}"
     )

@@ -127,12 +127,12 @@ def _resume(shown: Pipeline, text: str, options: str = "") -> Step:
 def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:
     if shown.state != "running" or any(alarm.slug in ("slot-missing", "source-unreachable") for alarm in shown.alarms):
         return
-    look = (Step("See why nobody looks: is the DAG paused or failing?", dag=f"{shown.name}.slot_health"),)
+    look = (Step("See why it does not run: is the DAG paused or failing?", dag=f"{shown.name}.slot_health"),)
     if shown.slot is None:
-        yield Advice("warn", "Nobody has looked at the slot yet", "What it keeps on the source is unknown.", look)
+        yield Advice("warn", "The slot was not checked yet", "What it keeps on the source is unknown.", look)
     elif (silent := (now - shown.slot.seen_at).total_seconds()) > SILENT_SECONDS:
         reason = f"The last look was {int(silent // 60)} minutes ago: the slot's numbers below are that old."
-        yield Advice("warn", "Nobody looks at the slot", reason, look)
+        yield Advice("warn", "The slot is not checked", reason, look)
 
 
 def _early(shown: Pipeline) -> Iterator[Advice]:

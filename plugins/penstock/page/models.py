@@ -116,7 +116,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Table:
-    """Show one table; `changes` and `changed_at` tell of the newest windows only.
+    """Show one table; `changes` and `changed_at` cover the newest windows only.
 
     All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
     `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.

@@ -103,7 +103,7 @@ class Deployment:
         return Overview(now, sorted(shown, key=_urgency), problems)
 
     def pipeline(self, name: str) -> PipelinePage:
-        """Return one pipeline; raises ConfigError("config-invalid") for one that nobody knows, and LedgerError."""
+        """Return one pipeline; raises ConfigError("config-invalid") for an unknown one, and LedgerError."""
         now = datetime.now(UTC)
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
@@ -189,7 +189,7 @@ def _shown(
     files: Mapping[str, config.Pipeline],
     name: str | None = None,
 ) -> list[models.Pipeline]:
-    """Put beside each pipeline what slot health knows of it."""
+    """Add to each pipeline what slot health knows of it."""
     slots, alarms = panel.slots(name), panel.alarms(name)
     return [
         views.pipeline(

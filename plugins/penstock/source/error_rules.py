@@ -92,7 +92,7 @@ RULES = (
         "slot-in-use",
         "55006",
         "",
-        "to find nobody else at the slot",
+        "to find no other session at the slot",
         "wait for the other session, or end it if it is a left-over",
     ),
     Rule(
@@ -114,7 +114,7 @@ RULES = (
         "55000",
         "cannot advance replication slot",
         "to have the slot at or before the position to confirm",
-        "somebody else consumed changes of the slot: recover by copying the tables again",
+        "another session consumed changes of the slot: recover by copying the tables again",
     ),
     Rule(
         "slot-unusable",
@@ -142,7 +142,7 @@ RULES = (
         "53400",
         "replication slots are in use",
         "to have a free replication slot",
-        "drop a slot that nobody reads, or raise max_replication_slots and restart the server",
+        "drop a slot without a reader, or raise max_replication_slots and restart the server",
     ),
     Rule(
         "decoding-limit",

@@ -100,9 +100,9 @@ def look(conn: SourceSession) -> Seen:
 
 
 def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
-    """Drop a slot if it is still as it was judged: not active, at the same position; tell whether it was dropped.
+    """Drop a slot if it is still as it was judged: not active, at the same position; return whether it was dropped.
 
-    Raises SourceError("slot-in-use") when somebody took it in that very moment.
+    Raises SourceError("slot-in-use") when another session took it in that very moment.
     """
     return bool(
         conn.rows(

@@ -23,7 +23,7 @@ _TEXTS = frozenset({"text", "character varying"})
 
 @dataclass(frozen=True, slots=True)
 class LeadingKey:
-    """Describe the first column of a table's identifying index; `bytewise` tells how text in it is ordered."""
+    """Describe the first column of a table's identifying index; `bytewise` says how text in it is ordered."""
 
     relation: int
     name: str
@@ -31,7 +31,7 @@ class LeadingKey:
     bytewise: bool | None
 
     def ordered_alike(self, lake_type: str) -> bool:
-        """Tell whether the lake orders the column's values as the source does."""
+        """Return whether the lake orders the column's values as the source does."""
         if self.type == "numeric":
             return lake_type.startswith("decimal")
         return self.type in ORDERED_ALIKE or (self.type in _TEXTS and bool(self.bytewise))

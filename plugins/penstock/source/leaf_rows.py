@@ -18,7 +18,7 @@ _TIMEOUT = "5s"
 
 
 def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
-    """Tell whether a leaf holds a row of a transaction below `oldest_xid`, in its first blocks; raises SourceError.
+    """Return whether a leaf holds a row of a transaction below `oldest_xid`, in its first blocks; raises SourceError.
 
     Such a row in a new file proves that the rows were moved as they were.
     """
@@ -34,10 +34,10 @@ def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
 
 
 def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bool:
-    """Tell whether a leaf is empty, or holds only rows that were written after it was attached; raises SourceError.
+    """Return whether a leaf is empty, or holds only rows that were written after it was attached; raises SourceError.
 
     Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not. Of a leaf that
-    was not attached it tells whether it is empty.
+    was not attached it returns whether it is empty.
     """
     sent = [
         sql.SQL("(t.xmin = {xid}::xid and t.cmin::text::bigint > {cid} and t.xmax = '0'::xid)").format(

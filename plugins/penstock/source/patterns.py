@@ -41,11 +41,11 @@ class Pattern:
         return cls(text, _name_pattern(match, "schema"), _name_pattern(match, "table"))
 
     def matches(self, relation: Relation) -> bool:
-        """Tell whether the pattern names the relation."""
+        """Return whether the pattern names the relation."""
         return self.names(relation.schema, relation.name)
 
     def names(self, schema: str, name: str) -> bool:
-        """Tell whether the pattern names this schema and table."""
+        """Return whether the pattern names this schema and table."""
         return bool(self.schema.fullmatch(schema) and self.name.fullmatch(name))
 
 
@@ -100,7 +100,7 @@ def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
 
 
 def chosen_by(tables: Patterns) -> Callable[[str, str], bool]:
-    """Return what tells whether patterns choose a table, given by schema and name; raises ConfigError."""
+    """Return a function that says whether patterns choose a table, given by schema and name; raises ConfigError."""
     include = [Pattern.parse(text) for text in tables.include]
     exclude = [Pattern.parse(text) for text in tables.exclude]
 

@@ -135,7 +135,7 @@ class Transaction:
 
 
 def decodes(conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False) -> bool:
-    """Tell whether the server's limits allow the window that ends at `upto`; takes as long as a peek. Raises SourceError."""
+    """Return whether the server's limits allow the window that ends at `upto`; takes as long as a peek. Raises SourceError."""
     query = sql.SQL("select count(*) from ({}) as peeked").format(
         peek_query(slot, publication, upto, origin_none=origin_none)
     )

@@ -28,7 +28,7 @@ class PublicationFacts:
     """Hold what the server says of a publication, but for its tables.
 
     `stamp` changes with every ALTER PUBLICATION of the publication itself; `age` counts transactions since then. `owned`
-    tells whether the session's role may alter it.
+    says whether the session's role may alter it.
     """
 
     oid: int
@@ -52,7 +52,7 @@ class PublicationFacts:
         return tuple(kind for kind, is_sent in (*kinds.items(), ("via_root", self.via_root)) if is_sent)
 
     def made_for(self, pipeline: str) -> bool:
-        """Tell whether we made this publication for this pipeline."""
+        """Return whether we made this publication for this pipeline."""
         return self.comment == _MARK.format(pipeline)
 
 
@@ -102,7 +102,7 @@ def sent(conn: SourceSession, publication: str) -> tuple[str, ...]:
 
 
 def exists(conn: SourceSession, publication: str) -> bool:
-    """Tell whether the database has a publication of this name; raises SourceError."""
+    """Return whether the database has a publication of this name; raises SourceError."""
     return publication_oid(conn, publication) is not None
 
 

@@ -61,7 +61,7 @@ class SlotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Name one transaction that somebody waits for; `prepared` is its name if it is a prepared one."""
+    """Name one transaction that is waited for; `prepared` is its name if it is a prepared one."""
 
     pid: int | None
     user: str | None

@@ -48,8 +48,8 @@ class Leaf:
     """Describe one relation that holds rows: a plain table itself, or a partition without partitions.
 
     `kind` is `r` or `f` (foreign: its rows are elsewhere); `identity` and `key` are the relation's own, which decide
-    what old rows the server logs. `ranged` tells whether it can be read by ranges of heap blocks. `changed_by` is the
-    32-bit id of the transaction that wrote its `pg_class` row; `has_unique` tells whether it has an index that could
+    what old rows the server logs. `ranged`: whether it can be read by ranges of heap blocks. `changed_by` is the
+    32-bit id of the transaction that wrote its `pg_class` row; `has_unique`: whether it has an index that could
     be its identity. `chain` holds the versions of the `pg_inherits` rows above it,
     `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent.
     """

@@ -57,7 +57,7 @@ class RenderedSource:
     def rewritten(self, heaps: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Name those that were truncated, rewritten, renamed or dropped since the snapshot, which does not see their rows.
 
-        Ask after reading: from then on the transaction's locks let nobody do that. Raises SourceError.
+        Ask after reading: from then on the transaction's locks prevent that. Raises SourceError.
         """
         with translating(self.session.place):
             return [(schema, name) for schema, name in self.session.execute(rewritten_query(heaps))]

@@ -76,7 +76,7 @@ def _element(type: PgType) -> str | None:
 
 
 def _is_array(type: PgType) -> bool:
-    """Tell arrays from built-in types that have elements too: int2vector, point, name and their like."""
+    """Distinguish arrays from built-in types that have elements too: int2vector, point, name and their like."""
     return type.element is not None and (not _is_built_in(type) or type.name.startswith("_"))
 
 

@@ -1,4 +1,4 @@
-"""What a typed column cannot hold is a misfit: the column is NULL, and the exact text stays beside it.
+"""What a typed column cannot hold is a misfit: the column is NULL, and the exact text stays next to it.
 
 Because a cast gives NULL for nothing but NULL and misfits, one rule is enough for all types.
 """

@@ -95,7 +95,7 @@ class Rows(NamedTuple):
 class Sizes(NamedTuple):
     """Count what `gather` will need: bytes by column of every version, rows and unchanged cells by version.
 
-    Changes of skipped transactions are in the bytes and cells, too: room that nobody touches costs nothing.
+    Changes of skipped transactions are in the bytes and cells, too: room that is not touched costs nothing.
     """
 
     new: Int64s

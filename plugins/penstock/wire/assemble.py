@@ -122,7 +122,7 @@ def _structs(
     sizes: Int64s,
     unchanged: int,
 ) -> tuple[pa.Array, Gathered | None]:
-    """Return the tuples at `starts` as structs of strings, and what `gather` noted beside them."""
+    """Return the tuples at `starts` as structs of strings, and what `gather` noted next to them."""
     present = starts != NONE
     count = len(starts)
     if not present.any():

@@ -87,7 +87,7 @@ class ColumnarDecoder:
     """
 
     def __init__(self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset()) -> None:
-        # numba takes a second to import: not before somebody decodes
+        # numba takes a second to import: not before the first decoding
         from penstock.wire import assemble, passes  # noqa: PLC0415
 
         self._passes, self._assemble = passes, assemble

@@ -150,7 +150,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class LogicalMessage:
-    """Carry what somebody gave to `pg_logical_emit_message`."""
+    """Carry what a session gave to `pg_logical_emit_message`."""
 
     transactional: bool
     lsn: Lsn

@@ -1,7 +1,7 @@
 """The scalar decoder: every message of pgoutput, protocol 1 to 4, one at a time.
 
 Strategy: a reader per message takes its fields in wire order from a cursor; `RULES` maps the type byte to its reader
-and to the places where the protocol allows it; `Decoder` keeps what the stream has told so far (the relations, and
+and to the places where the protocol allows it; `Decoder` keeps what the stream has sent so far (the relations, and
 whether we stand in a transaction or in a stream block). Bytes in, one message or a ProtocolError out, O(bytes).
 It is the oracle of the columnar decoder and explains whatever that one refuses. Source: PostgreSQL documentation,
 "Logical Replication Message Formats", quoted above each reader.

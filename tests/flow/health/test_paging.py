@@ -102,7 +102,7 @@ def test_people_are_told_even_if_the_ledger_cannot_note_it(watched: Watched) -> 
     meet(watched, "comparison-differs")
 
     assert told(watched) == [("opened", "comparison-differs", "critical")]
-    assert any("the ledger cannot note" in line for line in watched.world.lines)
+    assert any("the ledger cannot record" in line for line in watched.world.lines)
 
 
 def test_a_person_who_has_mended_it_closes_it_by_resume(watched: Watched) -> None:

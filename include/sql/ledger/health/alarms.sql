@@ -1,4 +1,4 @@
--- `open`: also those whose end nobody has been told yet.
+-- `open`: also those whose end was not sent yet.
 select
     number, pipeline, slug, subject, level, message, numbers, opened_at, seen_at, last_notified_at, last_notified_level,
     closed_at

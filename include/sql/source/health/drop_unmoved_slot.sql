@@ -1,4 +1,4 @@
--- Looked at and dropped in one statement: only the very slot that was judged, where it stood, if nobody uses it.
+-- Looked at and dropped in one statement: only the very slot that was judged, where it stood, if no session uses it.
 select pg_drop_replication_slot(s.slot_name)
 from pg_replication_slots s
 where s.slot_name = %(slot)s

@@ -1,5 +1,5 @@
 -- Whether the publication has been there, unaltered, since before the first change that the slot may still decode.
--- Before version 18 nobody needs to know: there the server itself refuses to decode without it.
+-- Before version 18 this is not needed: there the server itself refuses to decode without it.
 select
   current_setting('server_version_num')::int < 180000
   or coalesce(

@@ -37,7 +37,7 @@ class _Load:
             self._changed.notify()
 
     def await_room(self, stopped: Event) -> None:
-        """Wait until all that is there weighs no more than the limit, or nobody wants any more."""
+        """Wait until all that is there weighs no more than the limit, or the reader has stopped."""
         with self._changed:
             while self._weight > self._limit and not stopped.is_set():
                 self._changed.wait(_POLL_SECONDS)

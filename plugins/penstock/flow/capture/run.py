@@ -67,7 +67,7 @@ class CaptureReport:
 
     @property
     def caught_up(self) -> bool:
-        """Tell whether the last window reached the end of the WAL as it was when it was planned."""
+        """Return whether the last window reached the end of the WAL as it was when it was planned."""
         return not self.windows[-1].behind
 
     def summary(self) -> dict[str, Any]:
@@ -155,13 +155,13 @@ def _judge_again(conn: session.SourceSession, known: ExpectedState, before: Sour
 
 
 def sweep(ctx: Context) -> None:
-    """Delete what a run that died before staging has written: we hold the lock, so nobody works on it."""
+    """Delete what a run that died before staging has written: we hold the lock, so no other run works on it."""
     for dead in ctx.ledger.windows.all(ctx.name, state="planned"):
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
 def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn) -> WindowRecord:
-    """Plan the window that follows, to the next mark at most, in place of what a dead run has left."""
+    """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
     sweep(ctx)
     return ctx.ledger.windows.plan(
         ctx.name,
@@ -184,7 +184,7 @@ def _land(
     before: SourceState,
     look: schema_drift.Look,
 ) -> tuple[Lsn, Landed]:
-    """Plan, peek and stage one window, to the next mark at most; from the end of this function the window exists."""
+    """Plan, peek and stage one window, to the next barrier at most; from the end of this function the window exists."""
     started = monotonic()
     source, digest = ctx.pipeline.source, StreamDigest()
     planned = plan(ctx, known, end, upto)

@@ -275,7 +275,7 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
-    """Tell whether the table's copy was taken after the window: then it holds what the window lacks."""
+    """Return whether the table's copy was taken after the window: then it holds what the window lacks."""
     copies = ctx.ledger.tables.copies(ctx.name)
     return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
 

@@ -172,7 +172,7 @@ def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
 
 
 def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> tuple[datetime | None, datetime | None]:
-    """Return the times between which the transaction committed, by the source's clock; both are one where it told its own.
+    """Return the times between which the transaction committed, by the source's clock; both are one where the transaction carries its own.
 
     Where no form of it can be decoded: all that committed before the time that capture has passed is captured.
     """

@@ -1,7 +1,7 @@
 """Decide, from what the ledger and the source say, whether capture may continue.
 
 The ledger is the truth, the slot is a hint: a slot that is behind is advanced once its windows are proved, a slot that
-is ahead means that somebody consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
+is ahead means that another session consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _position(known: ExpectedState, found: SourceState) -> Lsn | None:
     if confirmed > known.position:
         raise SourceError(
             "slot-ahead",
-            f"expected slot {known.slot} at {known.position}, got {confirmed}; somebody else consumed the "
+            f"expected slot {known.slot} at {known.position}, got {confirmed}; another session consumed the "
             f"{confirmed - known.position} bytes of WAL between: recover by copying the tables again",
         )
     return known.position if confirmed < known.position else None

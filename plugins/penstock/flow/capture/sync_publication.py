@@ -1,6 +1,6 @@
 """The publication follows the patterns: a table that matches joins it, one that matches no more leaves it.
 
-Only a publication that Penstock made and still owns is altered. The owner of any other is told the statement, once.
+Only a publication that Penstock made and still owns is altered. For any other the statement is reported to the owner, once.
 No table joins that would then refuse the application's updates, and a pattern that matches nothing takes none out.
 """
 
@@ -24,7 +24,7 @@ from penstock.source.tables import SourceTable
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Hold what tells the publication from what the patterns choose."""
+    """Hold how the publication differs from what the patterns choose."""
 
     missing: tuple[SourceTable, ...]
     extra: tuple[Relation, ...]
@@ -63,7 +63,7 @@ def _difference(ctx: Context, conn: SourceSession, facts: PublicationFacts) -> D
 
 
 def _refused(ctx: Context, table: SourceTable, facts: PublicationFacts) -> bool:
-    """Tell whether a table must not join, and note why."""
+    """Return whether a table must not join, and note why."""
     found = unfit(table, facts)
     if found is not None:
         slug, reason, step = found
@@ -75,7 +75,7 @@ def _refused(ctx: Context, table: SourceTable, facts: PublicationFacts) -> bool:
 
 
 def _keeps_all(ctx: Context, choice: Choice, extra: Sequence[Relation]) -> bool:
-    """Tell whether a pattern without effect, a misspelt one perhaps, keeps every table where it is."""
+    """Return whether a pattern without effect, a misspelt one perhaps, keeps every table where it is."""
     if extra and choice.unmatched_include:
         left = names(each.qualified for each in extra)
         message = f"{publication.no_match(choice)}; until then these stay in the publication: {left}"

@@ -46,7 +46,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: Sequence[Source
 
 
 def came_back(record: TableRecord, table: SourceTable) -> bool:
-    """Tell whether a table is a member in another way than at the last look: what it wrote between may be lost."""
+    """Return whether a table is a member in another way than at the last look: what it wrote between may be lost."""
     if record.state == "dropped" or record.left_lsn is not None:
         return False
     before = record.catalog_digest["membership"]
@@ -54,7 +54,7 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
 
 
 def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
-    """Say what may be missing; the catalog does not tell an ALTER that was undone from one that left the table out."""
+    """Say what may be missing; the catalog does not distinguish an ALTER that was undone from one that left the table out."""
     name = ctx.pipeline.publication
     if filter_changed(record.catalog_digest, table):
         return (
@@ -67,7 +67,7 @@ def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
 
 
 def _is_partitioned(record: TableRecord) -> bool:
-    """Tell whether a table's changes come under its partitions' names where the publication says so."""
+    """Return whether a table's changes come under its partitions' names where the publication says so."""
     return bool(record.catalog_digest["kind"] == "p")
 
 

@@ -2,7 +2,7 @@
 
 The ledger keeps a digest of the last look: values, and the versions of the catalog's rows, which show also what was
 changed and changed back. A new file together with a changed column means that stored values changed; what could
-mean rows that the stream does not carry is a reason until somebody has looked at the rows and `cleared` that leaf.
+mean rows that the stream does not carry is a reason until the caller has looked at the rows and `cleared` that leaf.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
 
 
 def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
-    """Tell whether columns changed in a way that means other stored values if a file is new as well."""
+    """Return whether columns changed in a way that means other stored values if a file is new as well."""
     return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, now))
 
 
@@ -136,7 +136,7 @@ def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
-    """Tell whether the publication sends other rows."""
+    """Return whether the publication sends other rows."""
     return bool(digest["filter"] != now.filter_digest)
 
 
@@ -227,7 +227,7 @@ def _added_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterato
 
 
 def _may_change_silently(now: SourceTable) -> bool:
-    """Tell whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
+    """Return whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
     return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
 
 

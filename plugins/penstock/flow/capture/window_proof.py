@@ -27,7 +27,7 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState
     """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
-    time nor a slot that somebody has advanced lets the pipeline continue. Raises SourceError.
+    time nor a slot that another session has advanced lets the pipeline continue. Raises SourceError.
     """
     before = source_state.found(conn, known)
     try:

@@ -28,7 +28,7 @@ class Interval:
 
 
 def may_hold(entry: FileEntry, interval: Interval) -> bool:
-    """Tell whether a landing file may hold changes of the interval; one that does not tell its times may."""
+    """Return whether a landing file may hold changes of the interval; one that does not tell its times may."""
     if not entry.rows:
         return False
     low, high = entry.min_committed_at, entry.max_committed_at
@@ -39,7 +39,7 @@ def may_hold(entry: FileEntry, interval: Interval) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Say whether an interval can be filled now: `waiting` tells for what, `warnings` what it will lack."""
+    """Say whether an interval can be filled now: `waiting` says for what, `warnings` what it will lack."""
 
     waiting: str | None = None
     warnings: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Late changes: captured after the interval in which they claim to have committed was filled.
 
-The clock of the source, or an origin, decides what a change's time is, so this can always happen. It is said, with
-the interval to fill again, by whichever comes second: the window that brings the changes, or the fill.
+The clock of the source, or an origin, decides what a change's time is, so this can always happen. Whichever
+finishes second, the window or the fill, reports the interval that must be refilled.
 """
 
 from __future__ import annotations

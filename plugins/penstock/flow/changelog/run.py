@@ -43,7 +43,7 @@ def waiting(ctx: Context, interval: Interval) -> str | None:
 
 
 def precedes(ctx: Context, interval: Interval) -> bool:
-    """Tell whether an interval was over before the pipeline began, so that nobody expects it to be filled."""
+    """Return whether an interval was over before the pipeline began, so that it need not be filled."""
     known = ctx.ledger.changelogs.history(ctx.name)
     return (
         known.from_the_start

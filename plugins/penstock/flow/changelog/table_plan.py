@@ -1,6 +1,6 @@
 """What a fill orders for each changelog: the landing files that may hold changes of the interval, and their fields.
 
-A file tells the relation that it is of by oid and version. In the present era the oid is the table's; of an era before,
+A file names its relation by oid and version. In the present era the oid is the table's; of an era before,
 perhaps of another server, the name decides.
 """
 
@@ -62,7 +62,7 @@ def _missing(work: IntervalWork, table: TableRecord, interval: Interval) -> tupl
 
 
 def _touched(work: IntervalWork, missing: MissingRecord, table: TableRecord) -> bool:
-    """Tell whether a transaction touched the table; an era before may have been another server's, with other oids."""
+    """Return whether a transaction touched the table; an era before may have been another server's, with other oids."""
     if missing.era == work.history.era:
         return table.oid in missing.oids
     names = {record.relation.oid: (record.relation.namespace, record.relation.name) for record in work.relations}

@@ -87,7 +87,7 @@ def _with_filters(
 
 
 def passes(error: PenstockError) -> bool:
-    """Tell whether another try, under a later snapshot, may succeed by itself."""
+    """Return whether another try, under a later snapshot, may succeed by itself."""
     return error.directive is Directive.RETRY
 
 

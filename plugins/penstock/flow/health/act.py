@@ -1,4 +1,4 @@
-"""Carry out a verdict: remember it, drop what may go, open and close alarms, tell them.
+"""Carry out a verdict: record it, drop what may go, open and close alarms, send alerts.
 
 Everything that is done is an event with the numbers that justify it. A slot is dropped only if, in the moment of the
 drop, it is still the one that was judged; the pipeline's own only under its lock, so that no capture is at work.
@@ -78,7 +78,7 @@ def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
 
 
 def drop(ctx: Context, each: Drop) -> bool:
-    """Drop a slot that the policy names, unless it only asks for a dry run; tell whether it was dropped."""
+    """Drop a slot that the policy names, unless it only asks for a dry run; return whether it was dropped."""
     details = {**each.numbers, "slot": each.slot.name, "statement": each.statement}
     if ctx.pipeline.health.dry_run:
         ctx.progress(f"dry run, would run: {each.statement} because {each.reason}")
@@ -86,7 +86,7 @@ def drop(ctx: Context, each: Drop) -> bool:
     slug = "slot-dropped" if each.own else each.alarm
     try:
         dropped = _drop(ctx, each)
-    except SourceError as error:  # the alarm stays open and is told; the other slots are still to be looked after
+    except SourceError as error:  # the alarm stays open and is sent; the other slots are still to be looked after
         _not_dropped(ctx, slug, each, error, details)
         return False
     if not dropped:

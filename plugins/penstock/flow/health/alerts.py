@@ -1,7 +1,7 @@
-"""When an alarm is told, and in which words. Pure.
+"""When an alarm sends an alert, and in which words. Pure.
 
-It is told when it opens, when it rises from warn to critical, at its level's interval while it lasts, and once when
-it ends, if its beginning was told.
+It sends one when it opens, when it rises from warn to critical, at its level's interval while it lasts, and once when
+it ends, if its beginning was sent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """Return one line that tells the most important."""
+        """Return one line with the most important."""
         closed = "closed" if self.happening == "closed" else self.level.upper()
         return f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject} ({self.pipeline})"
 
@@ -69,7 +69,7 @@ Deliver = Callable[[Alert], Delivery]
 
 
 def alerts(pipeline: str, alarms: Sequence[AlarmRecord], policy: Health, now: datetime) -> list[Alert]:
-    """Return what is to be told now about these alarms, the worst first."""
+    """Return the alerts that these alarms send now, the worst first."""
     due = [alert for alarm in alarms if (alert := _alert(pipeline, alarm, policy, now))]
     return sorted(due, key=lambda alert: -LEVELS.index(alert.level))
 

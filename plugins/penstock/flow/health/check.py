@@ -1,6 +1,6 @@
 """Slot health: observe, judge, act, report. Seconds of work, and never a peek.
 
-`look` only tells; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
+`look` only reports; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
 near its limit.
 """
 
@@ -24,7 +24,7 @@ _SOURCE = "source"
 
 
 def nobody(_: Alert) -> Delivery:
-    """Deliver to nobody: the event and the log line are all."""
+    """Send no alert: the event and the log line are all."""
     return Delivery()
 
 
@@ -86,7 +86,7 @@ def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
             subject=_SOURCE,
             level="critical",
             message=error.message,
-            numbers={"error": error.slug, "next": "nobody sees the slot until the source answers"},
+            numbers={"error": error.slug, "next": "the slot is not observed until the source answers"},
             at=now,
         )
     except LedgerError as unknown:

@@ -65,7 +65,7 @@ def _own(case: Case) -> Iterator[Drop]:
 
 
 def _is_ours(case: Case) -> bool:
-    """Tell whether the ledger knows that the slot was made for this pipeline, on this very server."""
+    """Return whether the ledger knows that the slot was made for this pipeline, on this very server."""
     record = case.seen.known.record
     if record is None or record.slot_intent_at is None:
         return False

@@ -42,7 +42,7 @@ _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Hold what follows from an observation; `drain` tells that capture should run now, with larger windows."""
+    """Hold what follows from an observation; `drain`: capture should run now, with larger windows."""
 
     seen: Observation
     limits: Limits
@@ -67,7 +67,7 @@ def judge(seen: Observation, policy: Health) -> Verdict:
 
 
 def _drain(case: Case, findings: list[Finding]) -> bool:
-    """Tell whether to capture now: the own slot is critical, and no person has stopped capture."""
+    """Return whether to capture now: the own slot is critical, and no person has stopped capture."""
     record = case.seen.known.record
     if not case.policy.drain or record is None or record.state != "running" or case.seen.capture.paused:
         return False

@@ -1,7 +1,7 @@
 """How much WAL the slot may keep, and how fast it comes to that. Pure.
 
 The room is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
-the disk that the operator names. PostgreSQL itself cannot tell how much of the disk is free.
+the disk that the operator names. PostgreSQL itself does not know how much of the disk is free.
 """
 
 from __future__ import annotations

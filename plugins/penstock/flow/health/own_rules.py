@@ -70,14 +70,14 @@ def existence(case: Case) -> Iterator[Finding]:
         yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
     reason = orphaned(case)
     if own is not None and reason:
-        said = f"slot {name} keeps {size(own.retained)} of WAL for nobody: {reason}"
+        said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {reason}"
         yield Finding(
             "slot-orphaned", name, "critical", said, "WAL piles up until it is dropped", {"retained": own.retained}
         )
 
 
 def orphaned(case: Case) -> str | None:
-    """Say why nobody needs the own slot, or return None."""
+    """Say why the own slot is not needed, or return None."""
     record = case.seen.known.record
     if record is None or case.own is None:
         return None
@@ -89,7 +89,7 @@ def orphaned(case: Case) -> str | None:
 
 
 def synced(case: Case) -> Iterator[Finding]:
-    """Report a slot that is only a copy of its primary's: nobody can read it here."""
+    """Report a slot that is only a copy of its primary's: it cannot be read here."""
     slot = case.seen.own
     if slot is not None and slot.synced and case.seen.seen.server.in_recovery:
         said = f"slot {slot.name} is the standby's copy of its primary's slot; it can be read only after a promotion"

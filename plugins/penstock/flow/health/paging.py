@@ -1,6 +1,6 @@
-"""Tell a person at once of an error that no retry fixes and that halts nothing.
+"""Alert a person at once of an error that no retry fixes and that halts nothing.
 
-The task that met it opens an alarm of the error's name and tells it at the critical level; it is told again by that
+The task that met it opens an alarm of the error's name and sends it at the critical level; it is sent again by that
 task alone, at that level's interval, and ends when the task next succeeds or a person resumes the pipeline.
 """
 
@@ -19,9 +19,9 @@ _NEXT = "no retry fixes it: each run meets it again and fails at once, until it 
 
 
 def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> None:
-    """Open the alarm of an error that `task` met, and tell it if that is due.
+    """Open the alarm of an error that `task` met, and send it if that is due.
 
-    A ledger that cannot note it does not keep anybody from being told.
+    The alert is sent also if the ledger cannot record it.
     """
     now = datetime.now(UTC)
     try:
@@ -38,24 +38,24 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
         )
         _tell(ctx, task, deliver, now)
     except LedgerError as unknown:
-        ctx.progress(f"the ledger cannot note whom this is told: {unknown}")
+        ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
         _complain(ctx, deliver(_unnoted(ctx, error, task, now)).failures)
 
 
 def mended(ctx: Context, task: str, deliver: Deliver) -> None:
-    """Close the alarms that `task` has opened, and tell their end: it has succeeded."""
+    """Close the alarms that `task` has opened, and send their end: it has succeeded."""
     now = datetime.now(UTC)
     try:
         if _close(ctx, _paged(ctx, task), now):
             _tell(ctx, task, deliver, now)
     except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
-        ctx.progress(f"the ledger cannot note that {task} has succeeded: {unknown}")
+        ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")
 
 
 def answer(ctx: Context) -> bool:
-    """Close the alarms of all tasks, for a person says that they are fixed; tell whether there were any.
+    """Close the alarms of all tasks, for a person says that they are fixed; return whether there were any.
 
-    Slot health tells their end. What is still there opens them again.
+    Slot health sends their end. What is still there opens them again.
     """
     return _close(ctx, _paged(ctx), datetime.now(UTC))
 
@@ -71,7 +71,7 @@ def _close(ctx: Context, alarms: list[AlarmRecord], now: datetime) -> bool:
 
 
 def _is_told(ctx: Context, error: PenstockError) -> bool:
-    """Tell whether slot health has told that the source cannot be asked for the same reason."""
+    """Return whether slot health has told that the source cannot be asked for the same reason."""
     known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
     return any(
         each.slug == "source-unreachable"

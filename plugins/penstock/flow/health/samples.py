@@ -1,6 +1,6 @@
 """From what a check saw to what it remembers of each slot. Pure.
 
-Servers before 17 do not tell since when a slot is inactive; then it has been so since the first check that found it
+Servers before 17 do not show since when a slot is inactive; then it has been so since the first check that found it
 inactive at the place where it still is.
 """
 
@@ -57,7 +57,7 @@ def _inactive_since(at: datetime, slot: SlotFacts, last: SlotSample | None) -> d
 
 
 def _stands(slot: SlotFacts, last: SlotSample) -> bool:
-    """Tell whether a slot is where it was: a physical one has only its restart position."""
+    """Return whether a slot is where it was: a physical one has only its restart position."""
     if slot.confirmed is None:
         return slot.restart == last.restart_lsn
     return slot.confirmed == last.confirmed_lsn

@@ -75,7 +75,7 @@ def abandoned(case: Case) -> Iterator[Finding]:
                 "warn": case.limits.warn,
                 "critical": case.limits.critical,
             }
-            step = "WAL piles up on the source until somebody reads it or drops it"
+            step = "WAL piles up on the source until a reader returns or the slot is dropped"
             yield Finding("slot-abandoned", slot.name, level, said, step, numbers, found.inactive_since)
 
 
@@ -88,7 +88,7 @@ def room(case: Case) -> Iterator[Finding]:
     ):
         if limit - taken < least:
             said = f"{taken} of {limit} are taken ({setting}), expected at least {least} free"
-            step = "a new slot, copy or standby may be refused; drop what nobody reads, or raise the setting"
+            step = "a new slot, copy or standby may be refused; drop slots without a reader, or raise the setting"
             yield Finding("slots-nearly-full", setting, "warn", said, step, {"taken": taken, "limit": limit})
 
 

@@ -22,7 +22,7 @@ _RULES = {
 
 
 def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None:
-    """Open, keep or close the alarms of these tables, by what the ledger knows now; tell them, or leave it to slot health."""
+    """Open, keep or close the alarms of these tables, by what the ledger knows now; send alerts, or leave that to slot health."""
     now, wanted = datetime.now(UTC), set(oids)
     tables = [table for table in ctx.ledger.verifications.tables(ctx.name) if table.oid in wanted]
     found = [finding for rule in _RULES.values() for finding in rule(tables)]

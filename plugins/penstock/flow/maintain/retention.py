@@ -1,7 +1,7 @@
 """How long the landing zone keeps what it has: the ledger forgets first, then whatever it does not know is deleted.
 
 Folders are listed before the ledger is asked: work writes into the ledger first and into the zone afterwards, so
-that a folder which was there and is unknown belongs to nobody, and to nobody who is still at work.
+that a folder which was there and is unknown is an orphan, and no run at work can own it.
 """
 
 from __future__ import annotations

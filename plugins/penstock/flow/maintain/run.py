@@ -75,7 +75,7 @@ def maintain(
 
 @contextmanager
 def _changelogs(ctx: Context) -> Iterator[bool]:
-    """Hold the changelogs, too, and tell so; where they are being filled they are left for the next time."""
+    """Hold the changelogs, too, and return whether it does; where they are being filled they are left for the next time."""
     with ExitStack() as held:
         try:
             held.enter_context(ctx.ledger.locks.hold(ctx.name, changelog.WORK))
@@ -98,7 +98,7 @@ def summary(report: MaintainedTable) -> str:
         f"delete files {sum(f.delete_files for f in before)} -> {sum(f.delete_files for f in after)}, "
         f"bytes {sum(f.bytes for f in before)} -> {sum(f.bytes for f in after)}; "
         f"landing zone: {landing.windows} windows and {landing.copies} copies {'are old' if report.dry_run else 'went'}, "
-        f"{landing.bytes} bytes, and {landing.folders} folders and {landing.files} files of nobody's"
+        f"{landing.bytes} bytes; {landing.folders} orphan folders, {landing.files} orphan files"
     )
 
 
@@ -180,7 +180,7 @@ def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[Tabl
 def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
     """Yield the tables that are to go and were seen long ago, or what is left of them.
 
-    Nobody will read or fill them any more, or their source table has left and the policy is to drop them.
+    They are not read or filled any more, or their source table has left and the policy is to drop them.
     """
     era, rebuilds = ctx.ledger.pipelines.get(ctx.name).era, {each.id for each in ctx.ledger.rebuilds.all(ctx.name)}
     discarded = _discarded(ctx)

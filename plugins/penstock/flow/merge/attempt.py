@@ -41,7 +41,7 @@ def prepared(ctx: Context) -> str | None:
 
 
 def about_to_publish(ctx: Context, *, within: float) -> bool:
-    """Tell whether a merge has ended its Spark run in the last seconds and has not published yet."""
+    """Return whether a merge has ended its Spark run in the last seconds and has not published yet."""
     attempt = prepared(ctx)
     written = ctx.landing.written_at(result_path(ctx, attempt)) if attempt else None
     return written is not None and datetime.now(UTC) - written < timedelta(seconds=within)

@@ -17,7 +17,7 @@ from penstock.ledger.records import MergeQueue, RebuildRecord, TableRecord
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
-    """Tell whether a merge has anything to do, and say it in the log; `last` is as in `plan`."""
+    """Return whether a merge has anything to do, and say it in the log; `last` is as in `plan`."""
     if not _open(ctx, last=last):
         ctx.progress("no merge is possible now: nothing to do")
         return False
@@ -113,7 +113,7 @@ def _note_waiting(ctx: Context, rebuild: RebuildRecord, holder: int) -> None:
 
 
 def _open(ctx: Context, *, last: bool) -> bool:
-    """Tell whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
+    """Return whether the pipeline can be merged now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
     record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "bootstrapping":
         return False

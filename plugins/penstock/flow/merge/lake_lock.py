@@ -1,4 +1,4 @@
-"""Whose turn it is on the lake's tables: merges and maintenance wait for each other, and nobody's work is wasted.
+"""The lock on the lake's tables: merges and maintenance wait for each other, so that no work is wasted.
 
 Nothing depends on it for safety: an attempt that was overtaken cannot publish, and a pointer that has moved is noticed.
 """

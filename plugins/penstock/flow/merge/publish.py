@@ -19,7 +19,7 @@ from penstock.lsn import Lsn
 def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver | None = None) -> CutRecord:
     """Move all tables of an attempt, the cuts table and the ledger in one step; repeating it changes nothing.
 
-    A table of which changes met other rows than they should is an alarm, which slot health tells where `deliver` does not.
+    A table of which changes met other rows than they should is an alarm, which slot health sends where `deliver` does not.
     """
     orders = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt)))
     result = read_result(ctx, attempt)

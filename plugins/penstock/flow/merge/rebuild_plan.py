@@ -1,7 +1,7 @@
 """What Spark is ordered to do for a rebuild: the next chunk onto the fresh table, or its last windows and the switch.
 
 Files are chosen as the merge chooses them for a copied table: all that may hold a change which the copy's snapshot did
-not see, and the snapshot itself tells them apart by transaction.
+not see, and the snapshot itself separates them by transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Snapshot:
         return cls(int(xmin), int(xmax), frozenset(map(int, running.split(","))) if running else frozenset())
 
     def sees(self, xid: int) -> bool:
-        """Tell whether the commit of a transaction was seen."""
+        """Return whether the commit of a transaction was seen."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.running)
 
 

@@ -1,4 +1,4 @@
-"""Build fresh tables from copies and landed windows, chunk by chunk, beside the tables that readers see.
+"""Build fresh tables from copies and landed windows, chunk by chunk, next to the tables that readers see.
 
 Every chunk is a Spark run of its own: planned, written down, submitted, settled. To settle is to move the fresh table's
 pointer and the ledger's row together, so a run that is killed anywhere loses at most its chunk.

@@ -1,4 +1,4 @@
-"""The copy of a resync: under a snapshot of its own, beside a table that stays as it is, resumable table by table.
+"""The copy of a resync: under a snapshot of its own, next to a table that stays as it is, resumable table by table.
 
 No slot has a part in it, so no WAL is kept for it, and capture continues. What a table looks like is read before and in
 the snapshot, and once more when the copy is done: a table that was changed meanwhile is copied again. A table that
@@ -134,7 +134,7 @@ def _places(ctx: Context, facts: Mapping[str, TableFacts]) -> dict[str, tuple[st
 
 
 def _same(ctx: Context, before: SourceTable | None, now: SourceTable | None) -> bool:
-    """Tell whether a table is the same in the snapshot as before it: the publication's part of it is always as of now."""
+    """Return whether a table is the same in the snapshot as before it: the publication's part of it is always as of now."""
     return before is not None and now is not None and table_facts(ctx, before) == table_facts(ctx, now)
 
 
@@ -145,7 +145,7 @@ def _left(ctx: Context, rebuild: RebuildRecord) -> None:
 
 
 def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> bool:
-    """Tell whether a table was altered since its copy's snapshot in a way that the stream does not carry."""
+    """Return whether a table was altered since its copy's snapshot in a way that the stream does not carry."""
     if now is None:
         _left(ctx, rebuild)
         return True

@@ -1,4 +1,4 @@
-"""Take a lake table's name away; its files are deleted by maintenance, which is told first where they lie."""
+"""Take a lake table's name away; its files are deleted by maintenance, which first learns where they lie."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a replay is asked for, held against what is there: a copy, and every window that the copy had not seen.
 
-A dry run is this look, told line by line; bad input ends here, before any work.
+A dry run prints this look line by line; bad input ends here, before any work.
 """
 
 from __future__ import annotations
@@ -163,14 +163,14 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
 
 
 def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
-    """Tell whether no window has been deleted that may hold a change which this copy had not seen."""
+    """Return whether no window has been deleted that may hold a change which this copy had not seen."""
     position = ctx.ledger.pipelines.get(ctx.name).position
     oldest = windows[0].from_lsn if windows else position or Lsn(0)
     return copied.needs_after is not None and oldest <= copied.needs_after
 
 
 def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
-    """Tell whether a copy has the rows of a transaction that no window has."""
+    """Return whether a copy has the rows of a transaction that no window has."""
     if skipped.xid is None:
         return copied.lsn > skipped.known_lsn
     return rebuild_plan.Snapshot.parse(copied.snapshot).sees(skipped.xid)

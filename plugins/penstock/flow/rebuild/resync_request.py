@@ -1,6 +1,6 @@
 """What a rebuild is asked for, held against what is there, before any work: bad input ends here.
 
-A dry run is this look, told line by line. What a replay needs besides stands in `replay_requests.py`.
+A dry run prints this look line by line. What a replay needs in addition is in `replay_request.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rebuild tables beside the ones that readers see, and let them take their names in one cut.
+"""Rebuild tables next to the ones that readers see, and let them take their names in one cut.
 
 `resync` copies tables again under a snapshot of their own; `replay` begins with a copy that is there, in place or as
 a shadow at a place of its own, as of any position. Nothing of it is part of a merge but the switch, so all other
@@ -76,9 +76,9 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
 
 
 def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
-    """Merge until the rebuilt tables have taken their names; tell whether all have.
+    """Merge until the rebuilt tables have taken their names; return whether all have.
 
-    A merge of somebody else may do it as well, and one that is about to publish is given the time. Captures first where
+    Another run's merge may perform the swap; if one is about to publish, wait for it. Captures first where
     the pipeline has not come as far as a copy's snapshot. What cannot be switched yet, because a cut is wanted at an
     earlier place first, is left to the next merge. Raises LakeError("rebuild-given-up"), and what capture and merge
     raise, after some tries.
@@ -117,7 +117,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
 
 def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
-    """Tell whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
+    """Return whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
     ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["done", "given_up"]) if each.id in ids]
     lost = [f"{each.qualified}: {each.reason}" for each in ended if each.state == "given_up"]
     if lost:
@@ -205,7 +205,7 @@ def _ids(ctx: Context, going_on: Sequence[RebuildRecord], started: Sequence[Rebu
 
 @contextmanager
 def _held(ctx: Context, records: Sequence[TableRecord]) -> Iterator[None]:
-    """Let nobody else rebuild these tables meanwhile; raises LedgerError("work-under-way")."""
+    """Keep other runs from rebuilding these tables meanwhile; raises LedgerError("work-under-way")."""
     if not records:
         yield
         return

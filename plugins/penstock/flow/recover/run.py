@@ -77,7 +77,7 @@ def look(ctx: Context) -> Outlook:
 
 
 def begin(ctx: Context, outlook: Outlook) -> None:
-    """Halt the pipeline if nobody has: from here on nothing but this recovery works on it."""
+    """Halt the pipeline unless it is halted: from here on nothing but this recovery works on it."""
     if outlook.slug is not None and ctx.ledger.pipelines.get(ctx.name).state != "halted":
         ctx.ledger.pipelines.halt(ctx.name, slug=outlook.slug, reason=outlook.reason or "")
 
@@ -165,7 +165,7 @@ def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRec
     if strange is not None:
         raise SourceError(
             "slot-exists",
-            f"expected slot {record.slot} to be ours to drop, but {strange}; if nobody needs it, run: {statement}; "
+            f"expected slot {record.slot} to be ours to drop, but {strange}; if it is not needed, run: {statement}; "
             "then run recovery again",
         )
     slot.drop(conn, record.slot)

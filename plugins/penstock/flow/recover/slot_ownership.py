@@ -1,4 +1,4 @@
-"""Whose slot is it? A slot has no mark that says who made it, so the ledger and the server's facts must tell. Pure."""
+"""Who made a slot? The slot itself does not say, so the ledger and the server's facts decide. Pure."""
 
 from __future__ import annotations
 

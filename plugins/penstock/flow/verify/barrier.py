@@ -1,7 +1,7 @@
 """A position at which source and lake can both be read exactly: a snapshot on one side, a cut on the other.
 
 The source's side is the snapshot of a temporary slot's first position, which sees exactly what the stream brings up to
-there. A mark at that position makes the ordinary captures and merges bring the lake there.
+there. A barrier at that position makes the ordinary captures and merges bring the lake there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAID_EVERY = 60.0
 
 @contextmanager
 def marked_snapshot(ctx: Context, reason: str) -> Iterator[Exported]:
-    """Hold an exported snapshot of the source at a position that is marked; the mark goes with the block.
+    """Hold an exported snapshot of the source at a position that has a barrier; the barrier goes with the block.
 
     A capture that goes past the position before it is marked costs another try, under another temporary slot.
     Raises SourceError ("no-free-slot", "slot-creation-blocked") and LedgerError.
@@ -58,7 +58,7 @@ def marked_snapshot(ctx: Context, reason: str) -> Iterator[Exported]:
             return
     raise LedgerError(
         "ledger-conflict",
-        f"expected to mark a position before capture passes it, but {_ATTEMPTS} were passed; run again",
+        f"expected to set a barrier before capture passes it, but {_ATTEMPTS} positions were passed; run again",
     )
 
 
@@ -96,7 +96,7 @@ def _approach(ctx: Context, lsn: Lsn, reached: Reached, merge: Merge) -> str | N
     except PenstockError as error:
         if error.slug not in _ANOTHER_RUN:
             raise
-        return f"a scheduled run is at work, which stops at the mark, too ({error.slug})"
+        return f"a scheduled run is at work, which stops at the barrier, too ({error.slug})"
     return None
 
 

@@ -44,7 +44,7 @@ TRIES = 3
 
 EXAMPLES = 10
 EXAMINED_ROWS = 2_000_000
-"""Rows of one side that are told apart at most, once two tables differ."""
+"""Rows of one side that are compared singly at most, once two tables differ."""
 
 _SLICE_BYTES = 64 << 20
 
@@ -55,7 +55,7 @@ SourceRows = Callable[[ComparedTable, Sequence[str]], Iterator[pa.Table]]
 def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -> Comparison:
     """Compare every table of a pipeline, paused ones too, with the source as it is now.
 
-    The lake must have caught up, or what it lacks is reported. `lake_properties` are further ones of PyIceberg's,
+    Rows not yet merged are reported as missing. `lake_properties` are further ones of PyIceberg's,
     such as an object store's. A table that cannot be read is reported, and the others are compared. Raises SourceError,
     LedgerError or LakeError for what concerns all of them.
     """
@@ -94,7 +94,7 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
 def require_equal(found: Comparison) -> None:
     """Raise LakeError("comparison-differs"), or "verify-unreadable" where all that could be read was equal.
 
-    What a person is told of at once, such as a damaged source, is raised before both.
+    What alerts a person at once, such as a damaged source, is raised before both.
     """
     for trouble in found.unreadable.values():
         if trouble.directive is Directive.PAGE:

@@ -63,7 +63,7 @@ def verify(
 
     Without `tables` those that the pipeline file chooses. A difference is a finding, no error, and so is a table that
     cannot be read. Raises ConfigError for
-    tables that cannot be compared so, before any work; LedgerError("work-under-way") beside another verification;
+    tables that cannot be compared so, before any work; LedgerError("work-under-way") during another verification;
     LakeError("verify-late"), and whatever capture and merge raise.
     """
     running(ctx)
@@ -164,7 +164,7 @@ class _Run:
         return _found(read.chosen, found)
 
     def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
-        """Return the lake's table as its readers see it at the cut, or why it can't be told; raises LakeError."""
+        """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
         oid = read.chosen.record.oid
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
@@ -181,7 +181,7 @@ class _Run:
             return at_cut
         (now,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         if now.snapshot_id == entry["snapshot_id"]:
-            return found  # somebody else moved it back or put another in its place: that is what readers see
+            return found  # another writer moved it back or put another in its place: that is what readers see
         return "it was replaced while it was verified"
 
     def _skipped(self, read: _Read, reason: str) -> Finding:

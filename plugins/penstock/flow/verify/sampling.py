@@ -1,4 +1,4 @@
-"""Which tables a verification looks at, and which part of each: all rows, or the share whose turn it is.
+"""Which tables a verification looks at, and which part of each: all rows, or the share that is due.
 
 The keys of a table are cut into shares of about as many rows each, by the lake's own distribution of the first key
 column. A round looks at every share once; a share in which something differed is looked at in every run until it is fixed.
@@ -140,7 +140,7 @@ class _Sample:
 
 
 def turn(shares: Sequence[KeyShare]) -> list[KeyShare]:
-    """Return the share whose turn it is, and the one that differs and was not looked at for longest."""
+    """Return the share that is due, and the one that differs and was not looked at for longest."""
     due = [share for share in shares if share.verified_lsn is None][:1]
     differing = [share for share in shares if share.differs and share.verified_at and share not in due]
     return [*due, *sorted(differing, key=lambda share: str(share.verified_at))[:1]]

@@ -30,7 +30,7 @@
     return found;
   };
 
-  // A line must not bridge a time in which nobody looked.
+  // A line must not bridge a time without samples.
   function gaps(step) {
     return (plot, series, first, last, found) => {
       const [times] = plot.data;
@@ -108,7 +108,7 @@
     draw("slot", shown.slot_time, [
       { label: "retained", colour: "retained", values: shown.retained_bytes },
       { label: "unread", colour: "unread", values: shown.unread_bytes },
-    ], size, { lines, ceiling: box.checked ? Math.max(0, ...lines.map(([, value]) => value)) : 0, incrs: BINARY, least: 1024, none: "Nobody has looked at the slot in this time." });
+    ], size, { lines, ceiling: box.checked ? Math.max(0, ...lines.map(([, value]) => value)) : 0, incrs: BINARY, least: 1024, none: "The slot was not checked in this time." });
     draw("captured", shown.capture_time, [{ label: "changes per second", colour: "unread", bars: true, values: shown.changes.map((each) => each / shown.step_seconds) }], number);
     draw("windows", shown.capture_time, [{ label: "longest window", colour: "retained", bars: true, values: shown.window_seconds }], seconds);
   }

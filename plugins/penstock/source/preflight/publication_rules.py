@@ -208,7 +208,7 @@ def may_publish(asked: Asked) -> Iterator[Finding]:
 
 
 def _follows(asked: Asked, missing: Iterable[SourceTable]) -> bool:
-    """Tell whether capture will let these tables join: the publication is ours, and so are they."""
+    """Return whether capture will let these tables join: the publication is ours, and so are they."""
     owned = {each.oid for each in asked.privileges if each.owned}
     return asked.follows and all(table.oid in owned for table in missing)
 

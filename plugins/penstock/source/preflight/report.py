@@ -48,7 +48,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """Hold what our role may do with one relation; `narrowed` tells that row-level security would hide rows from it."""
+    """Hold what our role may do with one relation; `narrowed`: row-level security would hide rows from it."""
 
     oid: int
     schema: str
@@ -92,7 +92,7 @@ class Asked:
 
     @property
     def follows(self) -> bool:
-        """Tell whether capture may alter the publication, as far as that depends on the publication."""
+        """Return whether capture may alter the publication, as far as that depends on the publication."""
         facts = self.publication
         ours = facts is not None and facts.owned and facts.made_for(self.pipeline.name)
         return ours and not self.server.in_recovery and not self.pipeline.source.adopt

@@ -82,7 +82,7 @@ def wal_keep_size(asked: Asked) -> Iterator[Finding]:
     if limit is None:
         yield warn(
             subject,
-            "expected a limit, got none: a slot that nobody reads for long fills the disk",
+            "expected a limit, got none: a slot without a reader fills the disk",
             "set it well below the free space of the WAL's disk; beyond it the slot is lost, and the server lives",
         )
     elif limit < 2 * window.max_wal_bytes:
@@ -143,7 +143,7 @@ def room(asked: Asked) -> Iterator[Finding]:
         yield error(
             "max_replication_slots",
             f"expected a free replication slot, got {taken}",
-            "drop a slot that nobody reads, or raise max_replication_slots and restart the server",
+            "drop a slot without a reader, or raise max_replication_slots and restart the server",
             "no-free-slot",
         )
     else:
@@ -180,7 +180,7 @@ def blockers(asked: Asked) -> Iterator[Finding]:
 
 
 def large_rows(_: Asked) -> Iterator[Finding]:
-    """Say what memory a large row needs: no view tells how large a table's largest row is."""
+    """Say what memory a large row needs: no view shows how large a table's largest row is."""
     most = (_ROW_FACTOR * _ROW_TEXT_MIB + _ROW_BASE_MIB) / 1024
     yield ok(
         "large rows",
@@ -195,7 +195,7 @@ def _slot_problems(subject: str, own: SlotFacts, asked: Asked) -> Iterator[Findi
         yield error(
             subject,
             "expected no slot of this name, but there is one",
-            "drop it if nobody needs it, set source.adopt: true to take it over, or choose another source.slot",
+            "drop it if it is not needed, set source.adopt: true to take it over, or choose another source.slot",
             "slot-exists",
         )
     if own.invalidation is not None:
@@ -214,8 +214,8 @@ def _slot_problems(subject: str, own: SlotFacts, asked: Asked) -> Iterator[Findi
             "slot-unusable",
         )
     if own.active:
-        message = f"expected nobody at the slot, got process {own.active_pid}"
-        yield warn(subject, message, "find out whose process it is", "slot-in-use")
+        message = f"expected no reader at the slot, got process {own.active_pid}"
+        yield warn(subject, message, "find out who owns the process", "slot-in-use")
 
 
 def _unusable(own: SlotFacts, server: ServerFacts) -> Iterator[str]:

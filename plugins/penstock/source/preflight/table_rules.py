@@ -12,7 +12,7 @@ from penstock.source.publication import PublicationFacts
 from penstock.source.replica_identity import problem
 from penstock.source.tables import SourceTable
 
-_CUTS = "_penstock_cuts"  # the table beside every pipeline's own
+_CUTS = "_penstock_cuts"  # the table next to every pipeline's own
 
 
 def may_read(asked: Asked) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def targets(asked: Asked) -> Iterator[Finding]:
     logged = chosen_by(asked.pipeline.changelog.tables)
     for table in asked.staying():
         target = asked.pipeline.target(table.schema, table.name)
-        if logged(table.schema, table.name) and target not in by_target:  # two of one target are told once
+        if logged(table.schema, table.name) and target not in by_target:  # two of one target are reported once
             by_target[asked.pipeline.changelog_target(target)].append(f"the changelog of {table.qualified}")
         by_target[target].append(table.qualified)
     for target, claimed in by_target.items():
@@ -83,7 +83,7 @@ def targets(asked: Asked) -> Iterator[Finding]:
             yield error(
                 ".".join(target),
                 f"expected one source table per target, got {names(claimed)}",
-                "change lake.target so that it tells them apart, or exclude one (from changelog.tables, if it is a changelog)",
+                "change lake.target so that their names differ, or exclude one (from changelog.tables, if it is a changelog)",
                 "target-clash",
             )
 
