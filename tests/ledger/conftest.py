@@ -141,6 +141,14 @@ def copy(
         ledger.tables.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
 
 
+def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:
+    """Put a table into a state, whatever led there."""
+    with ledger.tables.transaction() as transaction:
+        transaction.connection.execute(
+            "update penstock.table set state = %s where pipeline = %s and oid = %s", [state, name, oid]
+        )
+
+
 def publish(ledger: Ledger, name: str, lsn: Lsn, tables: list[PublishedTable], **changes: Any) -> str:
     attempt = ledger.merges.begin(name)
     wanted = {"attempt": attempt, "catalog": ledger.connection, "catalog_name": "lake", "pointers": []} | changes

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from penstock.errors import LakeError, LedgerError
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
+from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord
 from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
@@ -33,12 +33,6 @@ class Tables(Part):
         with self.transaction() as transaction:
             return _tables(transaction, name)
 
-    def set_state(self, name: str, oid: int, *, expected: TableState, state: TableState) -> TableRecord:
-        """Move a table from one state to another; raises LedgerError("ledger-conflict") if it is in a third."""
-        return self._change_table(
-            name, oid, "tables/set_table_state", f"to be {expected}", expected=expected, state=state
-        )
-
     def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes."""
         with self.transaction() as transaction:
@@ -47,7 +41,9 @@ class Tables(Part):
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
-        return self._change_table(name, oid, "tables/resume_table", "to be paused")
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            return _change(transaction, name, oid, "tables/resume_table", "to be paused")
 
     def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[CopyRecord]:
         """Note that these tables are being copied under one snapshot; their unfinished older copies are forgotten.
@@ -93,11 +89,6 @@ class Tables(Part):
         """Return the copies, oldest first."""
         with self.transaction() as transaction:
             return _copies(transaction, name, state=state)
-
-    def _change_table(self, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:
-        with self.transaction() as transaction:
-            lock(transaction, name)
-            return _change(transaction, name, oid, statement, need, **values)
 
 
 def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str) -> TableRecord:

@@ -20,7 +20,6 @@ from penstock.flow.capture.table_verdict import (
     Verdict,
     column_plan,
     reshaped,
-    storage,
     suspects,
     values_changed,
     vanished_partition,
@@ -34,7 +33,7 @@ from penstock.source.catalog import SourceTable
 from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf
 
-__all__ = ["Look", "Verdict", "column_plan", "follow", "reshaped", "settle", "storage", "table_facts", "verdict"]
+__all__ = ["Look", "Verdict", "column_plan", "follow", "reshaped", "settle", "table_facts", "verdict"]
 
 Known = TableRecord | RebuildRecord
 WATCHED = ("new", "copying", "copied", "ready")

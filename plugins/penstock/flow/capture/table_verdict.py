@@ -129,12 +129,6 @@ def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
     return None
 
 
-def storage(digest: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the files that hold the rows, from a digest: a rewrite gives new ones."""
-    leaves = digest["leaves"]
-    return (digest["relfilenode"], *(leaves[oid] for oid in sorted(leaves)))
-
-
 def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
     """Return whether the publication sends other rows."""
     return bool(digest["filter"] != now.filter_digest)
