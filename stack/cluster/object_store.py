@@ -1,6 +1,6 @@
 """An object store on one machine: S3Proxy, a server that speaks S3 in front of a folder.
 
-`python -m stack.object_store` runs it. Its login comes by the environment in AWS's own variables and is handed on to
+`python -m stack.cluster.object_store` runs it. Its login comes by the environment in AWS's own variables and is handed on to
 the server through a pipe: it is in no file and on no command line.
 """
 
@@ -88,7 +88,7 @@ def properties(address: str, folder: Path, environ: Mapping[str, str]) -> str:
 
 def main() -> None:
     """Become the server: it listens at the address and keeps each bucket as a folder."""
-    parser = argparse.ArgumentParser(prog="python -m stack.object_store", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m stack.cluster.object_store", description=__doc__)
     parser.add_argument("--address", required=True, help="such as http://127.0.0.1:9878")
     parser.add_argument("--folder", required=True, type=Path, help="where the buckets lie")
     parser.add_argument("--jars", required=True, type=Path, help="folder of the server's jars")
