@@ -103,7 +103,9 @@ class Driven:
             return
         if record.state == "halted" and not (self.consumed and record.halted_slug in EXPECTED):
             self.report.find("stuck", "pipeline", (f"halted by {record.halted_slug}: {record.halted_reason}",))
-        if not self._tried("recover", self._recover):
+        recovered = self._tried("recover", self._recover)
+        # a server that was stopped hard may have forgotten that its slot was consumed: then nothing is lost
+        if not recovered and self.ctx.ledger.pipelines.get(self.world.name).state == "halted":
             self._tried("resume", lambda: resume.resume(self.ctx))
         self.consumed = False
 
