@@ -68,6 +68,55 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_a_table_that_is_renamed_again_while_its_copy_waits_leaves_the_name_to_another(world16: PipelineEnv) -> None:
+    world = world16
+    for name in ("a", "b", "other"):
+        world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    world.bootstrap()
+    world.sql("alter table a rename to x")
+    world.capture()
+    rebuild.resync(world.ctx, ["public.a"], world.submit)
+    world.sql("alter table x rename to y; alter table b rename to x")
+    world.capture()
+    rebuild.resync(world.ctx, ["public.b"], world.submit)
+    world.sql("insert into other values (2, 'goes on')")
+    world.capture()
+    world.merge()
+
+    assert states(world) == {"a": "paused", "other": "ready", "x": "ready"}
+    assert world.lake_rows("x", "s") == [("was b",)]
+    assert len(world.lake_rows("other")) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_until_both_are_copied(
+    world16: PipelineEnv,
+) -> None:
+    world = world16
+    for name in ("a", "other"):
+        world.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    world.bootstrap()
+    ids = rebuild.resync(world.ctx, ["public.a"], world.submit)
+    world.sql("alter table a rename to z; create table a (id int primary key, s text); insert into a values (7, 'new')")
+    world.capture()
+    with pytest.raises(LakeError, match=r"rebuild-given-up.*renamed from public\.a to public\.z"):
+        rebuild.switch(world.ctx, ids, world.submit)
+    world.sql("insert into other values (2, 'goes on')")
+    world.capture()
+    world.merge()
+    assert states(world) == {"a": "paused", "other": "ready"}
+    assert world.lake_rows("a", "id") == [(1,)]
+    assert len(world.lake_rows("other")) == 2
+    assert "public.a joined" in told(world, "target-clash")[-1]
+
+    assert rebuild.switch(world.ctx, rebuild.resync(world.ctx, ["public.a"], world.submit), world.submit)
+    world.capture()
+    assert states(world) == {"a": "waiting", "other": "ready", "z": "ready"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_changed_places(
     world16: PipelineEnv,
 ) -> None:

@@ -177,6 +177,8 @@ def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the
         world.sql(f"insert into t values ({number})")
 
     stays_halted(world, "another history was found at the source before")
+    assert landed(world, "t", "id") != at_source(world, "t", "id"), "the other history is not landed"
+    assert position(world) == place
 
 
 @pytest.mark.slow
