@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -104,5 +105,6 @@ def run_with_spark(world: PipelineEnv, *arguments: str) -> subprocess.CompletedP
 def _carry_out(world: PipelineEnv, wanted: Path) -> None:
     application, *arguments = json.loads(wanted.read_text())
     wanted.unlink()
-    world.submit(describe(world.ctx, application, tuple(arguments), catalog_secrets(world.ctx)))
+    job = describe(world.ctx, application, "as the child named it", catalog_secrets(world.ctx))
+    world.submit(replace(job, arguments=tuple(arguments)))
     wanted.with_name("carried-out").write_text("")

@@ -2,7 +2,7 @@ import pytest
 
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger, new_attempt
-from penstock.ledger.records import PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, capture, entry, facts, plan, publish, stage
 

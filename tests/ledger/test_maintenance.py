@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.jobs.maintenance_plan import Figures, OldTable, TableReport
 from penstock.ledger import Ledger, new_attempt
-from penstock.ledger.records import PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, capture, copy, entry, facts, plan, publish, stage

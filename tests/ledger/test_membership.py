@@ -9,8 +9,8 @@ import pytest
 from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.ledger import Ledger
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import PublishedTable
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, capture, entry, facts, publish
 

@@ -10,7 +10,8 @@ from penstock.errors import LakeError, LedgerError
 from penstock.jobs.pointers import Fresh, Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.iceberg_pointers import moved
-from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
+from penstock.ledger.merge_queue import PausedTable, PublishedTable
+from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, Lake, bootstrap, capture, connection_to, copy, facts, together

@@ -22,8 +22,8 @@ from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import PublishedTable
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, bootstrap, facts, plan, stage
 

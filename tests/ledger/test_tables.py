@@ -2,7 +2,7 @@ import pytest
 
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger import Ledger
-from penstock.ledger.records import PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, together
 

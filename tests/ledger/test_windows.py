@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
-from penstock.ledger.records import PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from penstock.wire.messages import RelationColumn
 from tests.ledger.conftest import ORDERS, START, capture, copy, entry, facts, plan, publish, stage, together

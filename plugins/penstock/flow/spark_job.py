@@ -34,14 +34,22 @@ Submit = Callable[[SparkJob], None]
 """Run a job to its end; raises LakeError("spark-failed") when it ends without success."""
 
 
-def describe(ctx: Context, application: str, arguments: tuple[str, ...], secrets: Mapping[str, str]) -> SparkJob:
-    """Return the job that runs `spark_apps/<application>.py` for this pipeline."""
+def describe(
+    ctx: Context, application: str, plan: str, secrets: Mapping[str, str], *, result: str | None = None
+) -> SparkJob:
+    """Return the job that runs `spark_apps/<application>.py` for this pipeline.
+
+    `plan` is the file of its orders and `result` that of its answer, as paths in the landing zone.
+    """
     spark, zone = ctx.pipeline.spark, ctx.pipeline.landing
     reached = store.hadoop(zone.uri, zone.options, {**os.environ, **ctx.environment})
     return SparkJob(
         name=f"penstock:{ctx.name}:{application}",
         application=ctx.home / "spark_apps" / f"{application}.py",
-        arguments=arguments,
+        arguments=(
+            *("--plan", ctx.landing.uri(plan)),
+            *(("--result", ctx.landing.uri(result)) if result is not None else ()),
+        ),
         py_files=spark_zip.location(ctx.home, ctx.environment),
         driver_memory=spark.driver_memory,
         conf=dict(spark.conf),

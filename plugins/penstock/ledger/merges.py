@@ -17,8 +17,9 @@ from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer
 from penstock.ledger.attempt import new_attempt
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
+from penstock.ledger.merge_queue import PausedTable, PublishedTable
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
+from penstock.ledger.records import CutRecord
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.tables import pause
 from penstock.lsn import Lsn

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.jobs.merge_plan import MET
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.manifest import FileEntry
 from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
@@ -368,74 +367,6 @@ class EventRecord(Row):
     table_oid: int | None
     message: str
     details: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PublishedTable:
-    """Say that a table is complete through the cut.
-
-    `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now;
-    `rebuild` the one that took the table's place. `shows` is the metadata file that the catalog shows from now on, None
-    where that is as before, with `columns` columns of the source.
-    """
-
-    oid: int
-    snapshot_id: int | None = None
-    copy_id: str | None = None
-    rebuild: str | None = None
-    shows: str | None = None
-    columns: int | None = None
-    update_missing: int = 0
-    delete_missing: int = 0
-    insert_existing: int = 0
-    misfits: int = 0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return what its merge counted besides rows, by name; nothing where there was nothing."""
-        found = {name: getattr(self, name) for name in MET}
-        return {name: count for name, count in found.items() if count}
-
-
-@dataclass(frozen=True)
-class PausedTable:
-    """Say that a table stayed behind, and why."""
-
-    oid: int
-    slug: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class MergeQueue:
-    """Hold what is due to be merged, all read at one moment.
-
-    `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
-    reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
-    loaded first, by oid; `upto` is the position of the next cut, the first barrier that has none if there is one
-    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid.
-    """
-
-    pipeline: PipelineRecord
-    upto: Lsn
-    windows: tuple[WindowRecord, ...]
-    tables: tuple[TableRecord, ...]
-    copies: dict[int, CopyRecord]
-    last_cut: CutRecord | None
-    rebuilds: tuple[RebuildRecord, ...] = ()
-    targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    marked: bool = False
-
-    def files(self, table: TableRecord) -> list[FileEntry]:
-        """Return the landing files that a table does not have yet, in order.
-
-        For a copied table these are all that hold a change which its snapshot may not have seen; the merge leaves
-        out the changes that it did see.
-        """
-        done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
-        end = self.upto if table.left_lsn is None else table.left_lsn
-        late = (window for window in self.windows if done < window.upto_lsn <= end)
-        return [file for window in late for file in window.files if file.oid == table.oid]
 
 
 @dataclass(frozen=True)

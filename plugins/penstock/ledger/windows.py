@@ -15,11 +15,11 @@ from psycopg.types.range import Range
 from penstock.errors import LedgerError
 from penstock.landing.manifest import FileEntry, moment
 from penstock.ledger.json_codec import relation_to_json
+from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import (
     CopyRecord,
     CutRecord,
-    MergeQueue,
     RebuildRecord,
     RelationRecord,
     TableRecord,

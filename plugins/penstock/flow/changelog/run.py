@@ -80,8 +80,8 @@ def plan(ctx: Context, interval: Interval) -> str:
 
 def job(ctx: Context, attempt: str) -> SparkJob:
     """Describe the Spark application that carries out an attempt."""
-    places = [ctx.landing.uri(_path(ctx, attempt, what)) for what in ("plan", "result")]
-    return describe(ctx, "changelog_tables", ("--plan", places[0], "--result", places[1]), catalog_secrets(ctx))
+    plan, result = (_path(ctx, attempt, what) for what in ("plan", "result"))
+    return describe(ctx, "changelog_tables", plan, catalog_secrets(ctx), result=result)
 
 
 def settle(ctx: Context, attempt: str) -> FillRecord:

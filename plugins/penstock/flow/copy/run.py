@@ -120,4 +120,4 @@ def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict
 
 
 def _job(ctx: Context, plan: str) -> SparkJob:
-    return describe(ctx, "copy_tables", ("--plan", ctx.landing.uri(plan)), ctx.source.environment("SOURCE"))
+    return describe(ctx, "copy_tables", plan, ctx.source.environment("SOURCE"))

@@ -223,13 +223,8 @@ def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
 
 
 def _job(ctx: Context, attempt: str) -> SparkJob:
-    arguments = (
-        "--plan",
-        ctx.landing.uri(_plan_path(ctx, attempt)),
-        "--result",
-        ctx.landing.uri(_result_path(ctx, attempt)),
-    )
-    return describe(ctx, "maintain_tables", arguments, catalog_secrets(ctx))
+    plan, result = _plan_path(ctx, attempt), _result_path(ctx, attempt)
+    return describe(ctx, "maintain_tables", plan, catalog_secrets(ctx), result=result)
 
 
 def _plan_path(ctx: Context, attempt: str) -> str:

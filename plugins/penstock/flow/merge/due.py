@@ -13,7 +13,8 @@ from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.merge_plan import TablePlan
 from penstock.landing.manifest import FileEntry
-from penstock.ledger.records import MergeQueue, RebuildRecord, TableRecord
+from penstock.ledger.merge_queue import MergeQueue
+from penstock.ledger.records import RebuildRecord, TableRecord
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:

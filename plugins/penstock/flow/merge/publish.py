@@ -12,7 +12,8 @@ from penstock.flow.merge.attempt import plan_path, prepared, read_result
 from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
 from penstock.jobs.pointers import Place, Pointer, place_of
 from penstock.ledger import iceberg_pointers
-from penstock.ledger.records import CutRecord, PausedTable, PublishedTable
+from penstock.ledger.merge_queue import PausedTable, PublishedTable
+from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 
 

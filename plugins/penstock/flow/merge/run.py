@@ -76,13 +76,8 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
 
 def job(ctx: Context, attempt: str) -> SparkJob:
     """Describe the Spark application that carries out an attempt."""
-    arguments = (
-        "--plan",
-        ctx.landing.uri(plan_path(ctx, attempt)),
-        "--result",
-        ctx.landing.uri(result_path(ctx, attempt)),
-    )
-    return describe(ctx, "merge_changes", arguments, catalog_secrets(ctx))
+    plan, result = plan_path(ctx, attempt), result_path(ctx, attempt)
+    return describe(ctx, "merge_changes", plan, catalog_secrets(ctx), result=result)
 
 
 __all__ = ["due", "job", "merge", "plan", "prepare", "publish"]

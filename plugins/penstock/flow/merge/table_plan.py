@@ -11,7 +11,8 @@ from penstock.jobs.merge_plan import FileRef, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.landing.manifest import FileEntry
 from penstock.ledger import iceberg_pointers
-from penstock.ledger.records import MergeQueue, TableRecord
+from penstock.ledger.merge_queue import MergeQueue
+from penstock.ledger.records import TableRecord
 
 
 def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
