@@ -71,7 +71,11 @@ def test_a_spark_connection_that_names_no_master_is_refused_and_not_taken_for_ya
 def test_a_spark_connection_that_is_given_as_a_uri_is_taken(
     airflow_home: Path, monkeypatch: pytest.MonkeyPatch, uri: str
 ) -> None:
+    from airflow.sdk import BaseHook  # noqa: PLC0415
+
     from penstock.orchestration.connections import require_spark  # noqa: PLC0415
 
     monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", uri)
     require_spark("penstock_spark")
+
+    assert BaseHook.get_connection("penstock_spark").conn_type == uri.partition("://")[0], "it is not taken for YARN"
