@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from penstock.alarms import ALARMS
 from penstock.policy import Health
 from penstock.quantities import size, span
 from tests.flow.health.cases import policy
@@ -49,9 +48,3 @@ def test_a_size_is_shown_as_a_person_reads_it(amount: Any, text: str) -> None:
 )
 def test_a_time_is_shown_in_its_two_largest_units(seconds: Any, text: str) -> None:
     assert span(seconds) == text
-
-
-def test_every_alarm_has_a_page() -> None:
-    missing = [slug for slug, alarm in ALARMS.items() if not (ROOT / alarm.runbook(slug)).is_file()]
-
-    assert missing == []

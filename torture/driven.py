@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from penstock.errors import Directive, PenstockError
+from penstock.conditions import Directive
+from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.errors import Directive, LakeError
+from penstock.conditions import Directive
+from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties

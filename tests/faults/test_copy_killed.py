@@ -16,7 +16,8 @@ from threading import Event, Thread
 
 import pytest
 
-from penstock.errors import Directive, SourceError
+from penstock.conditions import Directive
+from penstock.errors import SourceError
 from penstock.flow.copy import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.lsn import Lsn

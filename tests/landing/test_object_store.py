@@ -13,8 +13,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from penstock.conditions import Directive
 from penstock.config import Pipeline
-from penstock.errors import Directive, LakeError
+from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.landing import layout

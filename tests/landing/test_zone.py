@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from penstock.errors import ConfigError, Directive, LakeError
+from penstock.conditions import Directive
+from penstock.errors import ConfigError, LakeError
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, inserts
 

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from penstock.conditions import DIRECTIVES
 from penstock.connections import Connection
-from penstock.errors import KINDS, SourceError
+from penstock.errors import SourceError
 from penstock.source import arrow, error_rules, session
 from penstock.source.error_translation import translate, translating
 from stack import ports
@@ -241,4 +242,4 @@ def test_an_unknown_complaint_without_a_state_is_not_repeated():
 
 
 def test_every_rule_names_a_kind_of_error():
-    assert {rule.slug for rule in error_rules.RULES} <= set(KINDS)
+    assert {rule.slug for rule in error_rules.RULES} <= set(DIRECTIVES)

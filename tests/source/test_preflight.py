@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.errors import KINDS
+from penstock.conditions import CONDITIONS
 from penstock.source import publication, session, slot
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.report import Asked, Finding, Level
@@ -85,7 +85,7 @@ def test_errors_come_first_and_every_finding_names_a_kind_of_error(conn, shop):
 
     levels = [finding.level for finding in found]
     assert levels == sorted(levels, key=["error", "warn", "ok"].index)
-    assert {finding.slug for finding in found} <= set(KINDS)
+    assert {finding.slug for finding in found} <= set(CONDITIONS)
     assert all(finding.next_step for finding in found if finding.level != "ok")
 
 

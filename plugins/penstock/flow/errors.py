@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from penstock.errors import Directive, LedgerError, PenstockError
+from penstock.conditions import Directive
+from penstock.errors import LedgerError, PenstockError
 from penstock.flow.context import Context
 
 

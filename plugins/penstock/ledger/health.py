@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.alarms import Level
+from penstock.conditions import Level
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 from penstock.lsn import Lsn

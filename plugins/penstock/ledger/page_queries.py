@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.alarms import Level as AlarmLevel
+from penstock.conditions import Level as AlarmLevel
 from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, PipelineFacts, RebuildKind, RebuildState, Row, TableState, WindowState

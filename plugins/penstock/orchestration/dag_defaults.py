@@ -10,8 +10,9 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from penstock.conditions import Directive
 from penstock.config import Pipeline
-from penstock.errors import Directive, PenstockError
+from penstock.errors import PenstockError
 from penstock.flow.context import Context
 from penstock.flow.errors import record_errors
 from penstock.flow.health import paging

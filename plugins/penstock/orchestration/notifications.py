@@ -12,7 +12,8 @@ from typing import Any
 from airflow.sdk import BaseNotifier, conf
 from airflow.sdk.observability import stats
 
-from penstock.errors import KINDS, PenstockError
+from penstock.conditions import CONDITIONS
+from penstock.errors import PenstockError
 from penstock.flow.health.alerts import Alert, Delivery, link
 from penstock.orchestration.pipelines import find_context
 from penstock.policy import Health
@@ -90,7 +91,9 @@ class AlertNotice(BaseNotifier):
         )
         title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb} ({self.pipeline})"
         for failure in send(tuple(self.policy.critical.channels), title, body).failures:
-            self.log.error("%s %s; see docs/runbooks/alert-undelivered.md", KINDS["alert-undelivered"].meaning, failure)
+            self.log.error(
+                "%s %s; see docs/runbooks/alert-undelivered.md", CONDITIONS["alert-undelivered"].meaning, failure
+            )
 
     def _told(self) -> bool:
         try:

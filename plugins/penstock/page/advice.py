@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.errors import UNSENT
+from penstock.conditions import NEEDS_COPY
 from penstock.page.models import Grade, Pipeline, Table
 
 RECOVERABLE = (
@@ -107,7 +107,7 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         names = [table.name for table in tables if table.paused_slug == slug]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         are = "table is" if len(names) == 1 else "tables are"
-        copied = (Step(_COPIED, dag=f"{shown.name}.resync"),) if slug in UNSENT else ()
+        copied = (Step(_COPIED, dag=f"{shown.name}.resync"),) if slug in NEEDS_COPY else ()
         yield Advice(
             "warn",
             f"{len(names)} {are} paused: {slug}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from penstock.alarms import ALARMS
+from penstock.conditions import ALARMS
 from penstock.jobs.merge_plan import CONFLICTS
 from penstock.ledger.page_queries import (
     AlarmPanel,

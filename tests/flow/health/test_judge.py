@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.alarms import ALARMS, LEVELS
+from penstock.conditions import ALARMS, LEVELS
 from penstock.flow.health.observe import CaptureState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from penstock.errors import UNSENT, SourceError
+from penstock.conditions import NEEDS_COPY
+from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
@@ -35,7 +36,7 @@ def answered(ctx: Context) -> frozenset[str]:
     There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
     answers = ctx.pipeline.tables.on_change == "resync" and not ctx.ledger.pipelines.get(ctx.name).withheld
-    return UNSENT if answers else frozenset()
+    return NEEDS_COPY if answers else frozenset()
 
 
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:

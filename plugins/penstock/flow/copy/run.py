@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.errors import Directive, PenstockError, SourceError
+from penstock.conditions import Directive
+from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, describe
 from penstock.jobs.copy_plan import CopyPlan

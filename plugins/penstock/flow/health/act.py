@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from penstock.errors import PAGED, PenstockError, SourceError
+from penstock.conditions import PAGED
+from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.drops import Drop

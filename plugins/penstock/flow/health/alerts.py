@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from penstock.alarms import ALARMS, LEVELS, Alarm, Level
+from penstock.conditions import ALARMS, LEVELS, Level, runbook
 from penstock.ledger.health import AlarmRecord
 from penstock.policy import Critical, Health, Warn
 from penstock.quantities import span
@@ -90,7 +90,7 @@ def _alert(pipeline: str, alarm: AlarmRecord, policy: Health, now: datetime) -> 
 
 def link(policy: Health, slug: str) -> str:
     """Return where a runbook is to be read."""
-    return f"{policy.runbooks.rstrip('/')}/{slug}.md" if policy.runbooks else Alarm.runbook(slug)
+    return f"{policy.runbooks.rstrip('/')}/{slug}.md" if policy.runbooks else runbook(slug)
 
 
 def _happening(alarm: AlarmRecord, policy: Health, now: datetime) -> Happening | None:

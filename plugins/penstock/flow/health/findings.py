@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from penstock.alarms import Level
+from penstock.conditions import Level
 from penstock.flow.health.limits import Forecast, Limits, level_of
 from penstock.flow.health.observe import Observation
 from penstock.ledger.health import SlotSample

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from penstock.alarms import LEVELS
+from penstock.conditions import LEVELS
 from penstock.flow.health import conflict_rule, own_rules, server_rules, verified_rule
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.alarms import LEVELS, Level
+from penstock.conditions import LEVELS, Level
 from penstock.ledger.health import SlotSample
 from penstock.policy import Critical, Health, Warn
 from penstock.quantities import size, span

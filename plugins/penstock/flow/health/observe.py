@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from penstock.alarms import Level
+from penstock.conditions import Level
 from penstock.config import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.alarms import Level
+from penstock.conditions import Level
 from penstock.flow.capture.publication_options import said as kinds
 from penstock.flow.health.findings import Case, Finding
 from penstock.quantities import size, span

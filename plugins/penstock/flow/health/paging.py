@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from penstock.errors import PAGED, LedgerError, PenstockError, SourceError
+from penstock.conditions import PAGED
+from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.act import tell
 from penstock.flow.health.alerts import Alert, Deliver, alerts, link

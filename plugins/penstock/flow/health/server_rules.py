@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from penstock.alarms import Level
+from penstock.conditions import Level
 from penstock.flow.health.findings import Case, Finding
 from penstock.quantities import size, span
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from penstock.errors import Directive, LakeError, LedgerError, PenstockError
+from penstock.conditions import Directive
+from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy.run import together

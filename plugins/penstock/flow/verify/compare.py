@@ -28,8 +28,9 @@ from penstock.compare.report import (
     TableComparison,
     unpromised,
 )
+from penstock.conditions import Directive
 from penstock.connections import Connection
-from penstock.errors import Directive, LakeError
+from penstock.errors import LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.records import TableRecord
 from penstock.source import catalog, publication, session

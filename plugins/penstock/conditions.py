@@ -1,0 +1,261 @@
+"""The catalogue of conditions: whatever Penstock stops for, notes, or alerts about, by name.
+
+A condition may be met as an error, with what follows from it (`Directive`), be watched as an alarm, or both.
+`docs/runbooks/<slug>.md` tells the person on call what to do, and the index there repeats this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+Level = Literal["warn", "critical"]
+LEVELS: tuple[Level, ...] = ("warn", "critical")
+
+
+class Directive(Enum):
+    """Say what an error does to the pipeline, and to the task of Airflow that met it."""
+
+    RETRY = "retry"  # the same call may succeed later; nothing was lost: the task is tried again
+    HALT = "halt"  # the pipeline stops until a person has decided; the task fails without another try, as below
+    PAUSE = "pause"  # one table stops; capture and all other tables continue
+    PAGE = "page"  # every try would meet it again: a person gets an alert at once; it continues by itself once fixed
+    FAIL = "fail"  # this call was wrong; nothing changed
+    NOTE = "note"  # recorded as an event, never raised; everything continues
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Describe the alarm of a condition: its highest level, and how fast things get worse.
+
+    An alarm concerns one subject (a slot, a session, a setting); it opens once and closes once.
+    """
+
+    level: Level
+    worsens: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Describe one condition by one sentence for the operator, and say how it is met: as an error, an alarm, or both.
+
+    `needs_copy` marks a pause that a new copy ends: something happened that the stream, or the first copy, does not carry.
+    """
+
+    meaning: str
+    directive: Directive | None = None
+    alarm: Alarm | None = None
+    needs_copy: bool = False
+
+
+def _warn(worsens: str) -> Alarm:
+    return Alarm("warn", worsens)
+
+
+def _critical(worsens: str = "as fast as the source writes") -> Alarm:
+    return Alarm("critical", worsens)
+
+
+def _conditions() -> dict[str, Condition]:
+    retry, halt, pause = Directive.RETRY, Directive.HALT, Directive.PAUSE
+    page, fail, note = Directive.PAGE, Directive.FAIL, Directive.NOTE
+    return {
+        # the operator's input
+        "config-invalid": Condition("The pipeline file does not say what Penstock expects.", fail),
+        "connection-missing": Condition("A connection that the pipeline names is not defined.", fail),
+        "alert-undelivered": Condition("An alert could not be delivered on one of its channels.", retry),
+        "preflight-failed": Condition(
+            "The source is not ready for this pipeline; the report lists each finding.", fail
+        ),
+        "no-matching-tables": Condition("A table pattern of the pipeline matches no table.", fail),
+        "no-usable-identity": Condition("A table would refuse updates or deletes once published.", fail),
+        "table-unknown": Condition("The pipeline has no table of this name.", fail),
+        "range-invalid": Condition("The places given are not a range: the wrong way round, or in the future.", fail),
+        "range-unavailable": Condition("The landing zone no longer holds, or never held, what this range needs.", fail),
+        "shadow-exists": Condition("The lake has a table under the name that the shadow would get.", fail),
+        "table-not-ready": Condition("The table is in a state in which this cannot be done to it.", fail),
+        # the source
+        "source-unreachable": Condition(
+            "The source could not be asked: it did not accept the connection, or closed it.",
+            retry,
+            _critical("unknown: the slot is not observed"),
+        ),
+        "source-auth": Condition("The source refused the login or the role lacks a privilege.", page, _critical()),
+        "source-timeout": Condition("The source did not answer within the time limit.", retry),
+        "source-out-of-memory": Condition("The source ran out of memory while it decoded or read.", retry),
+        "source-disk-full": Condition(
+            "The source's disk is full.", page, _critical("at once: without room the server stops")
+        ),
+        "source-corrupt": Condition(
+            "The source found its own files damaged while it read or decoded.",
+            page,
+            _critical("unknown: more may be damaged"),
+        ),
+        "decoding-limit": Condition(
+            "The source's limits do not allow what a window or a row takes.", page, _critical()
+        ),
+        "recovery-conflict": Condition("The standby cancelled the read to replay what its primary has done.", retry),
+        "source-error": Condition("The source answered with an error that has no kind of its own.", retry),
+        "source-changed": Condition("Another server, timeline or database answers behind the source's address.", halt),
+        "publication-missing": Condition(
+            "The publication is gone, was created again, or was created after the slot.", halt
+        ),
+        "table-unpublished": Condition("The table is not in the publication any more.", fail),
+        "slot-missing": Condition("The replication slot does not exist.", halt, _critical("it is final")),
+        "slot-exists": Condition("A slot of this name exists and is not known to belong to the pipeline.", fail),
+        "slot-dropped": Condition("Slot health has dropped the pipeline's slot, as its policy says.", halt),
+        "slot-lost": Condition("The slot was invalidated and can never be read again.", halt, _critical("it is final")),
+        "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", halt),
+        "nothing-to-recover": Condition("The slot can be read on: a recovery would copy everything for nothing.", fail),
+        "slot-in-use": Condition("Another session holds the slot or the pipeline's lock.", retry),
+        "slot-unusable": Condition("The slot was made with options that a batch reader cannot use.", halt),
+        "no-free-slot": Condition("The server has no free replication slot.", fail),
+        "slot-creation-blocked": Condition("Open transactions kept the slot from being created in time.", retry),
+        "snapshot-gone": Condition("The exported snapshot disappeared while tables were copied.", retry),
+        "table-rewritten": Condition("A table was truncated, rewritten or altered before its copy had read it.", retry),
+        "copy-failed": Condition(
+            "A table could not be copied by bootstrap; its reason says why.", pause, needs_copy=True
+        ),
+        "table-joining": Condition("Transactions that were open when a table joined keep it from being copied.", retry),
+        "table-added": Condition("A table joined the publication and waits for its copy.", note),
+        "table-removed": Condition("A table left the publication, or was dropped at the source.", note),
+        "publication-differs": Condition(
+            "The publication is not what the patterns choose, and not ours to alter.", note
+        ),
+        # bytes
+        "protocol-truncated": Condition("A message ended before its last field, or went on after it.", halt),
+        "protocol-unknown": Condition("A message, flag or column kind is not part of the protocol.", halt),
+        "protocol-sequence": Condition("A message came at a place where the protocol does not allow it.", halt),
+        # the ledger
+        "ledger-unreachable": Condition("The control database did not accept the connection or closed it.", retry),
+        "ledger-not-migrated": Condition("The ledger's schema is not at the version this code needs.", fail),
+        "ledger-conflict": Condition("Another run holds a newer attempt; this one may change nothing.", retry),
+        "work-under-way": Condition(
+            "Another process does work on this pipeline that must not run twice at once.", retry
+        ),
+        "rebuild-open": Condition("The table is being rebuilt already, in another way.", fail),
+        "rebuild-given-up": Condition("A table could not be rebuilt; the one that readers see is as it was.", fail),
+        "pipeline-halted": Condition("The pipeline is halted; its reason says why.", halt, _critical()),
+        "not-bootstrapped": Condition("The pipeline has no slot yet: run bootstrap first.", fail),
+        # the lake
+        "landing-unreachable": Condition("The landing zone did not answer.", retry),
+        "landing-unwritable": Condition("The landing zone could not be written.", retry),
+        "landing-file-missing": Condition("A landing file that a manifest lists is not there or is damaged.", halt),
+        "landing-version": Condition("A landing file has a contract version this code does not read.", halt),
+        "interval-invalid": Condition("An interval to fill ends before it begins, or is not over yet.", fail),
+        "interval-gone": Condition("The landing zone does not hold all changes of an interval, or no longer.", fail),
+        "interval-not-captured": Condition("The changes of an interval are not captured yet.", fail),
+        "target-clash": Condition("Two source tables would share one target table.", page, _critical()),
+        "spark-failed": Condition("The Spark application ended without a result.", retry),
+        "catalog-unreachable": Condition(
+            "The lake's catalog did not accept the connection, closed it, or is not set up.", retry
+        ),
+        "lake-unreadable": Condition("A file of the lake is gone or damaged, or its store did not answer.", retry),
+        "publish-conflict": Condition("Another writer moved a lake table between our read and our publish.", retry),
+        "foreign-commit": Condition("The lake table has commits that Penstock did not make.", pause),
+        "schema-change": Condition(
+            "The source table changed in a way that the stream does not carry.", pause, needs_copy=True
+        ),
+        "publication-changed": Condition(
+            "The publication was altered: it may have left out changes of the table.", pause, needs_copy=True
+        ),
+        "transaction-skipped": Condition(
+            "A transaction that touched the table could not be decoded and was left out.", pause, needs_copy=True
+        ),
+        "divergence": Condition("A change refers to a row that neither the batch nor the lake has.", pause),
+        "merge-conflict": Condition("Changes met rows that should or should not have been there.", pause),
+        "merge-failed": Condition("The merge of one table ended with an error that has no kind of its own.", pause),
+        "misfit-refused": Condition("A value does not fit its column and the policy is to stop.", pause),
+        "verify-late": Condition("Capture and merge did not come to the compared position in time.", retry),
+        "verify-differs": Condition(
+            "A verification found a table in which source and lake differ.",
+            fail,
+            _critical("with every reader who trusts it"),
+        ),
+        "verify-unreadable": Condition(
+            "A table could not be compared: the source or the lake could not be read.",
+            fail,
+            _critical("its rows are unproven"),
+        ),
+        "comparison-differs": Condition(
+            "Source and lake differ at the compared position.", page, _critical("with every reader who trusts the lake")
+        ),
+        # alarms about the pipeline's slot
+        "slot-retained": Condition("The slot keeps more WAL on the source's disk than the limit.", alarm=_critical()),
+        "slot-unread": Condition("More WAL is waiting to be captured than the limit.", alarm=_critical()),
+        "slot-unreserved": Condition(
+            "The slot will be lost at the next checkpoint.", alarm=_critical("minutes, until the next checkpoint")
+        ),
+        "slot-orphaned": Condition(
+            "The slot belongs to a pipeline that is torn down or has no table.", alarm=_critical()
+        ),
+        "slot-stalled": Condition(
+            "The slot's confirmed position has stood still over several schedules.", alarm=_critical()
+        ),
+        "slot-synced": Condition(
+            "The slot is a standby's copy of its primary's and cannot be read here.",
+            alarm=_critical("nothing is captured"),
+        ),
+        "slot-idle-timeout": Condition(
+            "The server may invalidate the slot for idleness between two captures.",
+            alarm=_critical("one missed run can do it"),
+        ),
+        "catalog-xmin-old": Condition(
+            "The slot holds back the vacuuming of the catalogs for too many transactions.", alarm=_critical("days")
+        ),
+        "decoding-spills": Condition(
+            "Decoding writes most of what it reads to the source's disk.", alarm=_warn("it only costs time")
+        ),
+        # alarms about capture
+        "capture-paused": Condition("The capture DAG is paused.", alarm=_critical()),
+        "capture-failing": Condition("The capture DAG fails.", alarm=_critical()),
+        "capture-too-slow": Condition(
+            "The source writes WAL faster than capture reads it.",
+            alarm=_critical("ever faster: a longer queue reads slower"),
+        ),
+        "publication-narrow": Condition(
+            "The publication does not send every kind of change.",
+            alarm=_critical("with every change that it leaves out"),
+        ),
+        # alarms about the server
+        "slot-abandoned": Condition("A slot that is not the pipeline's is inactive and keeps WAL.", alarm=_critical()),
+        "slots-nearly-full": Condition(
+            "Few replication slots or WAL senders are free.", alarm=_warn("it stops the next one who needs one")
+        ),
+        "transaction-open-long": Condition(
+            "A transaction that has written has been open for long.",
+            alarm=_warn("slowly: WAL stays, every capture reads more"),
+        ),
+        "transaction-prepared-long": Condition(
+            "A prepared transaction waits for its end for long.",
+            alarm=_warn("slowly: WAL stays, every capture reads more"),
+        ),
+        "standby-feedback-off": Condition(
+            "The source is a standby that lets its primary vacuum what the slot needs.",
+            alarm=_critical("any vacuum can do it"),
+        ),
+        # alarms about the lake
+        "divergence-suspected": Condition(
+            "Changes met other rows in the lake than at the source: the table may have diverged.",
+            alarm=_critical("with every reader who trusts it"),
+        ),
+        # events of a run or of a changelog
+        "dag-failed": Condition("A DAG run failed after all its tries, was killed, or took too long.", note),
+        "changes-late": Condition(
+            "Changes belong to an interval of the changelogs that was filled before: fill it again.", note
+        ),
+    }
+
+
+CONDITIONS = _conditions()
+DIRECTIVES = {slug: each.directive for slug, each in CONDITIONS.items() if each.directive is not None}
+ALARMS = {slug: each.alarm for slug, each in CONDITIONS.items() if each.alarm is not None}
+PAGED = frozenset(slug for slug, directive in DIRECTIVES.items() if directive is Directive.PAGE)
+"""The errors that open an alarm of their own name on the task that met them."""
+NEEDS_COPY = frozenset(slug for slug, each in CONDITIONS.items() if each.needs_copy)
+
+
+def runbook(slug: str) -> str:
+    """Name the page for the person on call, relative to the project."""
+    return f"docs/runbooks/{slug}.md"
