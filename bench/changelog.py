@@ -13,7 +13,7 @@ from datetime import datetime
 
 from bench import load
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import bench_env
 from tests.pipeline_env import PipelineEnv
 
 CHANGES = 1_000_000
@@ -23,42 +23,42 @@ RUNS = 3
 
 def measure() -> list[Figure]:
     """Return seconds per million changes; the ratio compares a merge of the same changes with it."""
-    with bench_world() as world:
-        with world.source.connect() as conn:
+    with bench_env() as env:
+        with env.source.connect() as conn:
             load.create(conn, 10_000)
-        world.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
-        world.settings["changelog"] = {"slack": 0}
-        world.bootstrap()
-        start, end = _interval(world, AROUND)
-        world.changelog(start, end)  # compiles
-        world.merge()
-        start, end = _interval(world, CHANGES)
-        merging = _seconds(world.merge)
-        _interval(world, AROUND)
-        times = [_seconds(lambda: _fill(world, start, end)) for _ in range(RUNS)]
+        env.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
+        env.settings["changelog"] = {"slack": 0}
+        env.bootstrap()
+        start, end = _interval(env, AROUND)
+        env.changelog(start, end)  # compiles
+        env.merge()
+        start, end = _interval(env, CHANGES)
+        merging = _seconds(env.merge)
+        _interval(env, AROUND)
+        times = [_seconds(lambda: _fill(env, start, end)) for _ in range(RUNS)]
     seconds = statistics.median(times)
     return [Figure("changelog_s_per_million", seconds * 1_000_000 / CHANGES, "s", merging / seconds)]
 
 
-def _interval(world: PipelineEnv, changes: int) -> tuple[datetime, datetime]:
+def _interval(env: PipelineEnv, changes: int) -> tuple[datetime, datetime]:
     """Make so many changes in an interval of their own, and capture them."""
-    with world.source.connect() as conn:
+    with env.source.connect() as conn:
         conn.execute("truncate bench")
-        start = _now(world)
+        start = _now(env)
         load.change(conn, changes)
-    end = _now(world)
-    world.capture()
+    end = _now(env)
+    env.capture()
     return start, end
 
 
-def _now(world: PipelineEnv) -> datetime:
-    ((time_,),) = world.sql("select clock_timestamp()")
+def _now(env: PipelineEnv) -> datetime:
+    ((time_,),) = env.sql("select clock_timestamp()")
     assert isinstance(time_, datetime)
     return time_
 
 
-def _fill(world: PipelineEnv, start: datetime, end: datetime) -> None:
-    assert world.changelog(start, end).rows == CHANGES
+def _fill(env: PipelineEnv, start: datetime, end: datetime) -> None:
+    assert env.changelog(start, end).rows == CHANGES
 
 
 def _seconds(work: Callable[[], object]) -> float:

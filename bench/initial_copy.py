@@ -9,7 +9,7 @@ import time
 
 from bench import load
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import bench_env
 from tests.pipeline_env import PipelineEnv
 
 ROWS = 2_000_000
@@ -20,33 +20,33 @@ WARM_UPS = 2
 def measure() -> list[Figure]:
     """Return `copy_vs_copy_out`; the JVM has started and has compiled what it runs."""
     pairs = []
-    with bench_world() as world:
+    with bench_env() as env:
         for run in range(WARM_UPS + RUNS):
-            with world.source.connect() as conn:
+            with env.source.connect() as conn:
                 load.create(conn, ROWS)
-            out, ours = _copy_out_seconds(world), _copy_seconds(world, run)
+            out, ours = _copy_out_seconds(env), _copy_seconds(env, run)
             if run >= WARM_UPS:
                 pairs.append((out, ours))
     limit, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
     return [Figure("copy_vs_copy_out", ROWS / ours, "rows/s", limit / ours)]
 
 
-def _copy_out_seconds(world: PipelineEnv) -> float:
-    server = world.source.server
+def _copy_out_seconds(env: PipelineEnv) -> float:
+    server = env.source.server
     psql = server.binaries.program("psql")
     command = [str(psql), "-qAt", "-c", f"copy (select {', '.join(load.COLUMNS)} from bench) to stdout"]
     started = time.perf_counter()
     subprocess.run(
-        command, env={**os.environ, **server.environment(world.source.name)}, stdout=subprocess.DEVNULL, check=True
+        command, env={**os.environ, **server.environment(env.source.name)}, stdout=subprocess.DEVNULL, check=True
     )
     return time.perf_counter() - started
 
 
-def _copy_seconds(world: PipelineEnv, run: int) -> float:
-    world.name = f"bench{run}"
-    world.settings["source"] = {"publication": "bench", "slot": f"bench{run}", "adopt": True}
+def _copy_seconds(env: PipelineEnv, run: int) -> float:
+    env.name = f"bench{run}"
+    env.settings["source"] = {"publication": "bench", "slot": f"bench{run}", "adopt": True}
     started = time.perf_counter()
-    world.bootstrap()
+    env.bootstrap()
     seconds = time.perf_counter() - started
-    world.sql(f"select pg_drop_replication_slot('bench{run}')")
+    env.sql(f"select pg_drop_replication_slot('bench{run}')")
     return seconds

@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "spark_apps"))  # the measurements run Spark's app
 
 
 @contextmanager
-def bench_world() -> Iterator[PipelineEnv]:
+def bench_env() -> Iterator[PipelineEnv]:
     """Start a source, a control server and Spark on two cores; remove them afterwards."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
@@ -47,7 +47,7 @@ def bench_world() -> Iterator[PipelineEnv]:
                 lake = LakeCatalog(spark_conf.CATALOG, ledger, Path(made) / "warehouse")
                 spark = start_spark(lake, Path(made))
                 try:
-                    yield _world(data, ledger, lake, spark, Path(made) / "landing")
+                    yield _env(data, ledger, lake, spark, Path(made) / "landing")
                 finally:
                     spark.stop()
         finally:
@@ -57,24 +57,24 @@ def bench_world() -> Iterator[PipelineEnv]:
 
 @contextmanager
 def workbench() -> Iterator[Workbench]:
-    """Lend a workbench over the Spark and the catalog of a world of its own, with a folder for what it lands."""
+    """Lend a workbench over the Spark and the catalog of a pipeline of its own, with a folder for what it lands."""
     from tests.spark.workbench import Workbench  # noqa: PLC0415  # it needs the path that is set above
 
-    with bench_world() as world, tempfile.TemporaryDirectory() as folder:
-        lake = world.lake
+    with bench_env() as env, tempfile.TemporaryDirectory() as folder:
+        lake = env.lake
         assert lake is not None
-        with Workbench(world.spark, lake.environment(), lake.database.connect, lake.name, Path(folder)) as made:
+        with Workbench(env.spark, lake.environment(), lake.database.connect, lake.name, Path(folder)) as made:
             yield made
 
 
-def _world(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> PipelineEnv:
-    world = PipelineEnv(source, ledger, landing, "bench", lake, spark=spark)
-    world.settings = {
+def _env(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> PipelineEnv:
+    env = PipelineEnv(source, ledger, landing, "bench", lake, spark=spark)
+    env.settings = {
         "capture": {"work_mem": "512MiB"},
         "copy": {"parallel": 2},
         "tables": {"include": ["public.bench"]},
     }
-    return world
+    return env
 
 
 def start_spark(lake: LakeCatalog, scratch: Path, *, memory: str = "4g") -> SparkSession:

@@ -7,7 +7,7 @@ import time
 
 from bench import cpu, load
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import bench_env
 from tests.pipeline_env import PipelineEnv
 
 CHANGES = 1_000_000
@@ -16,18 +16,18 @@ NOISE = "insert into noise select n, repeat('x', 500) from generate_series(1, 20
 
 def measure() -> list[Figure]:
     """Return throughput, CPU seconds per million changes, and what an idle tick leaves on the source."""
-    with bench_world() as world:
-        with world.source.connect() as conn:
+    with bench_env() as env:
+        with env.source.connect() as conn:
             load.create(conn, 10_000)
-        world.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
-        world.bootstrap()
-        _through(world, 20_000)  # compiles what a long-running worker has compiled
-        with world.source.connect() as conn:
+        env.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
+        env.bootstrap()
+        _through(env, 20_000)  # compiles what a long-running worker has compiled
+        with env.source.connect() as conn:
             conn.execute("truncate bench")
-        world.capture()
-        world.merge()
-        seconds, source, client = _through(world, CHANGES)
-        idle = _idle(world)
+        env.capture()
+        env.merge()
+        seconds, source, client = _through(env, CHANGES)
+        idle = _idle(env)
     million = CHANGES / 1_000_000
     return [
         Figure("pipeline_changes_per_s", CHANGES / seconds, "changes/s"),
@@ -37,33 +37,33 @@ def measure() -> list[Figure]:
     ]
 
 
-def _through(world: PipelineEnv, changes: int) -> tuple[float, float, float]:
+def _through(env: PipelineEnv, changes: int) -> tuple[float, float, float]:
     """Make changes, then capture and merge them; return wall seconds and CPU seconds of source and client."""
-    with world.source.connect() as conn:
+    with env.source.connect() as conn:
         conn.execute("truncate bench")
         load.change(conn, changes)
         conn.execute("checkpoint")
-    server = world.source.server.pid()
+    server = env.source.server.pid()
     assert server is not None
     source, client, started = cpu.seconds(server), cpu.seconds(os.getpid()), time.perf_counter()
-    report = world.capture()
-    world.merge()
+    report = env.capture()
+    env.merge()
     seconds = time.perf_counter() - started
     assert report.changes >= changes
     return seconds, cpu.seconds(server) - source, cpu.seconds(os.getpid()) - client
 
 
-def _idle(world: PipelineEnv) -> int:
+def _idle(env: PipelineEnv) -> int:
     """Return the WAL that the slot keeps after an idle tick, when only an unpublished table was written."""
-    world.sql("create table noise (id int, body text)")
+    env.sql("create table noise (id int, body text)")
     for _ in range(2):
-        world.sql(NOISE)
-        world.sql("checkpoint")
-        before = len(world.ctx.landing.list("bench/windows"))
-        report = world.capture()
+        env.sql(NOISE)
+        env.sql("checkpoint")
+        before = len(env.ctx.landing.list("bench/windows"))
+        report = env.capture()
         assert report.changes == 0
-        assert len(world.ctx.landing.list("bench/windows")) == before, "an idle tick wrote landing files"
-    ((retained, unread),) = world.sql(
+        assert len(env.ctx.landing.list("bench/windows")) == before, "an idle tick wrote landing files"
+    ((retained, unread),) = env.sql(
         "select pg_current_wal_flush_lsn() - restart_lsn, pg_current_wal_flush_lsn() - confirmed_flush_lsn "
         "from pg_replication_slots where slot_name = 'bench'"
     )

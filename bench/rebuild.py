@@ -14,7 +14,7 @@ from threading import Event, Thread
 
 from bench import load
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import bench_env
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.verify.compare import compare
@@ -37,24 +37,24 @@ RETAINED = "select pg_current_wal_flush_lsn() - restart_lsn from pg_replication_
 
 def measure() -> list[Figure]:
     """Return `resync_rows_per_s`, what was written meanwhile, the WAL its slot kept at most, and `replay_changes_per_s`."""
-    with bench_world() as world:
-        with world.source.connect() as conn:
+    with bench_env() as env:
+        with env.source.connect() as conn:
             load.create(conn, ROWS)
-        world.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
-        world.bootstrap()
+        env.settings["source"] = {"publication": "bench", "slot": "bench", "adopt": True}
+        env.bootstrap()
         writes: list[int] = []
         retained: list[int] = []
-        with _repeated(*(_writer(world, number, writes) for number in range(WRITERS)), _captures(world, retained)):
-            resynced = _seconds(world, lambda: rebuild.resync(world.ctx, [TABLE], world.submit))
-        _require_equal(world)
+        with _repeated(*(_writer(env, number, writes) for number in range(WRITERS)), _captures(env, retained)):
+            resynced = _seconds(env, lambda: rebuild.resync(env.ctx, [TABLE], env.submit))
+        _require_equal(env)
         for first in range(0, CHANGES, CHANGES // 10):
-            world.sql(f"update bench set amount = amount + 1 where id between {first} and {first + CHANGES // 10 - 1}")
-            world.capture()
-        world.merge()
-        replayed = _seconds(world, lambda: rebuild.replay(world.ctx, Replay((TABLE,)), world.submit))
-        (copied,) = {each.copy_lsn for each in world.ctx.ledger.rebuilds.all(world.name, states=["done"])}
-        changes = sum(window.rows for window in world.ctx.ledger.windows.all(world.name, after=copied))
-        _require_equal(world)
+            env.sql(f"update bench set amount = amount + 1 where id between {first} and {first + CHANGES // 10 - 1}")
+            env.capture()
+        env.merge()
+        replayed = _seconds(env, lambda: rebuild.replay(env.ctx, Replay((TABLE,)), env.submit))
+        (copied,) = {each.copy_lsn for each in env.ctx.ledger.rebuilds.all(env.name, states=["done"])}
+        changes = sum(window.rows for window in env.ctx.ledger.windows.all(env.name, after=copied))
+        _require_equal(env)
     return [
         Figure("resync_rows_per_s", ROWS / resynced, "rows/s"),
         Figure("resync_written_meanwhile_per_s", len(writes) * CHANGES_PER_WRITE / resynced, "changes/s"),
@@ -63,14 +63,14 @@ def measure() -> list[Figure]:
     ]
 
 
-def _seconds(world: PipelineEnv, build: Callable[[], list[str]]) -> float:
+def _seconds(env: PipelineEnv, build: Callable[[], list[str]]) -> float:
     started = time.perf_counter()
-    assert rebuild.switch(world.ctx, build(), world.submit)
+    assert rebuild.switch(env.ctx, build(), env.submit)
     return time.perf_counter() - started
 
 
-def _writer(world: PipelineEnv, number: int, writes: list[int]) -> Callable[[], None]:
-    conn = world.source.connect()
+def _writer(env: PipelineEnv, number: int, writes: list[int]) -> Callable[[], None]:
+    conn = env.source.connect()
 
     def write() -> None:
         """Change five rows that no other writer changes, in one transaction."""
@@ -83,10 +83,10 @@ def _writer(world: PipelineEnv, number: int, writes: list[int]) -> Callable[[], 
     return write
 
 
-def _captures(world: PipelineEnv, retained: list[int]) -> Callable[[], None]:
+def _captures(env: PipelineEnv, retained: list[int]) -> Callable[[], None]:
     def capture() -> None:
-        world.capture()
-        retained.append(int(world.sql(RETAINED)[0][0]))
+        env.capture()
+        retained.append(int(env.sql(RETAINED)[0][0]))
         time.sleep(5)
 
     return capture
@@ -117,8 +117,8 @@ def _repeated(*actions: Callable[[], None]) -> Iterator[None]:
         raise failures[0]
 
 
-def _require_equal(world: PipelineEnv) -> None:
-    world.capture()
-    world.merge()
-    compared = compare(world.ctx)
+def _require_equal(env: PipelineEnv) -> None:
+    env.capture()
+    env.merge()
+    compared = compare(env.ctx)
     assert compared.equal, [line for table in compared.tables for line in table.lines()]

@@ -10,7 +10,7 @@ import time
 
 from bench import cpu, load
 from bench.figures import Figure
-from bench.lake import bench_world
+from bench.lake import bench_env
 from penstock.flow.verify.run import verify
 from penstock.ledger.verifications import Mode
 from tests.pipeline_env import PipelineEnv
@@ -21,18 +21,18 @@ SHARES = 10
 
 def measure() -> list[Figure]:
     """Return the cost of a whole verification per second and row, and the bytes of one share against the heap's."""
-    with bench_world() as world:
-        with world.source.connect() as conn:
+    with bench_env() as env:
+        with env.source.connect() as conn:
             load.create(conn, ROWS)
-        world.settings |= {
+        env.settings |= {
             "source": {"publication": "bench", "slot": "bench", "adopt": True},
             "verify": {"share": f"1/{SHARES}", "whole_below": 1},
         }
-        world.bootstrap()
-        _verify(world, "sample", ROWS // SHARES)  # begins the round: the lake's keys are read
-        seconds, busy, _ = _verify(world, "whole", ROWS)
-        _, _, read = _verify(world, "sample", ROWS // SHARES)
-        ((heap,),) = world.sql("select pg_table_size('bench')")
+        env.bootstrap()
+        _verify(env, "sample", ROWS // SHARES)  # begins the round: the lake's keys are read
+        seconds, busy, _ = _verify(env, "whole", ROWS)
+        _, _, read = _verify(env, "sample", ROWS // SHARES)
+        ((heap,),) = env.sql("select pg_table_size('bench')")
     return [
         Figure("verify_rows_per_s", ROWS / seconds, "rows/s"),
         Figure("verify_source_core_share", busy / seconds, "of one core"),
@@ -41,25 +41,25 @@ def measure() -> list[Figure]:
     ]
 
 
-def _verify(world: PipelineEnv, mode: Mode, rows: int) -> tuple[float, float, int]:
+def _verify(env: PipelineEnv, mode: Mode, rows: int) -> tuple[float, float, int]:
     """Verify; return wall seconds, CPU seconds of the source, and the bytes of blocks that it asked for."""
-    server = world.source.server.pid()
+    server = env.source.server.pid()
     assert server is not None
-    before, used, started = _blocks(world), cpu.seconds(server), time.perf_counter()
+    before, used, started = _blocks(env), cpu.seconds(server), time.perf_counter()
 
     def merge() -> None:
-        world.merge()
+        env.merge()
 
-    found = verify(world.ctx, mode=mode, merge=merge)
+    found = verify(env.ctx, mode=mode, merge=merge)
     seconds, used = time.perf_counter() - started, cpu.seconds(server) - used
-    assert found.differing == [], world.lines
+    assert found.differing == [], env.lines
     assert rows * 0.9 <= found.rows <= rows * 1.1, found.findings
-    return seconds, used, (_blocks(world) - before) * 8192
+    return seconds, used, (_blocks(env) - before) * 8192
 
 
-def _blocks(world: PipelineEnv) -> int:
+def _blocks(env: PipelineEnv) -> int:
     time.sleep(1.5)  # a session tells its statistics when it ends, others within a second
-    ((blocks,),) = world.sql(
+    ((blocks,),) = env.sql(
         "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit "
         "from pg_statio_user_tables where relname = 'bench'"
     )

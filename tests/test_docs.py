@@ -360,7 +360,7 @@ PSQL_VARIABLES = {
     "position": "0/16B3748",
     "file": "16384",
 }
-SOURCE_WORLD = """
+SOURCE_OBJECTS = """
 create role shop_owner;
 create role penstock_reader login replication;
 create schema sales authorization shop_owner;
@@ -393,7 +393,7 @@ def version(request: pytest.FixtureRequest) -> str:
 def shop(documented_server: Server) -> Iterator[Database]:
     with documented_server.temporary_database("shop") as database:
         with psycopg.connect(database.dsn(), autocommit=True) as connection:
-            connection.execute(SOURCE_WORLD)
+            connection.execute(SOURCE_OBJECTS)
         yield database
 
 

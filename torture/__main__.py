@@ -50,12 +50,12 @@ def main(
     report.say(f"seed {chosen}; everything that is done: {log}")
     rules = tuple(filter(None, only.split(",")))
     mix = Mix(full=not safe, faults=not calm, publication=not published, only=rules, lake=not landed)
-    with stand("torture", apart=bool(chosen % 2), spark=not landed) as world:
+    with stand("torture", apart=bool(chosen % 2), spark=not landed) as env:
         try:
             if landed:
-                search(report, world.source, world, mix, more=_more(minutes * 60, rounds))
+                search(report, env.source, env, mix, more=_more(minutes * 60, rounds))
             else:
-                Torture(world, report, mix).run(seconds=minutes * 60, rounds=rounds)
+                Torture(env, report, mix).run(seconds=minutes * 60, rounds=rounds)
         except KeyboardInterrupt:
             report.say("interrupted")
         finally:

@@ -43,7 +43,7 @@ class Driven:
     `consumed` says that a fault has taken changes from its slot.
     """
 
-    world: PipelineEnv
+    env: PipelineEnv
     report: Report
     unblock: Callable[[], None]
     identify: Callable[[str], None]
@@ -54,7 +54,7 @@ class Driven:
     @property
     def ctx(self) -> Context:
         """Return a fresh context."""
-        return self.world.ctx
+        return self.env.ctx
 
     def capture(self) -> bool:
         """Capture until caught up; return whether it worked."""
@@ -68,18 +68,18 @@ class Driven:
             with lake_lock.merge_lock(ctx):
                 attempt = merge.plan(ctx, force=force)
                 if attempt is not None:
-                    self.world.submit(merge.job(ctx, attempt))
+                    self.env.submit(merge.job(ctx, attempt))
                     merge.publish(ctx, attempt)
 
         return self._tried("merge", once)
 
     def maintain(self) -> bool:
         """Maintain lake, landing zone and ledger."""
-        return self._tried("maintain", lambda: maintain.maintain(self.ctx, self.world.submit))
+        return self._tried("maintain", lambda: maintain.maintain(self.ctx, self.env.submit))
 
     def resync(self, tables: Sequence[str], submit: Submit | None = None) -> bool:
         """Copy tables again and switch them; those that joined by themselves, since they may have to wait."""
-        known = self.ctx.ledger.tables.all(self.world.name)
+        known = self.ctx.ledger.tables.all(self.env.name)
         joined = {table.qualified for table in known if table.waits}
         parts = [[table for table in tables if (table in joined) is late] for late in (False, True)]
         return all([self._together(part, submit) for part in parts if part])  # noqa: C419  # every part has its try
@@ -94,25 +94,25 @@ class Driven:
 
     def due(self) -> list[str]:
         """Name the tables that are to be copied: paused ones, and those that joined."""
-        found = self.ctx.ledger.tables.all(self.world.name)
+        found = self.ctx.ledger.tables.all(self.env.name)
         return [table.qualified for table in found if table.state in ("paused", "new")]
 
     def heal(self) -> None:
         """Bring a halted pipeline back, as its runbook says."""
-        record = self.ctx.ledger.pipelines.get(self.world.name)
+        record = self.ctx.ledger.pipelines.get(self.env.name)
         if record.state not in ("halted", "bootstrapping") and not self.consumed:
             return
         if record.state == "halted" and not (self.consumed and record.halted_slug in EXPECTED):
             self.report.find("stuck", "pipeline", (f"halted by {record.halted_slug}: {record.halted_reason}",))
         recovered = self._tried("recover", self._recover)
         # a server that was stopped hard may have forgotten that its slot was consumed: then nothing is lost
-        if not recovered and self.ctx.ledger.pipelines.get(self.world.name).state == "halted":
+        if not recovered and self.ctx.ledger.pipelines.get(self.env.name).state == "halted":
             self._tried("resume", lambda: resume.resume(self.ctx))
         self.consumed = False
 
     def note_paused(self) -> None:
         """Count the tables that are paused now, by reason."""
-        for table in self.ctx.ledger.tables.all(self.world.name):
+        for table in self.ctx.ledger.tables.all(self.env.name):
             if table.state == "paused":
                 self.report.paused[table.paused_slug or "?"] += 1
                 self.report.tell(
@@ -123,7 +123,7 @@ class Driven:
         """Find tables that take longer than they may to be ready."""
         found: list[TableRecord] = [
             table
-            for table in self.ctx.ledger.tables.all(self.world.name)
+            for table in self.ctx.ledger.tables.all(self.env.name)
             if table.state not in ("ready", "dropped") and table.left_lsn is None
         ]
         self.waiting = {table.qualified: self.waiting.get(table.qualified, 0) + 1 for table in found}
@@ -136,14 +136,14 @@ class Driven:
         try:
             with record_errors(self.ctx):
                 known = {
-                    table.qualified for table in self.ctx.ledger.tables.all(self.world.name) if table.state != "dropped"
+                    table.qualified for table in self.ctx.ledger.tables.all(self.env.name) if table.state != "dropped"
                 }
                 wanted = [table for table in tables if table in known]
                 if not wanted:
                     return True
-                ids = rebuild.resync(self.ctx, wanted, submit or self.world.submit)
+                ids = rebuild.resync(self.ctx, wanted, submit or self.env.submit)
                 self.report.work["resync"] += 1
-                done = rebuild.switch(self.ctx, ids, self.world.submit)
+                done = rebuild.switch(self.ctx, ids, self.env.submit)
                 self.report.tell("penstock", f"resync {', '.join(wanted)}", "" if done else "not switched yet")
                 return done
         except PenstockError as error:
@@ -163,10 +163,10 @@ class Driven:
         with lake_lock.merge_lock(ctx):
             attempt = merge.plan(ctx, last=True)
             if attempt is not None:
-                self.world.submit(merge.job(ctx, attempt))
+                self.env.submit(merge.job(ctx, attempt))
                 merge.publish(ctx, attempt, last=True)
         recover.new_era(ctx)
-        bootstrap.copy(ctx, self.world.submit)
+        bootstrap.copy(ctx, self.env.submit)
         self.merge()
 
     def _tried(self, verb: str, work: Callable[[], object]) -> bool:

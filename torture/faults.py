@@ -49,10 +49,10 @@ Fault = Callable[[random.Random, Driven], str]
 def capture_killed(dice: random.Random, driven: Driven) -> str:
     """Kill a capture at a step, and stop the source hard as well now and then."""
     step, when = dice.choice(CAPTURE), dice.choice(("before", "after"))
-    ended = run(driven.world, "capture", step, when, "1").returncode
+    ended = run(driven.env, "capture", step, when, "1").returncode
     crash = dice.random() < 0.3
     if crash:
-        driven.world.source.server.restart("immediate")
+        driven.env.source.server.restart("immediate")
     return f"capture {when} {step.rpartition(':')[2]}{', source stopped' if crash else ''}{_reached(ended)}"
 
 
@@ -67,39 +67,39 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
             chosen = dice.random()
             if chosen < 0.3:
                 return "merge planned only"
-            driven.world.submit(merge.job(ctx, attempt))
+            driven.env.submit(merge.job(ctx, attempt))
             if chosen < 0.55:
                 return "merge prepared only"
     except PenstockError as error:
         return f"no merge to abandon: {error.slug}"
     step, when = dice.choice(PUBLISH), dice.choice(("before", "after"))
-    ended = run(driven.world, f"publish:{attempt}", step, when, "1").returncode
+    ended = run(driven.env, f"publish:{attempt}", step, when, "1").returncode
     return f"publish {when} {step.rpartition(':')[2]}{_reached(ended)}"
 
 
 def resync_killed(dice: random.Random, driven: Driven) -> str:
     """Kill a resync of one table at a step; it is asked for again later, or given up by nobody."""
-    found = driven.ctx.ledger.tables.all(driven.world.name)
+    found = driven.ctx.ledger.tables.all(driven.env.name)
     tables = [table.qualified for table in found if table.state in ("ready", "paused") and table.left_lsn is None]
     plain = [table for table in tables if "," not in table]
     if not plain:
         return "no table to copy"
     table, step, when = dice.choice(plain), dice.choice(RESYNC), dice.choice(("before", "after"))
-    ended = run_with_spark(driven.world, f"resync:{table}", step, when, "1").returncode
+    ended = run_with_spark(driven.env, f"resync:{table}", step, when, "1").returncode
     return f"resync of {table} {when} {step.rpartition(':')[2]}{_reached(ended)}"
 
 
 def source_stopped(dice: random.Random, driven: Driven) -> str:
     """Stop the source as a power cut does."""
     del dice
-    driven.world.source.server.restart("immediate")
+    driven.env.source.server.restart("immediate")
     return "source stopped"
 
 
 def control_stopped(dice: random.Random, driven: Driven) -> str:
     """Stop the server of ledger and catalog as a power cut does."""
     del dice
-    driven.world.ledger.server.restart("immediate")
+    driven.env.ledger.server.restart("immediate")
     return "control server stopped"
 
 
@@ -109,7 +109,7 @@ def slot_consumed(dice: random.Random, driven: Driven) -> str:
     options = f"'proto_version', '1', 'publication_names', '{pipeline.publication}'"
     taken = f"pg_logical_slot_get_binary_changes('{pipeline.slot}', null, null, {options})"
     moved = f"pg_replication_slot_advance('{pipeline.slot}', pg_current_wal_flush_lsn())"
-    driven.world.sql(f"select count(*) from {taken}" if dice.random() < 0.5 else f"select {moved}")
+    driven.env.sql(f"select count(*) from {taken}" if dice.random() < 0.5 else f"select {moved}")
     driven.consumed = True
     return "slot consumed by hand"
 

@@ -20,20 +20,20 @@ from torture.model import Model, Table
 ANONYMOUS = "a table that the source does not have under this name"
 
 
-def ready(world: PipelineEnv) -> list[TableRecord]:
+def ready(env: PipelineEnv) -> list[TableRecord]:
     """Return the tables that the pipeline vouches for."""
-    found = world.ctx.ledger.tables.all(world.name)
+    found = env.ctx.ledger.tables.all(env.name)
     return [table for table in found if table.state == "ready" and table.left_lsn is None]
 
 
-def compare(world: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each ready table, by the name that readers know, and what is wrong with it (nothing: equal)."""
-    ctx = world.ctx
+    ctx = env.ctx
     with (
         rendered(ctx.source, what="torture") as texts,
         lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake,
     ):
-        for record in ready(world):
+        for record in ready(env):
             name = record.target[-1]
             source = _source(model, record)
             if source is None:

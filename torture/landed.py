@@ -34,36 +34,36 @@ def search(report: Report, source: Database, home: PipelineEnv, mix: Mix, *, mor
     """Do rounds while there is to be more, each on tables and a pipeline of its own."""
     for _ in more:
         number = report.round + 1
-        with _world(source, home, number) as world:
-            torture = Torture(world, report, mix)
+        with _env(source, home, number) as env:
+            torture = Torture(env, report, mix)
             try:
-                torture.land(lambda model: judge(world, model))
+                torture.land(lambda model: judge(env, model))
             finally:
                 torture.writers.close()
 
 
 @contextmanager
-def _world(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineEnv]:
+def _env(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineEnv]:
     """Bootstrap a pipeline without Spark on databases of its own."""
     with (
         source.server.temporary_database(f"landed{number}") as data,
         home.ledger.server.temporary_database(f"ledger{number}") as ledger,
     ):
         name = f"landed{number}"
-        world = PipelineEnv(data, ledger, home.landing, name, catalog=ledger)
-        world.settings = {"tables": {"include": ["public.*"], "on_change": "pause"}, "source": {"slot_timeout": 10}}
-        world.sql(stand.TABLES)
-        world.sql(stand.FILLED)
-        bootstrap.prepare(world.ctx)
-        bootstrap.copy(world.ctx, copy_without_spark)
-        yield world
+        env = PipelineEnv(data, ledger, home.landing, name, catalog=ledger)
+        env.settings = {"tables": {"include": ["public.*"], "on_change": "pause"}, "source": {"slot_timeout": 10}}
+        env.sql(stand.TABLES)
+        env.sql(stand.FILLED)
+        bootstrap.prepare(env.ctx)
+        bootstrap.copy(env.ctx, copy_without_spark)
+        yield env
 
 
-def judge(world: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+def judge(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
-    copies = {copied.oid: copied for copied in world.ctx.ledger.tables.copies(world.name)}
-    with rendered(world.ctx.source, what="torture") as texts:
-        for record in world.ctx.ledger.tables.all(world.name):
+    copies = {copied.oid: copied for copied in env.ctx.ledger.tables.copies(env.name)}
+    with rendered(env.ctx.source, what="torture") as texts:
+        for record in env.ctx.ledger.tables.all(env.name):
             if record.state not in JUDGED or record.left_lsn is not None or record.oid not in copies:
                 continue
             table = model.by_name.get((record.schema, record.target[-1]))
@@ -78,11 +78,11 @@ def judge(world: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
                 for part in texts.rows(heaps, columns)
                 for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
             )
-            yield name, tuple(_unlike(world, record, copies[record.oid], table, columns, here))
+            yield name, tuple(_unlike(env, record, copies[record.oid], table, columns, here))
 
 
 def _unlike(
-    world: PipelineEnv,
+    env: PipelineEnv,
     record: TableRecord,
     copied: CopyRecord,
     table: Table,
@@ -94,7 +94,7 @@ def _unlike(
         yield f"columns are {sorted(set(columns) - set(known))} more and {sorted(set(known) - set(columns))} less at the source"
         return
     try:
-        there = Counter(tuple(row[name] for name in columns) for row in landed(world, record, copied))
+        there = Counter(tuple(row[name] for name in columns) for row in landed(env, record, copied))
     except LookupError as error:
         yield f"a change of a row that is not there ({type(error).__name__})"
         return
@@ -118,14 +118,14 @@ def _columns_that_differ(missing: list[Any], extra: list[Any], columns: Sequence
 # --- what was landed --------------------------------------------------------------------------------
 
 
-def landed(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[Row]:
+def landed(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[Row]:
     """Return a table's rows after its copy and every change; raises LookupError for a change of an absent row."""
     key = [column.name for column in record.columns if column.key]
     missing = {column.name: column.missing_text for column in record.columns}
     rows = _Keyed(key) if key else _Bag()
-    for row in _copied(world, copied):
+    for row in _copied(env, copied):
         rows.put({**missing, **row})
-    for change in _changes(world, record, copied):
+    for change in _changes(env, record, copied):
         if change["op"] == "T":
             rows.clear()
             continue
@@ -182,9 +182,9 @@ class _Bag:
         return itertools.chain.from_iterable(itertools.repeat(dict(row), count) for row, count in self.rows.items())
 
 
-def _copied(world: PipelineEnv, copied: CopyRecord) -> Iterator[Row]:
+def _copied(env: PipelineEnv, copied: CopyRecord) -> Iterator[Row]:
     for entry in copied.files:
-        for batch in world.ctx.landing.read(entry.path).to_batches():
+        for batch in env.ctx.landing.read(entry.path).to_batches():
             names = [name for name in batch.schema.names if name != "_misfits" or not _is_map(batch, name)]
             columns = [column.to_pylist() for column in row_texts(batch, names)]
             yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
@@ -194,12 +194,12 @@ def _is_map(batch: pa.RecordBatch, name: str) -> bool:
     return bool(pa.types.is_map(batch.schema.field(name).type))
 
 
-def _changes(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
+def _changes(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
-    for window in world.ctx.ledger.windows.all(world.name):
+    for window in env.ctx.ledger.windows.all(env.name):
         for entry in window.files:
             if entry.oid == record.oid:
-                changes += world.ctx.landing.read(entry.path).to_pylist()
+                changes += env.ctx.landing.read(entry.path).to_pylist()
     unseen = [change for change in changes if not _visible(change["xid"], copied.snapshot)]
     return sorted(unseen, key=lambda each: (each["commit_lsn"], each["ordinal"]))
 

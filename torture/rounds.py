@@ -40,16 +40,16 @@ class Mix:
 class Torture:
     """Torture one pipeline that has been bootstrapped."""
 
-    world: PipelineEnv
+    env: PipelineEnv
     report: Report
     mix: Mix = field(default_factory=Mix)
 
     def __post_init__(self) -> None:
-        self.writers = Writers(self.world.source, self.report.note)
+        self.writers = Writers(self.env.source, self.report.note)
         self.dice = random.Random(self.report.seed)
         self.shaken = False
         self.driven = Driven(
-            self.world, self.report, lambda: self.writers.release(self.dice, every=True), self._give_identity
+            self.env, self.report, lambda: self.writers.release(self.dice, every=True), self._give_identity
         )
 
     def run(self, *, seconds: float, rounds: int | None = None) -> None:
@@ -81,7 +81,7 @@ class Torture:
             " from pg_partition_tree(to_regclass(%s)) union select to_regclass(%s)) as t where member is not null"
         )
         name = ".".join(f'"{part}"' for part in table.split(".", 1))
-        self._admin([text for (text,) in self.world.source.execute(asked, name, name)], who="owner")
+        self._admin([text for (text,) in self.env.source.execute(asked, name, name)], who="owner")
 
     def land(self, judged: Callable[[Model], Iterable[tuple[str, tuple[str, ...]]]]) -> None:
         """Do one round that ends in the landing zone, and let somebody judge what was landed."""
@@ -144,7 +144,7 @@ class Torture:
     def _alter_publication(self, dice: random.Random) -> None:
         if not self.shaken:
             return
-        statements = publication.change(dice, self._model(), self.world.ctx.pipeline.publication)
+        statements = publication.change(dice, self._model(), self.env.ctx.pipeline.publication)
         if statements:
             self.report.rules["publication"] += 1
             self._admin(statements, who="admin publication")
@@ -165,7 +165,7 @@ class Torture:
         self, statements: Collection[str], *, who: str, atomic: bool = False, between: random.Random | None = None
     ) -> None:
         """Run statements in order until one fails; a capture may come between any two that are not one transaction."""
-        with self.world.source.connect(autocommit=not atomic) as conn:
+        with self.env.source.connect(autocommit=not atomic) as conn:
             conn.execute(SETTINGS)
             for text in statements:
                 try:
@@ -179,8 +179,8 @@ class Torture:
                     self.driven.capture()
 
     def _model(self) -> Model:
-        with self.world.source.connect() as conn:
-            return model.read(conn, self.world.ctx.pipeline.publication)
+        with self.env.source.connect() as conn:
+            return model.read(conn, self.env.ctx.pipeline.publication)
 
     # --- the end of a round -------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Torture:
 
     def _busy_resync(self, dice: random.Random) -> None:
         """Copy tables while writers and people continue."""
-        tables = [record.qualified for record in judge.ready(self.world)]
+        tables = [record.qualified for record in judge.ready(self.env)]
         chosen = sorted(dice.sample(tables, min(2, len(tables))))
         if chosen:
             self.driven.resync(chosen, lambda job: self._meanwhile(dice, job))
@@ -227,13 +227,13 @@ class Torture:
         if dice.random() < 0.3:
             self.writers.quiesce(dice)
             self.driven.capture()
-        self.world.submit(job)
+        self.env.submit(job)
         for _ in range(dice.randrange(4)):
             self.writers.step(dice, self._model())
         self.writers.quiesce(dice)
 
     def _restore(self) -> None:
-        name = self.world.ctx.pipeline.publication
+        name = self.env.ctx.pipeline.publication
         for _ in range(2):  # its members show once it publishes roots again
             found = self._model()
             statements = publication.restored(found, name)
@@ -242,18 +242,18 @@ class Torture:
             self._admin(statements, who="admin publication restored")
 
     def _options(self) -> tuple[bool, ...]:
-        name = self.world.ctx.pipeline.publication
+        name = self.env.ctx.pipeline.publication
         text = "select pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot from pg_publication where pubname = %s"
-        rows = self.world.source.execute(text, name)
+        rows = self.env.source.execute(text, name)
         return tuple(rows[0]) if rows else ()
 
     def _flush(self) -> None:
-        self.world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+        self.env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
     def compare(self) -> int:
         """Compare every ready table; those that differ are copied again, so that the next round begins right."""
         found, equal, wrong = self._model(), 0, []
-        for table, lines in judge.compare(self.world, found):
+        for table, lines in judge.compare(self.env, found):
             if lines:
                 self.report.differs(table, lines)
                 wrong.append(table)

@@ -81,7 +81,7 @@ insert into nest select n, n, 's' from generate_series(1, 20) n;
 
 
 class Stand(PipelineEnv):
-    """A world that copies in this process, range after range as Spark's tasks do: many small tables need no cluster."""
+    """A pipeline that copies in this process, range after range as Spark's tasks do: many small tables need no cluster."""
 
     def submit(self, job: SparkJob) -> None:
         """Run a Spark application, or carry out a copy without."""
@@ -113,30 +113,30 @@ def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[PipelineEnv
             ):
                 lake_catalog.create_tables(catalog.dsn())
                 lake = LakeCatalog(spark_conf.CATALOG, catalog, Path(made) / "warehouse")
-                world = Stand(data, ledger if apart else catalog, Path(made) / "landing", name, lake)
+                env = Stand(data, ledger if apart else catalog, Path(made) / "landing", name, lake)
                 if not spark:
-                    yield world
+                    yield env
                     return
-                world.spark = start_spark(lake, Path(made), memory="1500m")
+                env.spark = start_spark(lake, Path(made), memory="1500m")
                 try:
-                    begin(world)
-                    yield world
+                    begin(env)
+                    yield env
                 finally:
-                    world.spark.stop()
+                    env.spark.stop()
         finally:
             source.remove()
             control.remove()
 
 
-def begin(world: PipelineEnv) -> None:
+def begin(env: PipelineEnv) -> None:
     """Make and fill the tables, and bootstrap the pipeline over them."""
-    world.settings = {
-        **world.settings,
+    env.settings = {
+        **env.settings,
         "copy": {"parallel": 2},
         "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "1s", "old_tables": "1s"},
         "lake": {"wait": 60},
-        "source": {**world.settings.get("source", {}), "slot_timeout": 10},
+        "source": {**env.settings.get("source", {}), "slot_timeout": 10},
     }
-    world.sql(TABLES)
-    world.sql(FILLED)
-    world.bootstrap()
+    env.sql(TABLES)
+    env.sql(FILLED)
+    env.bootstrap()

@@ -57,58 +57,58 @@ DDL = {
 FAST = ("truncate and refill", "another of its name", "column dropped", "leaf truncated and refilled", "leaf dropped")
 
 
-def once(world: PipelineEnv, statement: str, during: str = "copy_tables") -> Callable[[SparkJob], None]:
+def once(env: PipelineEnv, statement: str, during: str = "copy_tables") -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement when its first copy begins."""
     left = [statement]
 
     def submit(job: SparkJob) -> None:
         if left and job.application.stem == during:
-            world.sql(left.pop())
+            env.sql(left.pop())
         if job.application.stem == "copy_tables":
             copy_without_spark(job)
         else:
-            world.submit(job)
+            env.submit(job)
 
     return submit
 
 
-def copied(world: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
+def copied(env: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the finished copies hold, by table, as texts."""
-    ledger, found = world.ctx.ledger, {}
-    names = {table.oid: table for table in ledger.tables.all(world.name)}
-    for each in ledger.tables.copies(world.name, state="copied"):
+    ledger, found = env.ctx.ledger, {}
+    names = {table.oid: table for table in ledger.tables.all(env.name)}
+    for each in ledger.tables.copies(env.name, state="copied"):
         columns = [column.name for column in names[each.oid].columns]
-        rows = [row for file in each.files for row in world.ctx.landing.read(file.path).to_pylist()]
+        rows = [row for file in each.files for row in env.ctx.landing.read(file.path).to_pylist()]
         texts = (tuple(None if row[name] is None else str(row[name]) for name in columns) for row in rows)
         found[names[each.oid].qualified] = Counter(texts)
     return found
 
 
-def source(world: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
+def source(env: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the source's tables hold that are published, by table, as texts."""
-    name = world.ctx.pipeline.publication
-    tables = world.sql(f"select schemaname, tablename from pg_publication_tables where pubname = '{name}'")
-    return {f"{schema}.{table}": multiset_at_source(world, f'{schema}"."{table}') for schema, table in tables}
+    name = env.ctx.pipeline.publication
+    tables = env.sql(f"select schemaname, tablename from pg_publication_tables where pubname = '{name}'")
+    return {f"{schema}.{table}": multiset_at_source(env, f'{schema}"."{table}') for schema, table in tables}
 
 
-def changing(world: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
+def changing(env: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement whenever a copy begins."""
 
     def submit(job: SparkJob) -> None:
-        once(world, statement)(job)
+        once(env, statement)(job)
 
     return submit
 
 
-def paused(world: PipelineEnv) -> dict[str, str | None]:
-    return {each.name: each.paused_slug for each in world.ctx.ledger.tables.all(world.name) if each.state == "paused"}
+def paused(env: PipelineEnv) -> dict[str, str | None]:
+    return {each.name: each.paused_slug for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"}
 
 
-def equal(world: PipelineEnv) -> None:
+def equal(env: PipelineEnv) -> None:
     """Capture, merge, and see that every published table is in the lake as it is at the source."""
-    world.capture()
-    world.merge()
-    found = compare(world.ctx)
+    env.capture()
+    env.merge()
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
@@ -116,19 +116,21 @@ def equal(world: PipelineEnv) -> None:
     "name", [*FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in DDL if each not in FAST)]
 )
 def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_before_it_was_read(
-    bare16: PipelineEnv, name: str
+    landing_env16: PipelineEnv, name: str
 ) -> None:
-    bare16.settings["tables"] = {"include": ["public.*", "s.*"]}
-    bare16.sql(TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)")
-    bootstrap.prepare(bare16.ctx)
+    landing_env16.settings["tables"] = {"include": ["public.*", "s.*"]}
+    landing_env16.sql(
+        TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)"
+    )
+    bootstrap.prepare(landing_env16.ctx)
 
-    bootstrap.copy(bare16.ctx, once(bare16, DDL[name]))
+    bootstrap.copy(landing_env16.ctx, once(landing_env16, DDL[name]))
 
-    assert copied(bare16) == source(bare16)
-    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
+    assert copied(landing_env16) == source(landing_env16)
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
 
 
-def landing(monkeypatch: pytest.MonkeyPatch, world: PipelineEnv, number: int, statement: str) -> None:
+def landing(monkeypatch: pytest.MonkeyPatch, env: PipelineEnv, number: int, statement: str) -> None:
     """Run a statement on the source when so many ranges have been read."""
     from penstock_spark import copy as copying  # noqa: PLC0415  # tests without Spark do not pay for it
 
@@ -137,184 +139,199 @@ def landing(monkeypatch: pytest.MonkeyPatch, world: PipelineEnv, number: int, st
     def landed_then(*arguments: Any, **named: Any) -> dict[str, Any]:
         entry = land(*arguments, **named)
         if next(ranges) == number:
-            world.sql(statement)
+            env.sql(statement)
         return entry
 
     monkeypatch.setattr(copying, "land", landed_then)
 
 
 def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
-    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare16.settings["copy"] = {"range_bytes": "8KiB"}
-    bare16.sql(
+    landing_env16.settings["copy"] = {"range_bytes": "8KiB"}
+    landing_env16.sql(
         "create table t (id int primary key, v text); insert into t select n, repeat('v', 200) from generate_series(1, 200) n"
     )
-    bootstrap.prepare(bare16.ctx)
-    landing(monkeypatch, bare16, 2, "truncate t; insert into t values (1, 'refilled')")
+    bootstrap.prepare(landing_env16.ctx)
+    landing(monkeypatch, landing_env16, 2, "truncate t; insert into t values (1, 'refilled')")
 
-    bootstrap.copy(bare16.ctx, copy_without_spark)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
 
-    assert copied(bare16) == source(bare16)
+    assert copied(landing_env16) == source(landing_env16)
 
 
 def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
-    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare16.sql("create table a (id int primary key); insert into a values (1); create table b (id int primary key)")
-    bootstrap.prepare(bare16.ctx)
-    landing(monkeypatch, bare16, 1, "truncate a; insert into a values (2)")
+    landing_env16.sql(
+        "create table a (id int primary key); insert into a values (1); create table b (id int primary key)"
+    )
+    bootstrap.prepare(landing_env16.ctx)
+    landing(monkeypatch, landing_env16, 1, "truncate a; insert into a values (2)")
 
-    bootstrap.copy(bare16.ctx, copy_without_spark)
-    bare16.capture()
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.capture()
 
-    assert len({each.id for each in bare16.ctx.ledger.tables.copies(bare16.name)}) == 1
-    assert landed(bare16, "a", "id") == at_source(bare16, "a", "id"), "the stream has the TRUNCATE"
+    assert len({each.id for each in landing_env16.ctx.ledger.tables.copies(landing_env16.name)}) == 1
+    assert landed(landing_env16, "a", "id") == at_source(landing_env16, "a", "id"), "the stream has the TRUNCATE"
 
 
 def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_first_capture(
-    bare16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare16.sql(TABLES)
-    bootstrap.prepare(bare16.ctx)
+    landing_env16.sql(TABLES)
+    bootstrap.prepare(landing_env16.ctx)
     record = bootstrap._record
 
     def altered(*arguments: Any) -> None:
-        bare16.sql("alter table other add c int default 7; alter table t alter v type varchar(20) using upper(v)")
+        landing_env16.sql(
+            "alter table other add c int default 7; alter table t alter v type varchar(20) using upper(v)"
+        )
         record(*arguments)
 
     monkeypatch.setattr(bootstrap, "_record", altered)
-    bootstrap.copy(bare16.ctx, copy_without_spark)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
     known = {
-        table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables.all(bare16.name)
+        table.name: [column.name for column in table.columns]
+        for table in landing_env16.ctx.ledger.tables.all(landing_env16.name)
     }
     assert known["other"] == ["id"], "the table as the snapshot sees it"
-    assert copied(bare16)["public.t"] == source(bare16)["public.t"], "the rows of the new file, under a later snapshot"
+    assert copied(landing_env16)["public.t"] == source(landing_env16)["public.t"], (
+        "the rows of the new file, under a later snapshot"
+    )
 
-    bare16.capture()
+    landing_env16.capture()
 
     known = {
-        table.name: [column.name for column in table.columns] for table in bare16.ctx.ledger.tables.all(bare16.name)
+        table.name: [column.name for column in table.columns]
+        for table in landing_env16.ctx.ledger.tables.all(landing_env16.name)
     }
     assert known["other"] == ["id", "c"]
-    assert paused(bare16) == {}
+    assert paused(landing_env16) == {}
 
 
-def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(bare16: PipelineEnv) -> None:
-    bare16.sql(TABLES)
-    bootstrap.prepare(bare16.ctx)
-    leave = f"alter publication {bare16.ctx.pipeline.publication} drop table other"
+def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(
+    landing_env16: PipelineEnv,
+) -> None:
+    landing_env16.sql(TABLES)
+    bootstrap.prepare(landing_env16.ctx)
+    leave = f"alter publication {landing_env16.ctx.pipeline.publication} drop table other"
 
-    bootstrap.copy(bare16.ctx, once(bare16, f"drop table t; {leave}"))
+    bootstrap.copy(landing_env16.ctx, once(landing_env16, f"drop table t; {leave}"))
 
-    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
-    assert copied(bare16)["public.m"] == source(bare16)["public.m"]
-    bare16.capture()
-    assert states(bare16)["t"] == "dropped"
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
+    assert copied(landing_env16)["public.m"] == source(landing_env16)["public.m"]
+    landing_env16.capture()
+    assert states(landing_env16)["t"] == "dropped"
 
 
-def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(bare16: PipelineEnv) -> None:
-    bare16.sql(TABLES)
-    bootstrap.prepare(bare16.ctx)
+def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(
+    landing_env16: PipelineEnv,
+) -> None:
+    landing_env16.sql(TABLES)
+    bootstrap.prepare(landing_env16.ctx)
 
     bootstrap.copy(
-        bare16.ctx,
+        landing_env16.ctx,
         once(
-            bare16, "create table m3 partition of m for values from (200) to (300); insert into m values (250, 'new')"
+            landing_env16,
+            "create table m3 partition of m for values from (200) to (300); insert into m values (250, 'new')",
         ),
     )
-    bare16.capture()
+    landing_env16.capture()
 
-    assert paused(bare16) == {}
-    assert landed(bare16, "m", "id") == at_source(bare16, "m", "id")
+    assert paused(landing_env16) == {}
+    assert landed(landing_env16, "m", "id") == at_source(landing_env16, "m", "id")
 
 
-def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(bare16: PipelineEnv) -> None:
-    bare16.sql(TABLES + "create table m3 (like m including all); insert into m3 values (250, 'before')")
-    bare16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.m3"]}
-    bootstrap.prepare(bare16.ctx)
+def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(
+    landing_env16: PipelineEnv,
+) -> None:
+    landing_env16.sql(TABLES + "create table m3 (like m including all); insert into m3 values (250, 'before')")
+    landing_env16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.m3"]}
+    bootstrap.prepare(landing_env16.ctx)
 
     bootstrap.copy(
-        bare16.ctx,
+        landing_env16.ctx,
         once(
-            bare16,
+            landing_env16,
             "insert into m3 values (251, 'unseen'); alter table m attach partition m3 for values from (200) to (300)",
         ),
     )
-    bare16.capture()
+    landing_env16.capture()
 
-    assert paused(bare16) == {"m": "schema-change"}
+    assert paused(landing_env16) == {"m": "schema-change"}
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    world16.sql(TABLES)
-    bootstrap.prepare(world16.ctx)
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
 
-    bootstrap.copy(world16.ctx, changing(world16, "truncate t; insert into t values (1, 'again')"))
-    world16.merge()
+    bootstrap.copy(env16.ctx, changing(env16, "truncate t; insert into t values (1, 'again')"))
+    env16.merge()
 
-    assert states(world16) == {"t": "paused", "other": "ready", "m": "ready"}
-    assert paused(world16) == {"t": "copy-failed"}
-    (said,) = told(world16, "copy-failed")
+    assert states(env16) == {"t": "paused", "other": "ready", "m": "ready"}
+    assert paused(env16) == {"t": "copy-failed"}
+    (said,) = told(env16, "copy-failed")
     assert "[table-rewritten]" in said
     with pytest.raises(LakeError, match=r"\[copy-failed\].*no whole copy.*resync"):
-        resume.resume_table(world16.ctx, "public.t")
+        resume.resume_table(env16.ctx, "public.t")
 
     # tables that join: one that never stands still, one that is dropped, and two that nothing keeps
-    world16.sql("create table fine (id int primary key); insert into fine values (1)")
-    world16.sql("create table never (id int primary key); insert into never values (1)")
-    world16.sql("create table bare (id int primary key, v text) partition by range (id)")
-    world16.sql("create table gone (id int primary key)")
-    world16.capture()
-    world16.sql("drop table gone")
+    env16.sql("create table fine (id int primary key); insert into fine values (1)")
+    env16.sql("create table never (id int primary key); insert into never values (1)")
+    env16.sql("create table bare (id int primary key, v text) partition by range (id)")
+    env16.sql("create table gone (id int primary key)")
+    env16.capture()
+    env16.sql("drop table gone")
 
     with pytest.raises(SourceError, match=r"\[table-rewritten\].*public\.never.*run again"):
-        rebuild.resync(world16.ctx, None, changing_with_spark(world16, "truncate never; insert into never values (2)"))
+        rebuild.resync(env16.ctx, None, changing_with_spark(env16, "truncate never; insert into never values (2)"))
 
-    world16.capture()
-    world16.merge()
-    assert states(world16) | {"never": "waiting"} == states(world16)
-    assert {states(world16)[each] for each in ("fine", "bare", "t")} == {"ready"}
+    env16.capture()
+    env16.merge()
+    assert states(env16) | {"never": "waiting"} == states(env16)
+    assert {states(env16)[each] for each in ("fine", "bare", "t")} == {"ready"}
 
     # run again when that is over
-    ids = rebuild.resync(world16.ctx, None, world16.submit)
-    assert rebuild.switch(world16.ctx, ids, world16.submit)
-    world16.sql("create table bare_1 partition of bare for values from (0) to (10); insert into bare values (1, 'x')")
-    equal(world16)
-    assert paused(world16) == {}
+    ids = rebuild.resync(env16.ctx, None, env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.sql("create table bare_1 partition of bare for values from (0) to (10); insert into bare values (1, 'x')")
+    equal(env16)
+    assert paused(env16) == {}
 
 
 @pytest.mark.spark
-def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(world16: PipelineEnv) -> None:
-    world16.sql(TABLES)
-    bootstrap.prepare(world16.ctx)
+def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
     left = ["truncate t, m; insert into t values (1, 'refilled'); insert into m values (1, 'refilled'), (60, 'too')"]
 
     def submit(job: SparkJob) -> None:
         if left:
-            world16.sql(left.pop() + "; alter table other add c int default 7; insert into other values (1000, 8)")
-        world16.submit(job)
+            env16.sql(left.pop() + "; alter table other add c int default 7; insert into other values (1000, 8)")
+        env16.submit(job)
 
-    bootstrap.copy(world16.ctx, submit)
-    world16.merge()
-    first = {name for name, state in states(world16).items() if state == "ready"}
+    bootstrap.copy(env16.ctx, submit)
+    env16.merge()
+    first = {name for name, state in states(env16).items() if state == "ready"}
     for name in first & {"t", "m"}:
-        assert world16.lake_rows(name, "v") != [], "a cut shows the table empty"
+        assert env16.lake_rows(name, "v") != [], "a cut shows the table empty"
 
-    equal(world16)
-    assert set(states(world16).values()) == {"ready"}
+    equal(env16)
+    assert set(states(env16).values()) == {"ready"}
 
 
-def changing_with_spark(world: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
+def changing_with_spark(env: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
     """Return a Spark that meets this statement whenever a copy begins, and builds tables as well."""
 
     def submit(job: SparkJob) -> None:
         if job.application.stem == "copy_tables":
-            world.sql(statement)
-        world.submit(job)
+            env.sql(statement)
+        env.submit(job)
 
     return submit

@@ -43,39 +43,39 @@ insert into afar values (101, 'logged');
 EMPTY = ("afar", "deep", "fast", "none")
 
 
-def lacks(world: PipelineEnv) -> list[str]:
+def lacks(env: PipelineEnv) -> list[str]:
     """Capture, merge, and return what differs then."""
-    world.capture()
-    world.merge()
-    found = compare(world.ctx)
+    env.capture()
+    env.merge()
+    found = compare(env.ctx)
     return [line for table in found.tables if not table.equal for line in table.lines()]
 
 
-def test_the_first_copy_of_a_table_without_partitions_ends(bare16: PipelineEnv) -> None:
-    bare16.sql(TABLES)
-    bootstrap.prepare(bare16.ctx)
+def test_the_first_copy_of_a_table_without_partitions_ends(landing_env16: PipelineEnv) -> None:
+    landing_env16.sql(TABLES)
+    bootstrap.prepare(landing_env16.ctx)
 
-    bootstrap.copy(bare16.ctx, copy_without_spark)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
 
-    assert bare16.ctx.ledger.pipelines.get(bare16.name).state == "running"
-    assert states(bare16) == dict.fromkeys((*EMPTY, "t"), "copied")
-
-
-def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(bare16: PipelineEnv) -> None:
-    bare16.sql("create table none (id int primary key) partition by range (id)")
-    bootstrap.prepare(bare16.ctx)
-
-    bootstrap.copy(bare16.ctx, lambda job: pytest.fail("there is nothing to read"))
-
-    assert states(bare16) == {"none": "copied"}
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
+    assert states(landing_env16) == dict.fromkeys((*EMPTY, "t"), "copied")
 
 
-def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: PipelineEnv) -> None:
-    bare16.sql(TABLES)
+def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(landing_env16: PipelineEnv) -> None:
+    landing_env16.sql("create table none (id int primary key) partition by range (id)")
+    bootstrap.prepare(landing_env16.ctx)
 
-    bootstrap.prepare(bare16.ctx)
+    bootstrap.copy(landing_env16.ctx, lambda job: pytest.fail("there is nothing to read"))
 
-    said = [(finding.subject, finding.message) for finding in check.check(bare16.ctx) if finding.level == "warn"]
+    assert states(landing_env16) == {"none": "copied"}
+
+
+def test_check_names_the_partitions_whose_rows_no_stream_carries(landing_env16: PipelineEnv) -> None:
+    landing_env16.sql(TABLES)
+
+    bootstrap.prepare(landing_env16.ctx)
+
+    said = [(finding.subject, finding.message) for finding in check.check(landing_env16.ctx) if finding.level == "warn"]
 
     for table in ("fast", "afar"):
         (message,) = (
@@ -86,24 +86,24 @@ def test_check_names_the_partitions_whose_rows_no_stream_carries(bare16: Pipelin
 
 @pytest.mark.spark
 def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    world16.sql(TABLES)
-    world16.bootstrap()
-    assert states(world16) == dict.fromkeys((*EMPTY, "t"), "ready")
-    world16.sql("create table joined (id int, v text, primary key (id)) partition by range (id)")
-    world16.capture()
+    env16.sql(TABLES)
+    env16.bootstrap()
+    assert states(env16) == dict.fromkeys((*EMPTY, "t"), "ready")
+    env16.sql("create table joined (id int, v text, primary key (id)) partition by range (id)")
+    env16.capture()
 
-    ids = rebuild.resync(world16.ctx, None, world16.submit)
-    ids += rebuild.resync(world16.ctx, ["public.none"], world16.submit)
-    assert rebuild.switch(world16.ctx, ids, world16.submit)
-    assert states(world16)["joined"] == "ready"
+    ids = rebuild.resync(env16.ctx, None, env16.submit)
+    ids += rebuild.resync(env16.ctx, ["public.none"], env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert states(env16)["joined"] == "ready"
 
-    world16.sql(LATER)
-    world16.sql(
+    env16.sql(LATER)
+    env16.sql(
         "create table joined_1 partition of joined for values from (0) to (9); insert into joined values (1, 'a')"
     )
-    assert lacks(world16) == []
-    assert sorted(world16.lake_rows("none", "id, v")) == [(1, "a"), (2, "c")]
-    assert world16.lake_rows("fast", "id") == [(101,)]
-    assert set(states(world16).values()) == {"ready"}
+    assert lacks(env16) == []
+    assert sorted(env16.lake_rows("none", "id, v")) == [(1, "a"), (2, "c")]
+    assert env16.lake_rows("fast", "id") == [(101,)]
+    assert set(states(env16).values()) == {"ready"}

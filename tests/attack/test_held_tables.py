@@ -47,137 +47,139 @@ HOLDS = [("open", "rollback"), ("open", "commit"), ("prepared", "rollback"), ("p
 
 
 @contextmanager
-def holding(world: PipelineEnv, how: str, end: str, statements: str = HOLD.format(n=0)) -> Iterator[None]:
+def holding(env: PipelineEnv, how: str, end: str, statements: str = HOLD.format(n=0)) -> Iterator[None]:
     """Hold tables exclusively while the body runs, then end the transaction."""
-    with world.source.connect() as holder:
+    with env.source.connect() as holder:
         holder.execute(f"begin; {statements}".encode())
         if how == "prepared":
-            holder.execute(f"prepare transaction 'held in {world.source.name}'".encode())
+            holder.execute(f"prepare transaction 'held in {env.source.name}'".encode())
         yield
-        holder.execute((f"{end} prepared 'held in {world.source.name}'" if how == "prepared" else end).encode())
+        holder.execute((f"{end} prepared 'held in {env.source.name}'" if how == "prepared" else end).encode())
 
 
-def adopting(world: PipelineEnv) -> None:
+def adopting(env: PipelineEnv) -> None:
     """Let the pipeline adopt a publication with a filter and a list of columns."""
-    name = world.ctx.pipeline.publication
-    world.settings["source"] = {**world.settings["source"], "adopt": True}
-    world.sql(
+    name = env.ctx.pipeline.publication
+    env.settings["source"] = {**env.settings["source"], "adopt": True}
+    env.sql(
         f"{TABLES} create publication {name} for table t, held, grown, root, picked (id, v) where (id > 3) "
         "with (publish_via_partition_root = true)"
     )
 
 
-def landed(world: PipelineEnv) -> Counter[str]:
+def landed(env: PipelineEnv) -> Counter[str]:
     """Count the changes of each table that are landed."""
-    names = {table.oid: table.name for table in world.ctx.ledger.tables.all(world.name)}
+    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
     found: Counter[str] = Counter()
-    for window in world.ctx.ledger.windows.all(world.name):
+    for window in env.ctx.ledger.windows.all(env.name):
         for entry in window.files:
             found[names[entry.oid]] += entry.rows
     return found
 
 
-def brought(world: PipelineEnv, before: Counter[str]) -> Counter[str]:
+def brought(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
     """Capture, and count the changes of each table that are landed beyond those of before."""
-    flush(world)
-    world.capture()
-    return landed(world) - before
+    flush(env)
+    env.capture()
+    return landed(env) - before
 
 
-def test_capture_of_the_others_goes_on_while_tables_are_held(bare: PipelineEnv) -> None:
-    adopting(bare)
-    begin(bare, "select")
-    bare.capture()
+def test_capture_of_the_others_goes_on_while_tables_are_held(landing_env: PipelineEnv) -> None:
+    adopting(landing_env)
+    begin(landing_env, "select")
+    landing_env.capture()
 
     for number, (how, end) in enumerate(HOLDS):
-        before = landed(bare)
-        with holding(bare, how, end, HOLD.format(n=number)):
-            bare.sql("update t set v = -v where id < 4")
-            assert brought(bare, before) == {"t": 3}
-            bare.sql("update t set v = -v where id = 9")
-            assert brought(bare, before) == {"t": 4}
+        before = landed(landing_env)
+        with holding(landing_env, how, end, HOLD.format(n=number)):
+            landing_env.sql("update t set v = -v where id < 4")
+            assert brought(landing_env, before) == {"t": 3}
+            landing_env.sql("update t set v = -v where id = 9")
+            assert brought(landing_env, before) == {"t": 4}
         held = {"held": 3, "grown": 1, "root": 3, "picked": 1} if end == "commit" else {}
-        assert brought(bare, before) == {"t": 4, **held}
-        assert set(states(bare).values()) == {"copied"}, "nothing is paused"
+        assert brought(landing_env, before) == {"t": 4, **held}
+        assert set(states(landing_env).values()) == {"copied"}, "nothing is paused"
 
 
 @pytest.mark.slow
-def test_lake_and_source_are_equal_after_each_end_of_a_hold(world: PipelineEnv) -> None:
-    world.sql(TABLES)
-    world.bootstrap()
-    world.capture()
+def test_lake_and_source_are_equal_after_each_end_of_a_hold(env: PipelineEnv) -> None:
+    env.sql(TABLES)
+    env.bootstrap()
+    env.capture()
 
     for number, (how, end) in enumerate(HOLDS):
-        with holding(world, how, end, HOLD.format(n=number)):
-            world.sql(f"update t set v = v + 1 where id < 4; insert into t values ({100 + number}, 1)")
-            flush(world)
-            world.capture()
-            world.merge()
-            assert len(world.lake_rows("t")) == 10 + number
-        flush(world)
-        world.capture()
-        world.merge()
-        equal(world)
-        assert set(states(world).values()) == {"ready"}
+        with holding(env, how, end, HOLD.format(n=number)):
+            env.sql(f"update t set v = v + 1 where id < 4; insert into t values ({100 + number}, 1)")
+            flush(env)
+            env.capture()
+            env.merge()
+            assert len(env.lake_rows("t")) == 10 + number
+        flush(env)
+        env.capture()
+        env.merge()
+        equal(env)
+        assert set(states(env).values()) == {"ready"}
 
 
-def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(bare: PipelineEnv) -> None:
-    adopting(bare)
-    begin(bare, "select")
-    bare.capture()
-    name = bare.ctx.pipeline.publication
-    (t,) = (table for table in bare.ctx.ledger.tables.all(bare.name) if table.name == "t")
-    bare.ctx.ledger.tables.pause(bare.name, t.oid, slug="schema-change", reason="a column was renamed")
+def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: PipelineEnv) -> None:
+    adopting(landing_env)
+    begin(landing_env, "select")
+    landing_env.capture()
+    name = landing_env.ctx.pipeline.publication
+    (t,) = (table for table in landing_env.ctx.ledger.tables.all(landing_env.name) if table.name == "t")
+    landing_env.ctx.ledger.tables.pause(landing_env.name, t.oid, slug="schema-change", reason="a column was renamed")
 
-    with holding(bare, "prepared", "commit"):
-        assert {each.slug for each in look(bare.ctx).findings} <= {"nobody-is-told"}
-        assert [each.subject for each in check.check(bare.ctx) if each.level == "error"] == []
-        assert status.status(bare.ctx).source is not None
-        assert resync_request.resync_lines(bare.ctx, ["public.t"])
-        resume.resume_table(bare.ctx, "public.t")
-        bare.sql(f"create table late (id int primary key); alter publication {name} add table late")
-        bare.capture()
-        assert states(bare)["late"] == "waiting"
-        assert states(bare)["t"] == "copied"
-
-
-def test_a_guard_sees_what_was_changed_under_a_hold(bare: PipelineEnv) -> None:
-    begin(bare, TABLES)
-    bare.capture()
-
-    with holding(bare, "prepared", "commit", "alter table held alter v type bigint using v * 100; truncate leaf2"):
-        bare.sql("update t set v = -v")
-        flush(bare)
-        bare.capture()
-        assert set(states(bare).values()) == {"copied"}
-    for _ in range(2):  # until the stream has had time to explain the new file of the partition
-        flush(bare)
-        bare.capture()
-
-    assert {name for name, state in states(bare).items() if state == "paused"} == {"held", "root"}
+    with holding(landing_env, "prepared", "commit"):
+        assert {each.slug for each in look(landing_env.ctx).findings} <= {"nobody-is-told"}
+        assert [each.subject for each in check.check(landing_env.ctx) if each.level == "error"] == []
+        assert status.status(landing_env.ctx).source is not None
+        assert resync_request.resync_lines(landing_env.ctx, ["public.t"])
+        resume.resume_table(landing_env.ctx, "public.t")
+        landing_env.sql(f"create table late (id int primary key); alter publication {name} add table late")
+        landing_env.capture()
+        assert states(landing_env)["late"] == "waiting"
+        assert states(landing_env)["t"] == "copied"
 
 
-@pytest.mark.slow
-def test_a_held_table_keeps_no_other_from_its_new_copy(world16: PipelineEnv) -> None:
-    world16.sql(TABLES)
-    world16.bootstrap()
-    world16.capture()
-
-    with holding(world16, "open", "rollback"):
-        rebuild.resync(world16.ctx, ["public.t"], world16.submit)
-        assert told(world16, "rebuild-switched") or states(world16)["t"] == "ready"
-    equal(world16)
-
-
-@pytest.mark.slow
-def test_a_held_table_alone_is_not_compared(world: PipelineEnv) -> None:
-    adopting(world)
-    world.bootstrap()
+def test_a_guard_sees_what_was_changed_under_a_hold(landing_env: PipelineEnv) -> None:
+    begin(landing_env, TABLES)
+    landing_env.capture()
 
     with holding(
-        world, "prepared", "rollback", "lock table picked in access exclusive mode; select pg_current_xact_id()"
+        landing_env, "prepared", "commit", "alter table held alter v type bigint using v * 100; truncate leaf2"
     ):
-        found = compare(world.ctx)
+        landing_env.sql("update t set v = -v")
+        flush(landing_env)
+        landing_env.capture()
+        assert set(states(landing_env).values()) == {"copied"}
+    for _ in range(2):  # until the stream has had time to explain the new file of the partition
+        flush(landing_env)
+        landing_env.capture()
+
+    assert {name for name, state in states(landing_env).items() if state == "paused"} == {"held", "root"}
+
+
+@pytest.mark.slow
+def test_a_held_table_keeps_no_other_from_its_new_copy(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+    env16.bootstrap()
+    env16.capture()
+
+    with holding(env16, "open", "rollback"):
+        rebuild.resync(env16.ctx, ["public.t"], env16.submit)
+        assert told(env16, "rebuild-switched") or states(env16)["t"] == "ready"
+    equal(env16)
+
+
+@pytest.mark.slow
+def test_a_held_table_alone_is_not_compared(env: PipelineEnv) -> None:
+    adopting(env)
+    env.bootstrap()
+
+    with holding(
+        env, "prepared", "rollback", "lock table picked in access exclusive mode; select pg_current_xact_id()"
+    ):
+        found = compare(env.ctx)
 
     assert {name.rpartition(".")[2] for name in found.unreadable} == {"picked"}
     assert not found.differs

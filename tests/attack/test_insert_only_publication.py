@@ -41,31 +41,31 @@ def test_a_row_that_an_insert_only_publication_must_have_brought_is_still_missed
 
 
 @pytest.mark.spark
-def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(world16: PipelineEnv) -> None:
-    world = world16
-    name = world.ctx.pipeline.publication
-    world.settings["source"] = {**world.settings["source"], "adopt": True}
-    world.sql(
+def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(env16: PipelineEnv) -> None:
+    env = env16
+    name = env.ctx.pipeline.publication
+    env.settings["source"] = {**env.settings["source"], "adopt": True}
+    env.sql(
         "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 20) n;"
         f"create publication {name} for table only t with (publish = 'insert')"
     )
-    world.bootstrap()
-    world.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
-    flush(world)
+    env.bootstrap()
+    env.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
+    flush(env)
 
-    found = verified(world)
+    found = verified(env)
 
     assert found.differing == []
     (finding,) = found.findings
     assert (finding.outcome, finding.missing, finding.extra, finding.different) == ("equal", 0, 0, 0)
     assert finding.details["left_out"] == {"extra": 2, "different": 3}
-    assert any("does not send every kind of change: 2 extra, 3 different" in line for line in world.lines)
-    assert world.ctx.ledger.health.alarms(world.name) == []
+    assert any("does not send every kind of change: 2 extra, 3 different" in line for line in env.lines)
+    assert env.ctx.ledger.health.alarms(env.name) == []
 
 
-def verified(world: PipelineEnv) -> Verification:
+def verified(env: PipelineEnv) -> Verification:
     def merge() -> str:
-        world.merge()
+        env.merge()
         return "merged"
 
-    return verify(world.ctx, merge=merge)
+    return verify(env.ctx, merge=merge)

@@ -38,12 +38,12 @@ print(sum(file.rows for file in landed.files), int(peak.split()[1]) >> 10)
 """
 
 
-def landed(world: PipelineEnv, folder: Path) -> tuple[int, int]:
+def landed(env: PipelineEnv, folder: Path) -> tuple[int, int]:
     """Land all that the slot has; return the rows, and the process's peak of memory in MiB."""
-    flush(world)
-    ((upto,),) = world.sql("select pg_current_wal_flush_lsn() - '0/0'")
-    pipeline, server = world.ctx.pipeline, world.source.server
-    place = [str(server.port), world.source.name, pipeline.slot, pipeline.publication, str(int(upto)), str(folder)]
+    flush(env)
+    ((upto,),) = env.sql("select pg_current_wal_flush_lsn() - '0/0'")
+    pipeline, server = env.ctx.pipeline, env.source.server
+    place = [str(server.port), env.source.name, pipeline.slot, pipeline.publication, str(int(upto)), str(folder)]
     command = [sys.executable, "-c", LAND, *place]
     done = subprocess.run(
         command, input=server.password, capture_output=True, text=True, check=True, env=dict(os.environ)
@@ -54,15 +54,15 @@ def landed(world: PipelineEnv, folder: Path) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_five_large_rows_take_no_more_memory_than_one(bare16: PipelineEnv, tmp_path: Path) -> None:
-    world = bare16
-    begin(world, "create table t (id int primary key, body text); alter table t alter body set storage external")
-    world.sql(ROW % 1)
-    rows, one = landed(world, tmp_path / "one")
+def test_five_large_rows_take_no_more_memory_than_one(landing_env16: PipelineEnv, tmp_path: Path) -> None:
+    env = landing_env16
+    begin(env, "create table t (id int primary key, body text); alter table t alter body set storage external")
+    env.sql(ROW % 1)
+    rows, one = landed(env, tmp_path / "one")
     for number in range(2, 6):
-        world.sql(ROW % number)
+        env.sql(ROW % number)
 
-    more, five = landed(world, tmp_path / "five")
+    more, five = landed(env, tmp_path / "five")
 
     assert (rows, more) == (1, 5)
     assert one > 2 * MIB, "the row was in memory at all"

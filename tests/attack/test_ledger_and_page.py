@@ -28,10 +28,10 @@ from penstock.page.queries import Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
+from tests.env_fixtures import env_on
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import ROOT, PipelineEnv
 from tests.scenarios.recovery import flush
-from tests.worlds import world_on
 
 VALUE, KEY = "a-marked-row-value", 918273645
 SECRETS = {
@@ -65,8 +65,8 @@ class Guarded(PipelineEnv):
         return replace(ctx, connections=resolve)
 
 
-def role(world: PipelineEnv, conn_id: str) -> str:
-    return f"{conn_id}_{world.name}"
+def role(env: PipelineEnv, conn_id: str) -> str:
+    return f"{conn_id}_{env.name}"
 
 
 @pytest.fixture
@@ -82,60 +82,60 @@ def guarded(
     spark: SparkSession | None = request.getfixturevalue("spark") if request.param else None
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
-    for made in world_on(database16, postgres16, lake, spark, tmp_path):
-        world = Guarded(**vars(made))
+    for made in env_on(database16, postgres16, lake, spark, tmp_path):
+        env = Guarded(**vars(made))
         for conn_id, password in PASSWORDS.items():
-            world.sql(f"create role {role(world, conn_id)} superuser login password '{password}'")
-        yield world
+            env.sql(f"create role {role(env, conn_id)} superuser login password '{password}'")
+        yield env
         for conn_id in PASSWORDS:
-            for place in (world.source, world.ledger, lake.database):
-                place.execute(f"reassign owned by {role(world, conn_id)} to postgres")
-            world.sql(f"drop role {role(world, conn_id)}")
+            for place in (env.source, env.ledger, lake.database):
+                place.execute(f"reassign owned by {role(env, conn_id)} to postgres")
+            env.sql(f"drop role {role(env, conn_id)}")
 
 
-def begin(world: PipelineEnv) -> None:
+def begin(env: PipelineEnv) -> None:
     """Make a table for each hostile name, with a hostile column, and two for what goes wrong later."""
     for name in HOSTILE:
         table, column = sql.Identifier(name), sql.Identifier(name)
-        with world.source.connect() as conn:
+        with env.source.connect() as conn:
             conn.execute(sql.SQL("create table {} (id int primary key, {} text, d date)").format(table, column))
             statement = "insert into {} values ({}, {}, 'infinity'), (2, 'b', null)"
             conn.execute(sql.SQL(statement).format(table, sql.Literal(KEY), sql.Literal(VALUE)))
-    world.sql(
+    env.sql(
         f"create table differs (id int primary key, v text); insert into differs values ({KEY}, '{VALUE}'), (2, 'b');"
         f"create table stops (id int primary key, v text); insert into stops values ({KEY}, '{VALUE}')"
     )
-    bootstrap.prepare(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
 
 
-def live(world: PipelineEnv) -> None:
+def live(env: PipelineEnv) -> None:
     """Change every table, and let one stop; with Spark, in a lake that has lost rows, and compare and maintain it."""
     for name in HOSTILE:
-        with world.source.connect() as conn:
+        with env.source.connect() as conn:
             table = sql.Identifier(name)
             conn.execute(sql.SQL("update {} set id = {} where id = 2").format(table, sql.Literal(KEY + 1)))
             conn.execute(sql.SQL("delete from {} where id = {}").format(table, sql.Literal(KEY)))
-    if world.spark is not None:
-        world.merge()
-        world.spark.sql(f"delete from lake.{world.name}.public.differs")
-        world.believe("differs")
-    world.sql(
+    if env.spark is not None:
+        env.merge()
+        env.spark.sql(f"delete from lake.{env.name}.public.differs")
+        env.believe("differs")
+    env.sql(
         f"update differs set v = v || '+' where id = {KEY}; alter table stops alter v type varchar(50) using upper(v)"
     )
-    world.sql(f"insert into stops values ({KEY + 1}, '{VALUE}')")
-    flush(world)
-    world.capture()
-    if world.spark is not None:
-        world.merge()
-        verify(world.ctx, merge=lambda: str(world.merge(force=True)))
-        world.maintain()
-    health.check(world.ctx, CaptureState(paused=False), lambda alert: Delivery(taken=1))
+    env.sql(f"insert into stops values ({KEY + 1}, '{VALUE}')")
+    flush(env)
+    env.capture()
+    if env.spark is not None:
+        env.merge()
+        verify(env.ctx, merge=lambda: str(env.merge(force=True)))
+        env.maintain()
+    health.check(env.ctx, CaptureState(paused=False), lambda alert: Delivery(taken=1))
 
 
-def fail(world: PipelineEnv) -> None:
+def fail(env: PipelineEnv) -> None:
     """Fail to log in, with a secret that is almost right."""
-    ctx = world.ctx
+    ctx = env.ctx
     for conn_id, kind in (("penstock_source", SourceError), ("penstock_ledger", LedgerError)):
 
         def mistaken(asked: str, wrong: str = conn_id) -> Connection:
@@ -162,15 +162,15 @@ def dumped(ledger: Database) -> dict[str, str]:
     return texts
 
 
-def pages(world: PipelineEnv, folder: Path) -> dict[str, str]:
+def pages(env: PipelineEnv, folder: Path) -> dict[str, str]:
     """Return whatever the page serves, below the address that Airflow gives it: every route, every link of every page."""
     documents = Documents(ROOT)
-    cdc = build(Deployment(folder, {"PENSTOCK_HOME": str(ROOT), **SECRETS}, world.ctx.connections), documents, [])
+    cdc = build(Deployment(folder, {"PENSTOCK_HOME": str(ROOT), **SECRETS}, env.ctx.connections), documents, [])
     outer = FastAPI()
     outer.mount("/cdc", cdc)
     browser = TestClient(outer)
     api = "/cdc/api/pipelines"
-    left = ["/cdc/", api, f"{api}/{world.name}", f"{api}/{world.name}/series", f"{api}/nobody", "/cdc/pipelines/nobody"]
+    left = ["/cdc/", api, f"{api}/{env.name}", f"{api}/{env.name}/series", f"{api}/nobody", "/cdc/pipelines/nobody"]
     left += [f"/cdc/{kind}/{name}" for kind in (RUNBOOKS, DOCS) for name in documents.names(kind)]
     found: dict[str, str] = {}
     while left:
@@ -210,28 +210,28 @@ def assert_silent(texts: dict[str, str]) -> None:
 def test_the_whole_ledger_and_every_page_hold_no_secret_and_no_row_and_show_hostile_names_as_text(
     guarded: Guarded, tmp_path: Path
 ) -> None:
-    world, folder = guarded, tmp_path / "pipelines"
-    world.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
+    env, folder = guarded, tmp_path / "pipelines"
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
     folder.mkdir()
-    known = {"name": world.name, "landing": {"uri": str(world.landing)}, **world.settings}
+    known = {"name": env.name, "landing": {"uri": str(env.landing)}, **env.settings}
     (folder / "good.yaml").write_text(json.dumps(known))
     wrong = {"name": "wrong", "tables": {"include": ["public.*"]}, "capture": {"schedule": "${AWS_SECRET_ACCESS_KEY}"}}
     (folder / "wrong.yaml").write_text(json.dumps(wrong))
 
-    begin(world)
-    live(world)
-    fail(world)
+    begin(env)
+    live(env)
+    fail(env)
 
-    ledger, shown = dumped(world.ledger), pages(world, folder)
-    tables = {table.name: table.state for table in world.ctx.ledger.tables.all(world.name)}
+    ledger, shown = dumped(env.ledger), pages(env, folder)
+    tables = {table.name: table.state for table in env.ctx.ledger.tables.all(env.name)}
     assert tables["stops"] == "paused"
-    if world.spark is not None:
+    if env.spark is not None:
         assert {state for name, state in tables.items() if name != "stops"} == {"ready"}
         assert "update_missing" in ledger["penstock.cut"]
-        alarms = {(alarm.slug, alarm.subject) for alarm in world.ctx.ledger.health.alarms(world.name)}
+        alarms = {(alarm.slug, alarm.subject) for alarm in env.ctx.ledger.health.alarms(env.name)}
         assert ("verify-differs", "public.differs") in alarms
-    assert_silent({**ledger, **shown, "lines": "\n".join(world.lines)})
-    page, said = shown[f"/cdc/pipelines/{world.name}"], json.loads(shown[f"/cdc/api/pipelines/{world.name}"])
+    assert_silent({**ledger, **shown, "lines": "\n".join(env.lines)})
+    page, said = shown[f"/cdc/pipelines/{env.name}"], json.loads(shown[f"/cdc/api/pipelines/{env.name}"])
     assert set(HOSTILE) <= {table["name"].removeprefix("public.") for table in said["tables"]}
     assert [mark for mark in ("<img", "<script>alert") if mark in page] == []
     assert "{{ 7 * 7 }}" in page

@@ -39,41 +39,41 @@ NEIGHBOURS = ("nest", "nest/data", "nest/metadata", "../nest", "..")
 PATTERNS = ("new\nline\ttab", "what?#[*50%2F", "Üml🙂ut \\`'\"")
 
 
-def create(world: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
+def create(env: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
     """Make a table of three rows at the source, one of which is its own name."""
     name, named = sql.Identifier(schema, table), sql.Identifier(column)
-    with world.source.connect() as conn:
+    with env.source.connect() as conn:
         conn.execute(sql.SQL("create table {} (id int primary key, {} text)").format(name, named))
         conn.execute(sql.SQL("insert into {} values (1, {}), (2, 'b'), (3, 'c')").format(name, sql.Literal(table)))
         conn.commit()
 
 
-def change(world: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
+def change(env: PipelineEnv, schema: str, table: str, column: str = "v") -> None:
     """Update, delete and insert."""
     name, named = sql.Identifier(schema, table), sql.Identifier(column)
-    with world.source.connect() as conn:
+    with env.source.connect() as conn:
         conn.execute(sql.SQL("update {} set {} = 'changed' where id = 2").format(name, named))
         conn.execute(sql.SQL("delete from {} where id = 3").format(name))
         conn.execute(sql.SQL("insert into {} values (4, 'new')").format(name))
         conn.commit()
 
 
-def equal(world: PipelineEnv) -> None:
+def equal(env: PipelineEnv) -> None:
     """Assert that every table is ready, and by PyIceberg equal to the source."""
-    found = compare(world.ctx)
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
-    assert {table.state for table in world.ctx.ledger.tables.all(world.name)} == {"ready"}
+    assert {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}
 
 
-def read_by_all(world: PipelineEnv, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
+def read_by_all(env: PipelineEnv, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
     """Return a table's rows as texts, which Spark, PyIceberg and, file by file, DuckDB agree on."""
-    assert world.spark is not None
+    assert env.spark is not None
     found = reader.table(target)
     assert found is not None
     by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits")
     rows = sorted(str(tuple(row.values())) for row in by_iceberg.to_pylist())
-    world.spark.sql(f"refresh table {path('lake', *target)}")
-    by_spark = world.spark.table(path("lake", *target)).drop("_misfits").collect()
+    env.spark.sql(f"refresh table {path('lake', *target)}")
+    by_spark = env.spark.table(path("lake", *target)).drop("_misfits").collect()
     assert sorted(str(tuple(row)) for row in by_spark) == rows
     files = [urlsplit(task.file.file_path).path for task in found.table.scan().plan_files()]
     assert files
@@ -102,39 +102,39 @@ def values(files: Path) -> str:
 
 
 def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_anywhere(
-    world16: PipelineEnv, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
+    env16: PipelineEnv, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    world = world16
-    assert world.spark is not None
+    env = env16
+    assert env.spark is not None
     schema = "${env:HOME}"
-    world.settings["tables"] = {"include": ["public.*", f'"{schema}".*']}
-    world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*", f'"{schema}".*']}}
+    env.settings["tables"] = {"include": ["public.*", f'"{schema}".*']}
+    env.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*", f'"{schema}".*']}}
     label = "${HOME}"
-    world.sql(f'create schema "{schema}"; create type "{schema}"."{label}" as enum (\'{label}\', \'b\')')
+    env.sql(f'create schema "{schema}"; create type "{schema}"."{label}" as enum (\'{label}\', \'b\')')
     for place, name in enumerate(VARIABLES):
-        create(world, schema if place % 2 else "public", name, column=COLUMNS[place])
-    world.sql(f'create table labels (id int, "{label}" "{schema}"."{label}" not null, primary key (id, "{label}"))')
-    world.sql(f"insert into labels values (1, '{label}')")
-    world.sql(
+        create(env, schema if place % 2 else "public", name, column=COLUMNS[place])
+    env.sql(f'create table labels (id int, "{label}" "{schema}"."{label}" not null, primary key (id, "{label}"))')
+    env.sql(f"insert into labels values (1, '{label}')")
+    env.sql(
         f"create table bag (\"{label}\" text); alter table bag replica identity full; insert into bag values ('{label}')"
     )
-    ((start,),) = world.sql("select clock_timestamp()")
+    ((start,),) = env.sql("select clock_timestamp()")
 
-    world.bootstrap()
+    env.bootstrap()
     for place, name in enumerate(VARIABLES):
-        change(world, schema if place % 2 else "public", name, column=COLUMNS[place])
-    world.sql(f"insert into labels values (2, '{label}'); delete from labels where id = 1")
-    world.sql(f"alter table labels add column \"{VARIABLES[0]}\" text default '{VARIABLES[1]}'")
-    world.sql(f"insert into labels values (3, 'b'); update bag set \"{label}\" = 'b'")
-    ((end,),) = world.sql("select clock_timestamp()")
-    world.capture()
-    world.merge()
-    world.capture()
-    world.changelog(start, end)
+        change(env, schema if place % 2 else "public", name, column=COLUMNS[place])
+    env.sql(f"insert into labels values (2, '{label}'); delete from labels where id = 1")
+    env.sql(f"alter table labels add column \"{VARIABLES[0]}\" text default '{VARIABLES[1]}'")
+    env.sql(f"insert into labels values (3, 'b'); update bag set \"{label}\" = 'b'")
+    ((end,),) = env.sql("select clock_timestamp()")
+    env.capture()
+    env.merge()
+    env.capture()
+    env.changelog(start, end)
 
-    equal(world)
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for table in world.ctx.ledger.tables.all(world.name):
+    equal(env)
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        for table in env.ctx.ledger.tables.all(env.name):
             if table.name in VARIABLES:
                 found = reader.table(table.target)
                 assert found is not None
@@ -145,17 +145,16 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
                 )
     said = capfd.readouterr()
     told = [
-        world.ledger.execute(f"select t::text from penstock.{table} t")
-        for table in ("event", "table", "cut", "relation")
+        env.ledger.execute(f"select t::text from penstock.{table} t") for table in ("event", "table", "cut", "relation")
     ]
-    folders = lake.warehouse / world.name, world.landing
+    folders = lake.warehouse / env.name, env.landing
     places = [
         all_bytes(*folders),
         *(values(folder).encode() for folder in folders),
         said.out.encode(),
         said.err.encode(),
     ]
-    places.append(str([told, world.lines]).encode())
+    places.append(str([told, env.lines]).encode())
     for value in values_named(lake):
         assert not [place[:80] for place in places if value.encode() in place]
 
@@ -174,33 +173,33 @@ def values_named(lake: LakeCatalog) -> list[str]:
     ids=["neighbours", "patterns"],
 )
 def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again_and_its_old_files_are_purged(
-    world16: PipelineEnv, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
+    env16: PipelineEnv, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
 ) -> None:
-    world = world16
-    world.settings["maintain"] = {"patience": "1s"}
+    env = env16
+    env.settings["maintain"] = {"patience": "1s"}
     for name in names:
-        create(world, "public", name)
-    world.bootstrap()
+        create(env, "public", name)
+    env.bootstrap()
     for name in names:
-        change(world, "public", name)
-    world.capture()
-    world.merge()
-    equal(world)
+        change(env, "public", name)
+    env.capture()
+    env.merge()
+    equal(env)
 
-    ids = rebuild.resync(world.ctx, [f"public.{name}" for name in again], world.submit)
-    assert rebuild.switch(world.ctx, ids, world.submit)
-    world.maintain()
-    world.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
-    for folder, _, files in os.walk(lake.warehouse / world.name):  # every file is old enough to be an orphan
+    ids = rebuild.resync(env.ctx, [f"public.{name}" for name in again], env.submit)
+    assert rebuild.switch(env.ctx, ids, env.submit)
+    env.maintain()
+    env.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
+    for folder, _, files in os.walk(lake.warehouse / env.name):  # every file is old enough to be an orphan
         for file in files:
             os.utime(Path(folder) / file, (0, 0))
-    report = world.maintain()
+    report = env.maintain()
 
     assert report is not None
     assert len(report.lake.dropped) == len(again)
     assert all(table.left is None and table.orphans == 0 for table in report.lake.tables)
-    equal(world)
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for table in world.ctx.ledger.tables.all(world.name):
-            assert len(read_by_all(world, reader, table.target)) == 3
+    equal(env)
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        for table in env.ctx.ledger.tables.all(env.name):
+            assert len(read_by_all(env, reader, table.target)) == 3
     assert not any(Path(old.location.removeprefix("file://")).exists() for old in report.lake.dropped)

@@ -49,24 +49,24 @@ def event_log(spark: SparkSession, folder: Path) -> Iterator[None]:
         listener.stop()
 
 
-def whole_job(world: PipelineEnv) -> None:
+def whole_job(env: PipelineEnv) -> None:
     """Run every application: copy, merge with updates, moves and deletes, changelog, maintenance."""
-    world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*"]}}
-    world.settings["maintain"] = {"patience": "1s"}
-    world.sql(
+    env.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*"]}}
+    env.settings["maintain"] = {"patience": "1s"}
+    env.sql(
         "create table t (id int primary key, v text); create table bag (v text); alter table bag replica identity full"
     )
-    world.sql(f"insert into t values ({KEY}, '{VALUE}'), (2, 'b'); insert into bag values ('{VALUE}'), ('{VALUE}')")
-    ((start,),) = world.sql("select clock_timestamp()")
-    world.bootstrap()
-    world.sql(f"update t set v = v || '+' where id = {KEY}; update t set id = {KEY + 1} where id = 2")
-    world.sql(f"delete from bag where ctid in (select ctid from bag limit 1); delete from t where id = {KEY + 1}")
-    ((end,),) = world.sql("select clock_timestamp()")
-    world.capture()
-    world.merge()
-    world.capture()
-    world.changelog(start, end)
-    world.maintain()
+    env.sql(f"insert into t values ({KEY}, '{VALUE}'), (2, 'b'); insert into bag values ('{VALUE}'), ('{VALUE}')")
+    ((start,),) = env.sql("select clock_timestamp()")
+    env.bootstrap()
+    env.sql(f"update t set v = v || '+' where id = {KEY}; update t set id = {KEY + 1} where id = 2")
+    env.sql(f"delete from bag where ctid in (select ctid from bag limit 1); delete from t where id = {KEY + 1}")
+    ((end,),) = env.sql("select clock_timestamp()")
+    env.capture()
+    env.merge()
+    env.capture()
+    env.changelog(start, end)
+    env.maintain()
 
 
 def told(*folders: Path) -> dict[str, str]:
@@ -93,13 +93,13 @@ def holding(texts: dict[str, str], *marks: str) -> list[str]:
 
 
 def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
     lake: LakeCatalog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    world, log = world16, tmp_path / "events"
+    env, log = env16, tmp_path / "events"
     log.mkdir()
     submit = PipelineEnv.submit
 
@@ -107,13 +107,13 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
         submit(self, SparkJob(*(getattr(job, name) for name in SparkJob.__slots__[:-1]), {**job.environment, **STORE}))
 
     monkeypatch.setattr(PipelineEnv, "submit", with_store_login)
-    assert world.spark is not None
-    with event_log(world.spark, log):
-        whole_job(world)
+    assert env.spark is not None
+    with event_log(env.spark, log):
+        whole_job(env)
 
     captured = capfd.readouterr()
-    texts = told(log, world.landing, lake.warehouse / world.name) | {"out": captured.out, "err": captured.err}
-    texts["lines"] = "\n".join(world.lines)
+    texts = told(log, env.landing, lake.warehouse / env.name) | {"out": captured.out, "err": captured.err}
+    texts["lines"] = "\n".join(env.lines)
     events = "".join(text for name, text in texts.items() if name.startswith(str(log)))
     assert "SparkListenerJobStart" in events
     assert "SparkListenerStageSubmitted" in events
@@ -121,20 +121,20 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
     secrets = (lake.database.server.password, lake.environment()["PENSTOCK_CATALOG_URI"], *STORE.values())
     assert holding(texts, *secrets) == []
     assert holding(texts, VALUE, str(KEY)) == []
-    data = rows(world.landing, lake.warehouse / world.name)
+    data = rows(env.landing, lake.warehouse / env.name)
     assert VALUE in data
     assert holding({"data": data}, *secrets) == []
 
 
 @pytest.mark.slow
 def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
     lake: LakeCatalog,
     shell_with_spark: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, log, conf = world16, tmp_path / "events", tmp_path / "spark-conf"
+    env, log, conf = env16, tmp_path / "events", tmp_path / "spark-conf"
     log.mkdir()
     shutil.copytree(shell_with_spark["SPARK_CONF_DIR"], conf)
     with (conf / "spark-defaults.conf").open("a") as file:
@@ -148,15 +148,15 @@ def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
         spark_submit("local[2]", self.lines.append)(replace(job, py_files=library))
 
     monkeypatch.setattr(PipelineEnv, "submit", submit)
-    world.settings["spark"] = {"driver_memory": "1g"}
+    env.settings["spark"] = {"driver_memory": "1g"}
     variable = "${env:PENSTOCK_CATALOG_PASSWORD}"
-    world.sql(f'create table "{variable}" (id int primary key, "{variable}" text); insert into "{variable}" values (1)')
-    whole_job(world)
+    env.sql(f'create table "{variable}" (id int primary key, "{variable}" text); insert into "{variable}" values (1)')
+    whole_job(env)
 
     assert len(list(log.iterdir())) == 5  # two merges
-    assert len(world.lake_rows(variable, f"`{variable}`")) == 1
-    texts = told(log, world.landing, lake.warehouse / world.name) | {"lines": "\n".join(world.lines)}
+    assert len(env.lake_rows(variable, f"`{variable}`")) == 1
+    texts = told(log, env.landing, lake.warehouse / env.name) | {"lines": "\n".join(env.lines)}
     secrets = (lake.database.server.password, lake.environment()["PENSTOCK_CATALOG_URI"], *STORE.values())
     assert holding(texts, *secrets) == []
     assert holding(texts, VALUE, str(KEY)) == []
-    assert holding({"data": rows(world.landing, lake.warehouse / world.name)}, *secrets) == []
+    assert holding({"data": rows(env.landing, lake.warehouse / env.name)}, *secrets) == []

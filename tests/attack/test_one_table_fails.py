@@ -23,51 +23,51 @@ TABLES = (*GONE, "fine")
 SECRET = "value-that-stays-at-home"
 
 
-def make(world: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
+def make(env: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
     """Bootstrap tables of ten rows, and merge changes of each, so that each has deletion vectors."""
     for table in tables:
-        world.sql(
+        env.sql(
             f"create table {table} (id int primary key, s text);"
             f"insert into {table} select n, 's' || n from generate_series(1, 10) n"
         )
-    world.bootstrap()
-    change(world, tables, "update {} set s = s || '+' where id % 3 = 0")
-    world.merge()
+    env.bootstrap()
+    change(env, tables, "update {} set s = s || '+' where id % 3 = 0")
+    env.merge()
 
 
-def change(world: PipelineEnv, tables: tuple[str, ...], statement: str) -> None:
+def change(env: PipelineEnv, tables: tuple[str, ...], statement: str) -> None:
     for table in tables:
-        world.sql(statement.format(table))
-    flush(world)
-    world.capture()
+        env.sql(statement.format(table))
+    flush(env)
+    env.capture()
 
 
-def states(world: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in world.ctx.ledger.tables.all(world.name)}
+def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
+    return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
 
 
-def reason(world: PipelineEnv, name: str) -> str:
-    (found,) = (table for table in world.ctx.ledger.tables.all(world.name) if table.name == name)
+def reason(env: PipelineEnv, name: str) -> str:
+    (found,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == name)
     return found.paused_reason or ""
 
 
-def remove(world: PipelineEnv, table: str, what: str) -> None:
+def remove(env: PipelineEnv, table: str, what: str) -> None:
     """Delete what a careless hand deletes: files of one kind of a table, or its row in the catalog."""
-    assert world.lake is not None
-    row = (f"{world.name}.public", table)
+    assert env.lake is not None
+    row = (f"{env.name}.public", table)
     if what == "pointer":
-        world.lake.database.execute("delete from iceberg_tables where table_namespace = %s and table_name = %s", *row)
+        env.lake.database.execute("delete from iceberg_tables where table_namespace = %s and table_name = %s", *row)
         return
     if what == "metadata":
         shown = "select metadata_location from iceberg_tables where table_namespace = %s and table_name = %s"
-        ((location,),) = world.lake.database.execute(shown, *row)
+        ((location,),) = env.lake.database.execute(shown, *row)
         delete(location)
         return
     view, column = {"data": ("data_files", "file_path"), "vector": ("delete_files", "file_path")}.get(
         what, ("manifests", "path")
     )
-    assert world.spark is not None
-    found = world.spark.sql(f"select distinct {column} from lake.{world.name}.public.{table}.{view}").collect()
+    assert env.spark is not None
+    found = env.spark.sql(f"select distinct {column} from lake.{env.name}.public.{table}.{view}").collect()
     assert found
     for each in found:
         delete(each[0])
@@ -79,54 +79,54 @@ def delete(uri: str) -> None:
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_resynced(world16: PipelineEnv) -> None:
-    make(world16)
+def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_resynced(env16: PipelineEnv) -> None:
+    make(env16)
     for table in GONE:
-        remove(world16, table, table)
+        remove(env16, table, table)
     change(
-        world16, TABLES, "update {} set s = s || '!' where id % 2 = 0; delete from {} where id = 1".replace("{}", "{0}")
+        env16, TABLES, "update {} set s = s || '!' where id % 2 = 0; delete from {} where id = 1".replace("{}", "{0}")
     )
 
-    world16.merge()
+    env16.merge()
 
     paused = dict.fromkeys(GONE, ("paused", "lake-unreadable"))
-    assert states(world16) == {**paused, "pointer": ("paused", "foreign-commit"), "fine": ("ready", None)}
+    assert states(env16) == {**paused, "pointer": ("paused", "foreign-commit"), "fine": ("ready", None)}
     for table in paused.keys() - {"pointer"}:
-        assert "NotFoundException" in reason(world16, table)
-        assert "resync" in reason(world16, table)
-    assert sorted(world16.lake_rows("fine")) == sorted((*row, None) for row in world16.sql("select * from fine"))
+        assert "NotFoundException" in reason(env16, table)
+        assert "resync" in reason(env16, table)
+    assert sorted(env16.lake_rows("fine")) == sorted((*row, None) for row in env16.sql("select * from fine"))
 
-    ids = rebuild.resync(world16.ctx, [f"public.{table}" for table in GONE], world16.submit)
-    assert rebuild.switch(world16.ctx, ids, world16.submit)
+    ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in GONE], env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert set(states(world16).values()) == {("ready", None)}
-    equal(world16)
-    change(world16, TABLES, "update {} set s = s || '?' where id > 5")
-    world16.merge()
-    assert set(states(world16).values()) == {("ready", None)}
-    equal(world16)
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
+    change(env16, TABLES, "update {} set s = s || '?' where id > 5")
+    env16.merge()
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
 
 
 @pytest.mark.slow
-def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(world16: PipelineEnv) -> None:
-    make(world16, ("short", "fine"))
-    cut_short(world16, "short")
-    change(world16, ("short", "fine"), "update {} set s = s || '!'")
+def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(env16: PipelineEnv) -> None:
+    make(env16, ("short", "fine"))
+    cut_short(env16, "short")
+    change(env16, ("short", "fine"), "update {} set s = s || '!'")
 
-    world16.merge()
+    env16.merge()
 
-    assert states(world16) == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
-    assert "RuntimeIOException" in reason(world16, "short")
-    ids = rebuild.resync(world16.ctx, ["public.short"], world16.submit)
-    assert rebuild.switch(world16.ctx, ids, world16.submit)
-    equal(world16)
+    assert states(env16) == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
+    assert "RuntimeIOException" in reason(env16, "short")
+    ids = rebuild.resync(env16.ctx, ["public.short"], env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    equal(env16)
 
 
-def cut_short(world: PipelineEnv, table: str) -> None:
+def cut_short(env: PipelineEnv, table: str) -> None:
     """Leave half of the metadata file that the catalog shows, as a disk that was full does."""
-    assert world.lake is not None
+    assert env.lake is not None
     shown = "select metadata_location from iceberg_tables where table_namespace = %s and table_name = %s"
-    ((location,),) = world.lake.database.execute(shown, f"{world.name}.public", table)
+    ((location,),) = env.lake.database.execute(shown, f"{env.name}.public", table)
     path = Path(location.removeprefix("file:"))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
@@ -134,74 +134,74 @@ def cut_short(world: PipelineEnv, table: str) -> None:
 
 @pytest.mark.slow
 def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
-    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(world16, ("fine", "odd"))
-    change(world16, ("fine", "odd"), f"insert into {{}} values (99, '{SECRET}')")
+    make(env16, ("fine", "odd"))
+    change(env16, ("fine", "odd"), f"insert into {{}} values (99, '{SECRET}')")
     tries = broken(monkeypatch, "odd", lambda session: session.sql(f"select raise_error('{SECRET}')").collect())
 
-    world16.merge()
+    env16.merge()
 
-    assert states(world16) == {"fine": ("ready", None), "odd": ("paused", "merge-failed")}
+    assert states(env16) == {"fine": ("ready", None), "odd": ("paused", "merge-failed")}
     assert len(tries) == 2
-    assert "USER_RAISED_EXCEPTION" in reason(world16, "odd")
-    assert SECRET not in reason(world16, "odd")
+    assert "USER_RAISED_EXCEPTION" in reason(env16, "odd")
+    assert SECRET not in reason(env16, "odd")
     monkeypatch.undo()
-    world16.ctx.ledger.tables.resume(
-        world16.name, next(t.oid for t in world16.ctx.ledger.tables.all(world16.name) if t.name == "odd")
+    env16.ctx.ledger.tables.resume(
+        env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "odd")
     )
-    world16.merge(force=True)
-    equal(world16)
+    env16.merge(force=True)
+    equal(env16)
 
 
 @pytest.mark.slow
-def test_what_passes_is_tried_again_in_the_same_run(world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(world16, ("fine", "odd"))
-    change(world16, ("fine", "odd"), "delete from {} where id = 3")
+def test_what_passes_is_tried_again_in_the_same_run(env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(env16, ("fine", "odd"))
+    change(env16, ("fine", "odd"), "delete from {} where id = 3")
     tries = broken(monkeypatch, "odd", lambda session: session.sql("select raise_error('once')").collect(), times=1)
 
-    world16.merge()
+    env16.merge()
 
     assert len(tries) == 2
-    assert set(states(world16).values()) == {("ready", None)}
-    equal(world16)
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
 
 
 @pytest.mark.slow
 def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
-    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(world16, ("a", "b", "c"))
-    change(world16, ("a", "b", "c"), "delete from {} where id = 3")
+    make(env16, ("a", "b", "c"))
+    change(env16, ("a", "b", "c"), "delete from {} where id = 3")
 
     def out_of_memory(session: Any) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patched:
         broken(patched, "a", out_of_memory)
-        fails(world16, MemoryError)
+        fails(env16, MemoryError)
     with monkeypatch.context() as patched:  # all tables, for one reason
         broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
-        fails(world16, LakeError, "spark-failed.*all 3 tables.*USER_RAISED_EXCEPTION")
+        fails(env16, LakeError, "spark-failed.*all 3 tables.*USER_RAISED_EXCEPTION")
     with monkeypatch.context() as patched:  # one table fails, and so does what every run needs
         broken(patched, "a", lambda session: session.sql("select raise_error('x')").collect())
         patched.setattr(merging, "record_cut", no_store)
-        fails(world16, OSError, "the store is gone")
+        fails(env16, OSError, "the store is gone")
 
-    assert set(states(world16).values()) == {("ready", None)}
-    world16.merge()
-    equal(world16)
+    assert set(states(env16).values()) == {("ready", None)}
+    env16.merge()
+    equal(env16)
 
 
 def no_store(*_: Any) -> None:
     raise OSError("the store is gone")
 
 
-def fails(world: PipelineEnv, kind: type[Exception], match: str | None = None) -> None:
-    attempt = merge.plan(world.ctx)
+def fails(env: PipelineEnv, kind: type[Exception], match: str | None = None) -> None:
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
     with pytest.raises(kind, match=match):
-        world.submit(merge.job(world.ctx, attempt))
+        env.submit(merge.job(env.ctx, attempt))
 
 
 def broken(

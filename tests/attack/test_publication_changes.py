@@ -28,42 +28,42 @@ insert into root select n, n from generate_series(1, 9) n;
 ALL = {"t", "u", "root"}
 
 
-def adopted(world: PipelineEnv, publication: str, tables: str = TABLES) -> str:
+def adopted(env: PipelineEnv, publication: str, tables: str = TABLES) -> str:
     """Let a pipeline adopt a publication that its owner has made; return its name."""
-    name = world.ctx.pipeline.publication
-    world.settings["source"] = {**world.settings["source"], "adopt": True}
-    world.sql(f"{tables} create publication {name} {publication}")
-    begin(world, "select")
-    world.capture()
+    name = env.ctx.pipeline.publication
+    env.settings["source"] = {**env.settings["source"], "adopt": True}
+    env.sql(f"{tables} create publication {name} {publication}")
+    begin(env, "select")
+    env.capture()
     return name
 
 
-def own(world: PipelineEnv) -> str:
+def own(env: PipelineEnv) -> str:
     """Begin with a publication that Penstock makes; return its name."""
-    begin(world, TABLES)
-    world.capture()
-    assert set(states(world).values()) == {"copied"}
-    return world.ctx.pipeline.publication
+    begin(env, TABLES)
+    env.capture()
+    assert set(states(env).values()) == {"copied"}
+    return env.ctx.pipeline.publication
 
 
-def paused(world: PipelineEnv) -> dict[str, str]:
+def paused(env: PipelineEnv) -> dict[str, str]:
     """Return the reasons of the tables that were paused, each by the one kind."""
-    found = [table for table in world.ctx.ledger.tables.all(world.name) if table.state == "paused"]
+    found = [table for table in env.ctx.ledger.tables.all(env.name) if table.state == "paused"]
     assert {table.paused_slug for table in found} <= {"publication-changed"}
     return {table.name: table.paused_reason or "" for table in found}
 
 
-def captured(world: PipelineEnv, statements: str) -> dict[str, str]:
+def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
     """Capture what these statements leave; return the reasons of the tables that were paused."""
-    world.sql(statements)
-    flush(world)
-    world.capture()
-    return paused(world)
+    env.sql(statements)
+    flush(env)
+    env.capture()
+    return paused(env)
 
 
-def alarms(world: PipelineEnv) -> dict[str, str]:
+def alarms(env: PipelineEnv) -> dict[str, str]:
     """Return the levels of what slot health finds wrong with the publication."""
-    return {each.slug: each.level for each in look(world.ctx).findings if each.slug == "publication-narrow"}
+    return {each.slug: each.level for each in look(env.ctx).findings if each.slug == "publication-narrow"}
 
 
 # --- the publication's own row -------------------------------------------------------------------------------------------
@@ -77,97 +77,104 @@ def alarms(world: PipelineEnv) -> dict[str, str]:
     ],
 )
 def test_options_changed_and_changed_back_between_two_captures_pause_every_table(
-    bare: PipelineEnv, there: str, back: str
+    landing_env: PipelineEnv, there: str, back: str
 ) -> None:
-    name = own(bare)
+    name = own(landing_env)
     changes = "update t set v = -v where id < 3; delete from t where id > 7; update root set v = -v; truncate u"
 
-    reasons = captured(bare, f"alter publication {name} {there}; {changes}; alter publication {name} {back}")
+    reasons = captured(landing_env, f"alter publication {name} {there}; {changes}; alter publication {name} {back}")
 
     assert set(reasons) == ALL
     assert all("inserts, updates, deletes, truncates" in reason for reason in reasons.values())
-    assert added_tables.tables_to_announce(bare.ctx) == ["public.root", "public.t", "public.u"]
-    assert captured(bare, "insert into t values (50)") == reasons
-    assert len(told(bare, "publication-changed")) == 1, "one event, not one per capture or table"
+    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
+    assert captured(landing_env, "insert into t values (50)") == reasons
+    assert len(told(landing_env, "publication-changed")) == 1, "one event, not one per capture or table"
 
 
 def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and_copies_nothing_meanwhile(
-    bare: PipelineEnv,
+    landing_env: PipelineEnv,
 ) -> None:
-    name = own(bare)
-    assert alarms(bare) == {}
+    name = own(landing_env)
+    assert alarms(landing_env) == {}
 
-    reasons = captured(bare, f"alter publication {name} set (publish = 'insert, truncate'); delete from t where id = 1")
+    reasons = captured(
+        landing_env, f"alter publication {name} set (publish = 'insert, truncate'); delete from t where id = 1"
+    )
     assert set(reasons) == ALL
     assert "does not send updates, deletes any more" in reasons["t"]
-    assert alarms(bare) == {"publication-narrow": "critical"}
-    assert added_tables.tables_to_announce(bare.ctx) == []
-    assert to_copy(bare.ctx, None) == []
+    assert alarms(landing_env) == {"publication-narrow": "critical"}
+    assert added_tables.tables_to_announce(landing_env.ctx) == []
+    assert to_copy(landing_env.ctx, None) == []
     with pytest.raises(LakeError, match=r"publication-changed.*does not send updates, deletes"):
-        resume.resume_table(bare.ctx, "public.t")
+        resume.resume_table(landing_env.ctx, "public.t")
 
-    bare.sql("create table late (id int primary key)")
-    bare.capture()
-    assert states(bare)["late"] == "waiting"
-    assert added_tables.tables_to_announce(bare.ctx) == [], (
+    landing_env.sql("create table late (id int primary key)")
+    landing_env.capture()
+    assert states(landing_env)["late"] == "waiting"
+    assert added_tables.tables_to_announce(landing_env.ctx) == [], (
         "nor is a table that joins, of which the lake would lack changes"
     )
 
-    reasons = captured(bare, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+    reasons = captured(landing_env, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
     assert set(reasons) == {*ALL, "late"}
     assert "it sends updates, deletes again" in reasons["t"]
-    assert alarms(bare) == {}
-    assert len(added_tables.tables_to_announce(bare.ctx)) == 4
-    resume.resume_table(bare.ctx, "public.t")
-    assert states(bare)["t"] == "copied", "by a person who knows that nothing was written"
+    assert alarms(landing_env) == {}
+    assert len(added_tables.tables_to_announce(landing_env.ctx)) == 4
+    resume.resume_table(landing_env.ctx, "public.t")
+    assert states(landing_env)["t"] == "copied", "by a person who knows that nothing was written"
 
 
-def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(bare: PipelineEnv) -> None:
-    bare.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
-    name = own(bare)
+def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(landing_env: PipelineEnv) -> None:
+    landing_env.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
+    name = own(landing_env)
 
-    captured(bare, f"alter publication {name} set (publish_via_partition_root = false); update root set v = -v")
-    assert states(bare) == dict.fromkeys(ALL, "paused"), "the root has not left, its partitions have not joined"
-    assert alarms(bare) == {"publication-narrow": "critical"}
-    captured(bare, "create table leaf3 partition of root for values from (200) to (300); insert into root values (250)")
-    assert states(bare) == dict.fromkeys(ALL, "paused")
-    assert added_tables.tables_to_announce(bare.ctx) == []
+    captured(landing_env, f"alter publication {name} set (publish_via_partition_root = false); update root set v = -v")
+    assert states(landing_env) == dict.fromkeys(ALL, "paused"), "the root has not left, its partitions have not joined"
+    assert alarms(landing_env) == {"publication-narrow": "critical"}
+    captured(
+        landing_env,
+        "create table leaf3 partition of root for values from (200) to (300); insert into root values (250)",
+    )
+    assert states(landing_env) == dict.fromkeys(ALL, "paused")
+    assert added_tables.tables_to_announce(landing_env.ctx) == []
 
-    captured(bare, f"alter publication {name} set (publish_via_partition_root = true)")
-    assert states(bare) == dict.fromkeys(ALL, "paused")
-    assert added_tables.tables_to_announce(bare.ctx) == ["public.root", "public.t", "public.u"]
-    assert told(bare, "table-removed") == told(bare, "table-added") == []
+    captured(landing_env, f"alter publication {name} set (publish_via_partition_root = true)")
+    assert states(landing_env) == dict.fromkeys(ALL, "paused")
+    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
+    assert told(landing_env, "table-removed") == told(landing_env, "table-added") == []
 
 
-def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(bare16: PipelineEnv) -> None:
-    begin(bare16, TABLES)
-    name = bare16.ctx.pipeline.publication
-    bare16.sql(
+def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(landing_env16: PipelineEnv) -> None:
+    begin(landing_env16, TABLES)
+    name = landing_env16.ctx.pipeline.publication
+    landing_env16.sql(
         f"alter publication {name} set (publish = 'insert'); delete from t; "
         f"alter publication {name} set (publish = 'insert, update, delete, truncate')"
     )
 
-    assert set(captured(bare16, "select")) == ALL
+    assert set(captured(landing_env16, "select")) == ALL
 
 
-def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(bare16: PipelineEnv) -> None:
-    name = own(bare16)
-    with bare16.source.connect() as early:
-        bare16.sql(f"alter publication {name} set (publish = 'insert')")
+def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(landing_env16: PipelineEnv) -> None:
+    name = own(landing_env16)
+    with landing_env16.source.connect() as early:
+        landing_env16.sql(f"alter publication {name} set (publish = 'insert')")
         early.execute("begin; delete from t where id = 1")
-        captured(bare16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+        captured(landing_env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
         with pytest.raises(SourceError, match="table-joining"):
-            wait_for_open_transactions(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
+            wait_for_open_transactions(landing_env16.ctx, to_copy(landing_env16.ctx, None), wait=0)
         early.execute("commit")
-    wait_for_open_transactions(bare16.ctx, to_copy(bare16.ctx, None), wait=0)
+    wait_for_open_transactions(landing_env16.ctx, to_copy(landing_env16.ctx, None), wait=0)
 
 
-def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: PipelineEnv) -> None:
-    name = own(bare16)
-    (table,) = (each for each in bare16.ctx.ledger.tables.all(bare16.name) if each.name == "t")
-    bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug="divergence", reason="a row was not there")
+def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: PipelineEnv) -> None:
+    name = own(landing_env16)
+    (table,) = (each for each in landing_env16.ctx.ledger.tables.all(landing_env16.name) if each.name == "t")
+    landing_env16.ctx.ledger.tables.pause(
+        landing_env16.name, table.oid, slug="divergence", reason="a row was not there"
+    )
 
-    reasons = captured(bare16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
+    reasons = captured(landing_env16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
     assert set(reasons) == ALL, "the catalog does not tell it from an option that was changed and changed back"
     assert "its owner is another" in reasons["u"]
     assert reasons["t"].endswith("; before that it was paused by divergence: a row was not there")
@@ -186,25 +193,25 @@ def test_a_table_paused_for_another_reason_keeps_it_in_words(bare16: PipelineEnv
     ],
 )
 def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_paused_alone(
-    bare: PipelineEnv, there: str, back: str
+    landing_env: PipelineEnv, there: str, back: str
 ) -> None:
-    name = adopted(bare, "for table only t, only u with (publish_via_partition_root = true)")
+    name = adopted(landing_env, "for table only t, only u with (publish_via_partition_root = true)")
 
     reasons = captured(
-        bare, f"alter publication {name} {there}; insert into t values (1000); alter publication {name} {back}"
+        landing_env, f"alter publication {name} {there}; insert into t values (1000); alter publication {name} {back}"
     )
 
     assert set(reasons) == {"t"}
     assert "may be in no window" in reasons["t"]
-    assert added_tables.tables_to_announce(bare.ctx) == ["public.t"]
-    assert captured(bare, "insert into t values (1001)") == reasons, "told once"
-    assert len(told(bare, "publication-changed")) == 1
+    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.t"]
+    assert captured(landing_env, "insert into t values (1001)") == reasons, "told once"
+    assert len(told(landing_env, "publication-changed")) == 1
 
 
-def test_a_filter_that_stays_is_named(bare: PipelineEnv) -> None:
-    name = adopted(bare, "for table only t, only u with (publish_via_partition_root = true)")
+def test_a_filter_that_stays_is_named(landing_env: PipelineEnv) -> None:
+    name = adopted(landing_env, "for table only t, only u with (publish_via_partition_root = true)")
 
-    reasons = captured(bare, f"alter publication {name} set table only t where (id > 5), only u")
+    reasons = captured(landing_env, f"alter publication {name} set table only t where (id > 5), only u")
 
     assert set(reasons) == {"t"}
     assert "row filter" in reasons["t"]
@@ -218,15 +225,15 @@ def test_a_filter_that_stays_is_named(bare: PipelineEnv) -> None:
         "alter publication {0} add tables in schema public",
     ],
 )
-def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(bare: PipelineEnv, away: str) -> None:
+def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(landing_env: PipelineEnv, away: str) -> None:
     name = adopted(
-        bare,
+        landing_env,
         "for tables in schema public with (publish_via_partition_root = true)",
         TABLES + "create schema elsewhere;",
     )
-    assert set(states(bare).values()) == {"copied"}
+    assert set(states(landing_env).values()) == {"copied"}
 
-    reasons = captured(bare, away.format(name))
+    reasons = captured(landing_env, away.format(name))
 
     assert set(reasons) == ({"t"} if "set schema" in away else ALL)
 
@@ -234,92 +241,96 @@ def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(bare:
 # --- nothing ---------------------------------------------------------------------------------------------------------------
 
 
-def test_what_hides_nothing_changes_nothing(bare: PipelineEnv) -> None:
-    name = own(bare)
+def test_what_hides_nothing_changes_nothing(landing_env: PipelineEnv) -> None:
+    name = own(landing_env)
     for catalog in ("pg_publication", "pg_publication_rel", "pg_depend"):
-        bare.sql(f"vacuum (full, freeze) {catalog}")
+        landing_env.sql(f"vacuum (full, freeze) {catalog}")
 
     reasons = captured(
-        bare,
-        f"comment on publication {name} is 'made by penstock for pipeline {bare.name}';"
+        landing_env,
+        f"comment on publication {name} is 'made by penstock for pipeline {landing_env.name}';"
         "create table other (id int primary key); create publication second for table t with (publish = 'insert');"
         "alter publication second set (publish = 'delete'); drop publication second;"
         "grant select on t to public; comment on table t is 'x'; create index on t (v); analyze t",
     )
     assert reasons == {}
-    assert states(bare) == {**dict.fromkeys(ALL, "copied"), "other": "waiting"}, "which Penstock itself has added"
-    bare.settings["tables"] = {"include": ["public.*"], "exclude": ["public.other"]}
-    assert captured(bare, "insert into t values (1000)") == {}
-    assert states(bare) == {**dict.fromkeys(ALL, "copied"), "other": "dropped"}
-    assert alarms(bare) == {}
-    assert told(bare, "publication-changed") == []
+    assert states(landing_env) == {**dict.fromkeys(ALL, "copied"), "other": "waiting"}, (
+        "which Penstock itself has added"
+    )
+    landing_env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.other"]}
+    assert captured(landing_env, "insert into t values (1000)") == {}
+    assert states(landing_env) == {**dict.fromkeys(ALL, "copied"), "other": "dropped"}
+    assert alarms(landing_env) == {}
+    assert told(landing_env, "publication-changed") == []
 
 
 def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_lasts_and_pauses_nothing(
-    bare16: PipelineEnv,
+    landing_env16: PipelineEnv,
 ) -> None:
-    name = adopted(bare16, "for table only t, only u with (publish = 'insert')")
+    name = adopted(landing_env16, "for table only t, only u with (publish = 'insert')")
 
-    assert captured(bare16, "insert into t values (1000); delete from t where id = 1") == {}
-    assert states(bare16) == {"t": "copied", "u": "copied"}
-    assert alarms(bare16) == {"publication-narrow": "warn"}
-    reasons = captured(bare16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+    assert captured(landing_env16, "insert into t values (1000); delete from t where id = 1") == {}
+    assert states(landing_env16) == {"t": "copied", "u": "copied"}
+    assert alarms(landing_env16) == {"publication-narrow": "warn"}
+    reasons = captured(landing_env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
     assert set(reasons) == {"t", "u"}
     assert "what was not sent before" in reasons["t"]
-    assert alarms(bare16) == {}
+    assert alarms(landing_env16) == {}
 
 
 # --- and what is meant to be narrow -----------------------------------------------------------------------------------------
 
 
-def meant(world: PipelineEnv, *kinds: str) -> None:
-    world.settings["source"] = {**world.settings["source"], "publish": list(kinds)}
+def meant(env: PipelineEnv, *kinds: str) -> None:
+    env.settings["source"] = {**env.settings["source"], "publish": list(kinds)}
 
 
-def checked(world: PipelineEnv) -> list[str]:
+def checked(env: PipelineEnv) -> list[str]:
     """Return what the preflight says of the publication."""
-    return [f"{each.level}: {each.message}" for each in check(world.ctx) if each.subject.startswith("publication ")]
+    return [f"{each.level}: {each.message}" for each in check(env.ctx) if each.subject.startswith("publication ")]
 
 
-def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(bare16: PipelineEnv) -> None:
-    name = adopted(bare16, "for table only t, only u with (publish = 'insert, truncate')")
-    assert alarms(bare16) == {"publication-narrow": "warn"}
-    assert any("does not publish update, delete" in line for line in checked(bare16))
+def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(
+    landing_env16: PipelineEnv,
+) -> None:
+    name = adopted(landing_env16, "for table only t, only u with (publish = 'insert, truncate')")
+    assert alarms(landing_env16) == {"publication-narrow": "warn"}
+    assert any("does not publish update, delete" in line for line in checked(landing_env16))
 
-    meant(bare16, "insert", "truncate")
-    bare16.capture()
-    assert alarms(bare16) == {}
-    assert "ok: publishes insert, truncate only, as source.publish says" in "\n".join(checked(bare16))
+    meant(landing_env16, "insert", "truncate")
+    landing_env16.capture()
+    assert alarms(landing_env16) == {}
+    assert "ok: publishes insert, truncate only, as source.publish says" in "\n".join(checked(landing_env16))
 
-    reasons = captured(bare16, f"alter publication {name} set (publish = 'insert')")
+    reasons = captured(landing_env16, f"alter publication {name} set (publish = 'insert')")
     assert set(reasons) == {"t", "u"}
-    assert alarms(bare16) == {"publication-narrow": "critical"}
-    assert added_tables.tables_to_announce(bare16.ctx) == []
+    assert alarms(landing_env16) == {"publication-narrow": "critical"}
+    assert added_tables.tables_to_announce(landing_env16.ctx) == []
 
-    meant(bare16, "insert")
-    assert captured(bare16, "insert into t values (2000)") == reasons
-    assert alarms(bare16) == {}
-    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t", "public.u"], (
+    meant(landing_env16, "insert")
+    assert captured(landing_env16, "insert into t values (2000)") == reasons
+    assert alarms(landing_env16) == {}
+    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t", "public.u"], (
         "which lack what was sent before and is not any more"
     )
 
-    captured(bare16, f"alter publication {name} set (publish = 'insert, update')")
-    assert any("it publishes update besides" in line for line in checked(bare16))
-    assert alarms(bare16) == {}
+    captured(landing_env16, f"alter publication {name} set (publish = 'insert, update')")
+    assert any("it publishes update besides" in line for line in checked(landing_env16))
+    assert alarms(landing_env16) == {}
 
 
-def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: PipelineEnv) -> None:
-    meant(bare16, "insert")
-    begin(bare16, "create table log (id int); insert into log values (1)")
-    assert captured(bare16, "insert into log values (2)") == {}
+def test_a_publication_that_penstock_makes_publishes_what_the_file_says(landing_env16: PipelineEnv) -> None:
+    meant(landing_env16, "insert")
+    begin(landing_env16, "create table log (id int); insert into log values (1)")
+    assert captured(landing_env16, "insert into log values (2)") == {}
 
-    name = bare16.ctx.pipeline.publication
+    name = landing_env16.ctx.pipeline.publication
     kinds = "pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot"
-    assert bare16.sql(f"select {kinds} from pg_publication where pubname = '{name}'") == [
+    assert landing_env16.sql(f"select {kinds} from pg_publication where pubname = '{name}'") == [
         (True, False, False, False, True)
     ]
-    assert alarms(bare16) == {}
-    bare16.sql("update log set id = -id")  # a table without a key takes updates
+    assert alarms(landing_env16) == {}
+    landing_env16.sql("update log set id = -id")  # a table without a key takes updates
 
 
 # --- and the lake is right again -----------------------------------------------------------------------------------------
@@ -327,24 +338,24 @@ def test_a_publication_that_penstock_makes_publishes_what_the_file_says(bare16: 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_lake_equals_the_source_after_the_copies_that_follow(world16: PipelineEnv) -> None:
-    world = world16
-    world.sql(SHOP)
-    world.bootstrap()
-    name = world.ctx.pipeline.publication
-    world.sql(
+def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: PipelineEnv) -> None:
+    env = env16
+    env.sql(SHOP)
+    env.bootstrap()
+    name = env.ctx.pipeline.publication
+    env.sql(
         f"alter publication {name} set (publish = 'insert'); delete from item where id < 5; update visit set n = 9;"
         f"alter publication {name} set (publish = 'insert, update, delete, truncate'); insert into item values (900)"
     )
-    flush(world)
-    world.capture()
-    world.merge()
-    assert set(states(world).values()) == {"paused"}
+    flush(env)
+    env.capture()
+    env.merge()
+    assert set(states(env).values()) == {"paused"}
 
-    assert len(added_tables.tables_to_announce(world.ctx)) == 3
-    ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
-    assert rebuild.switch(world.ctx, ids, world.submit)
+    assert len(added_tables.tables_to_announce(env.ctx)) == 3
+    ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
+    assert rebuild.switch(env.ctx, ids, env.submit)
 
-    assert set(states(world).values()) == {"ready"}
-    equal(world)
-    follows(world)
+    assert set(states(env).values()) == {"ready"}
+    equal(env)
+    follows(env)

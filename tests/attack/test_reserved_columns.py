@@ -36,22 +36,22 @@ def test_names_that_readers_do_not_mind_are_columns_as_any_other() -> None:
     assert [reserved(["id", name]) for name in NAMES] == list(NAMES)
 
 
-def test_a_check_refuses_a_table_with_such_a_column_by_its_name(bare16: PipelineEnv) -> None:
+def test_a_check_refuses_a_table_with_such_a_column_by_its_name(landing_env16: PipelineEnv) -> None:
     for name in NAMES:
-        bare16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
+        landing_env16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
 
-    found = [each for each in check.check(bare16.ctx) if each.slug == "target-clash"]
+    found = [each for each in check.check(landing_env16.ctx) if each.slug == "target-clash"]
 
     assert {each.subject for each in found} == {f"public.t{name}" for name in NAMES}
 
 
-def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16: PipelineEnv) -> None:
-    begin(bare16)
-    bare16.sql('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
-    bare16.capture()
+def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(landing_env16: PipelineEnv) -> None:
+    begin(landing_env16)
+    landing_env16.sql('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
+    landing_env16.capture()
 
-    assert members(bare16) == {"t", "good"}
-    (message,) = told(bare16, "target-clash")
+    assert members(landing_env16) == {"t", "good"}
+    (message,) = told(landing_env16, "target-clash")
     assert "public.bad" in message
     assert "_row_id" in message
 
@@ -65,18 +65,18 @@ def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(bare16
     ],
 )
 def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renamed(
-    bare16: PipelineEnv, change: str, back: str
+    landing_env16: PipelineEnv, change: str, back: str
 ) -> None:
-    begin(bare16, "create table t (id int primary key); create table u (id int primary key, v text)")
-    bare16.sql(f"{change}; insert into u (id) values (7); insert into t values (7)")
-    bare16.capture()
+    begin(landing_env16, "create table t (id int primary key); create table u (id int primary key, v text)")
+    landing_env16.sql(f"{change}; insert into u (id) values (7); insert into t values (7)")
+    landing_env16.capture()
 
-    assert states(bare16) == {"t": "copied", "u": "paused"}
-    assert "lake's tables keep for themselves" in told(bare16, "target-clash")[-1]
-    assert added_tables.tables_to_announce(bare16.ctx) == [], "a copy would not help"
-    assert to_copy(bare16.ctx, None) == []
+    assert states(landing_env16) == {"t": "copied", "u": "paused"}
+    assert "lake's tables keep for themselves" in told(landing_env16, "target-clash")[-1]
+    assert added_tables.tables_to_announce(landing_env16.ctx) == [], "a copy would not help"
+    assert to_copy(landing_env16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
-        resume_table(bare16.ctx, "public.u")
+        resume_table(landing_env16.ctx, "public.u")
 
-    bare16.sql(back)
-    assert [table.name for table in to_copy(bare16.ctx, ["public.u"])] == ["u"], "a person's resync"
+    landing_env16.sql(back)
+    assert [table.name for table in to_copy(landing_env16.ctx, ["public.u"])] == ["u"], "a person's resync"

@@ -19,85 +19,85 @@ from tests.scenarios.recovery import flush
 _numbers = itertools.count(1)
 
 
-def said(world: PipelineEnv) -> list[Finding]:
+def said(env: PipelineEnv) -> list[Finding]:
     """Return what the preflight finds of origins."""
-    return [each for each in preflight.check(world.ctx) if each.subject in ("source.origin", "source.skip_origins")]
+    return [each for each in preflight.check(env.ctx) if each.subject in ("source.origin", "source.skip_origins")]
 
 
-def as_another_server(world: PipelineEnv, origin: str, statement: str) -> None:
+def as_another_server(env: PipelineEnv, origin: str, statement: str) -> None:
     """Write as the apply worker of a subscription does."""
-    world.sql(
+    env.sql(
         f"select pg_replication_origin_session_setup('{origin}'); {statement};"
         "select pg_replication_origin_session_reset()"
     )
 
 
 @contextmanager
-def origin(world: PipelineEnv) -> Iterator[str]:
+def origin(env: PipelineEnv) -> Iterator[str]:
     """Make a replication origin, which the whole server sees, until the block ends."""
     name = f"site_{next(_numbers)}"
-    world.sql(f"select pg_replication_origin_create('{name}')")
+    env.sql(f"select pg_replication_origin_create('{name}')")
     try:
         yield name
     finally:
-        world.sql(f"select pg_replication_origin_drop('{name}')")
+        env.sql(f"select pg_replication_origin_drop('{name}')")
 
 
 @contextmanager
-def subscribed(world: PipelineEnv, publisher: Database, tables: str) -> Iterator[str]:
+def subscribed(env: PipelineEnv, publisher: Database, tables: str) -> Iterator[str]:
     """Let the source subscribe to another database, without an apply worker, until the block ends."""
-    name, server = f"sub_{world.source.name}", publisher.server
+    name, server = f"sub_{env.source.name}", publisher.server
     place = f"host=127.0.0.1 port={server.port} dbname={publisher.name} user=postgres password={server.password}"
     publisher.execute(f"create publication p for table {tables}")
     publisher.execute(f"select pg_create_logical_replication_slot('{name}', 'pgoutput')")
-    world.sql(
+    env.sql(
         f"create subscription {name} connection '{place}' publication p "
         f"with (create_slot = false, slot_name = '{name}', enabled = false, copy_data = false)"
     )
     try:
         yield name
     finally:
-        world.sql(f"alter subscription {name} set (slot_name = none)")
-        world.sql(f"drop subscription {name}")
+        env.sql(f"alter subscription {name} set (slot_name = none)")
+        env.sql(f"drop subscription {name}")
         publisher.execute(f"select pg_drop_replication_slot('{name}')")
 
 
-def test_a_copied_row_of_another_server_stays_as_it_was(bare16: PipelineEnv) -> None:
-    bare16.settings["source"] = {**bare16.settings["source"], "origin": "none"}
-    bare16.sql("create table t (id int primary key, v text)")
-    with origin(bare16) as site:
-        as_another_server(bare16, site, "insert into t values (1, 'early')")
-        (finding,) = said(bare16)
+def test_a_copied_row_of_another_server_stays_as_it_was(landing_env16: PipelineEnv) -> None:
+    landing_env16.settings["source"] = {**landing_env16.settings["source"], "origin": "none"}
+    landing_env16.sql("create table t (id int primary key, v text)")
+    with origin(landing_env16) as site:
+        as_another_server(landing_env16, site, "insert into t values (1, 'early')")
+        (finding,) = said(landing_env16)
         assert finding.level == "warn"
         assert f"replication origin {site} writes tables that it does not name" in finding.message
 
-        begin(bare16, "select")
-        as_another_server(bare16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
-        flush(bare16)
-        assert bare16.capture().changes == 0
-        assert landed(bare16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
+        begin(landing_env16, "select")
+        as_another_server(landing_env16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
+        flush(landing_env16)
+        assert landing_env16.capture().changes == 0
+        assert landed(landing_env16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
 
 
 @pytest.mark.parametrize("setting", [{"origin": "none"}, {"skip_origins": ["elsewhere"]}])
 def test_the_preflight_names_subscriptions_and_the_tables_that_they_fill(
-    bare16: PipelineEnv, setting: dict[str, object]
+    landing_env16: PipelineEnv, setting: dict[str, object]
 ) -> None:
     tables = (
         "create table t (id int primary key); create table u (id int primary key); create table v (id int primary key)"
     )
-    bare16.sql(tables)
-    bare16.settings["tables"] = {"include": ["public.t", "public.u"]}
-    with bare16.source.server.temporary_database(f"publisher_{bare16.source.name}") as publisher:
+    landing_env16.sql(tables)
+    landing_env16.settings["tables"] = {"include": ["public.t", "public.u"]}
+    with landing_env16.source.server.temporary_database(f"publisher_{landing_env16.source.name}") as publisher:
         publisher.execute(tables)
-        with subscribed(bare16, publisher, "t, v") as name:
-            assert said(bare16) == [], "nothing is left out"
-            bare16.settings["source"] = {**bare16.settings["source"], **setting}
+        with subscribed(landing_env16, publisher, "t, v") as name:
+            assert said(landing_env16) == [], "nothing is left out"
+            landing_env16.settings["source"] = {**landing_env16.settings["source"], **setting}
 
-            (finding,) = said(bare16)
+            (finding,) = said(landing_env16)
 
             assert finding.level == "warn"
             assert f"subscription {name} writes public.t" in finding.message
             assert "public.u" not in finding.message
             assert "public.v" not in finding.message
-        (finding,) = said(bare16)
+        (finding,) = said(landing_env16)
         assert name not in finding.message

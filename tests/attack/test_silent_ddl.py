@@ -459,21 +459,21 @@ INNOCENT = {
     "cases", [PARTITIONS, COLUMNS, NAMES, INNOCENT], ids=["partitions", "columns", "names", "innocent"]
 )
 def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_nothing_else_does(
-    bare: PipelineEnv, cases: dict[str, Case]
+    landing_env: PipelineEnv, cases: dict[str, Case]
 ) -> None:
     tables = {f"t{number}": each for number, each in enumerate(cases.values())}
-    begin(bare, "; ".join(each.made.format(t=name) for name, each in tables.items()))
-    bare.sql("select pg_logical_emit_message(true, 'test', '')")
-    bare.capture()  # a look, so that it is known which rows are older
+    begin(landing_env, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    landing_env.sql("select pg_logical_emit_message(true, 'test', '')")
+    landing_env.capture()  # a look, so that it is known which rows are older
     for name, each in tables.items():
         for step in each.steps:
-            bare.sql(step.format(t=name))
+            landing_env.sql(step.format(t=name))
 
-    bare.capture()
-    if any(table.catalog_digest.get("undecided") for table in bare.ctx.ledger.tables.all(bare.name)):
-        bare.capture()  # the server wrote something of its own between the end of the window and the look
+    landing_env.capture()
+    if any(table.catalog_digest.get("undecided") for table in landing_env.ctx.ledger.tables.all(landing_env.name)):
+        landing_env.capture()  # the server wrote something of its own between the end of the window and the look
 
-    found = {record.name: record for record in bare.ctx.ledger.tables.all(bare.name)}
+    found = {record.name: record for record in landing_env.ctx.ledger.tables.all(landing_env.name)}
     wrong = [
         (title, each.reason, found[name].paused_reason)
         for (title, each), name in zip(cases.items(), tables, strict=True)
@@ -485,21 +485,21 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
 
 @pytest.mark.parametrize(("rows", "state"), [("insert into root values (201, 1)", "paused"), ("select 1", "copied")])
 def test_what_a_new_partition_has_taken_is_remembered_over_several_windows(
-    bare16: PipelineEnv, rows: str, state: str
+    landing_env16: PipelineEnv, rows: str, state: str
 ) -> None:
-    begin(bare16, ROOT.format(t="root"))
-    bare16.capture()
-    bare16.settings["capture"] = {"max_wal_bytes": "256KiB"}
-    bare16.sql("create table root_3 partition of root for values from (200) to (300)")
-    bare16.sql(rows)
-    bare16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
-    bare16.sql("truncate root_3")
+    begin(landing_env16, ROOT.format(t="root"))
+    landing_env16.capture()
+    landing_env16.settings["capture"] = {"max_wal_bytes": "256KiB"}
+    landing_env16.sql("create table root_3 partition of root for values from (200) to (300)")
+    landing_env16.sql(rows)
+    landing_env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
+    landing_env16.sql("truncate root_3")
 
-    first = bare16.capture()
-    bare16.capture()
+    first = landing_env16.capture()
+    landing_env16.capture()
 
     assert len(first.windows) > 2, "the rows came in an earlier window than the end of what had to be awaited"
-    assert states(bare16) == {"root": state}
+    assert states(landing_env16) == {"root": state}
 
 
 UNFIT = {
@@ -514,50 +514,50 @@ UNFIT = {
 }
 
 
-def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(bare16: PipelineEnv) -> None:
+def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(landing_env16: PipelineEnv) -> None:
     tables = {f"t{number}": each for number, each in enumerate(UNFIT.values())}
-    begin(bare16, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    begin(landing_env16, "; ".join(each.made.format(t=name) for name, each in tables.items()))
     for name, each in tables.items():
         for step in each.steps:
-            bare16.sql(step.format(t=name))
-    bare16.capture()
-    assert set(states(bare16).values()) == {"paused"}
+            landing_env16.sql(step.format(t=name))
+    landing_env16.capture()
+    assert set(states(landing_env16).values()) == {"paused"}
 
-    records = to_copy(bare16.ctx, None)
-    assert fit_to_copy(bare16.ctx, records, published(bare16.ctx)) == []
+    records = to_copy(landing_env16.ctx, None)
+    assert fit_to_copy(landing_env16.ctx, records, published(landing_env16.ctx)) == []
     for name, problem in zip(
         tables, ("another replica identity", "are unlogged", "a generated one is not"), strict=True
     ):
         with pytest.raises(PenstockError, match=problem):
-            present_facts(bare16.ctx, [record for record in records if record.name == name])
+            present_facts(landing_env16.ctx, [record for record in records if record.name == name])
 
-    bare16.sql(
+    landing_env16.sql(
         "alter table t0_2 replica identity full; alter table t1_1 set logged; alter table t2 replica identity full"
     )
-    assert fit_to_copy(bare16.ctx, records, published(bare16.ctx)) == records
+    assert fit_to_copy(landing_env16.ctx, records, published(landing_env16.ctx)) == records
 
 
-def test_a_key_on_a_generated_column_is_no_identity(bare: PipelineEnv) -> None:
-    bare.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
+def test_a_key_on_a_generated_column_is_no_identity(landing_env: PipelineEnv) -> None:
+    landing_env.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
 
     with pytest.raises(SourceError, match=r"no-usable-identity.*generated"):
-        begin(bare, "select 1")
+        begin(landing_env, "select 1")
 
 
 @pytest.mark.parametrize("slug", ["merge-failed", "lake-unreadable"])
 def test_what_changed_while_nobody_looked_at_a_paused_table_is_found_when_it_is_resumed(
-    bare16: PipelineEnv, slug: str
+    landing_env16: PipelineEnv, slug: str
 ) -> None:
-    begin(bare16, ROOT.format(t="root"))
-    bare16.capture()
-    (record,) = bare16.ctx.ledger.tables.all(bare16.name)
-    bare16.ctx.ledger.tables.pause(bare16.name, record.oid, slug=slug, reason="for this test")
-    bare16.sql("truncate root_1")
-    bare16.sql("insert into root values (1, 1)")
-    bare16.capture()
-    bare16.sql("select pg_current_xact_id()")
-    bare16.capture()
+    begin(landing_env16, ROOT.format(t="root"))
+    landing_env16.capture()
+    (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
+    landing_env16.ctx.ledger.tables.pause(landing_env16.name, record.oid, slug=slug, reason="for this test")
+    landing_env16.sql("truncate root_1")
+    landing_env16.sql("insert into root values (1, 1)")
+    landing_env16.capture()
+    landing_env16.sql("select pg_current_xact_id()")
+    landing_env16.capture()
 
     with pytest.raises(LakeError, match=r"new file without the rows of before.*resync"):
-        resume_table(bare16.ctx, "public.root")
-    assert set(states(bare16).values()) == {"paused"}
+        resume_table(landing_env16.ctx, "public.root")
+    assert set(states(landing_env16).values()) == {"paused"}

@@ -26,26 +26,26 @@ from tests.scenarios.recovery import consume, flush
 Attack = Callable[[PipelineEnv], None]
 
 
-def advance(world: PipelineEnv) -> None:
-    world.sql(f"select pg_replication_slot_advance('{world.ctx.pipeline.slot}', pg_current_wal_flush_lsn())")
+def advance(env: PipelineEnv) -> None:
+    env.sql(f"select pg_replication_slot_advance('{env.ctx.pipeline.slot}', pg_current_wal_flush_lsn())")
 
 
-def drop(world: PipelineEnv) -> None:
-    world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
+def drop(env: PipelineEnv) -> None:
+    env.sql(f"select pg_drop_replication_slot('{env.ctx.pipeline.slot}')")
 
 
-def make(world: PipelineEnv) -> None:
-    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
+def make(env: PipelineEnv) -> None:
+    env.sql(f"select pg_create_logical_replication_slot('{env.ctx.pipeline.slot}', 'pgoutput')")
 
 
-def drop_and_make(world: PipelineEnv) -> None:
-    drop(world)
-    make(world)
+def drop_and_make(env: PipelineEnv) -> None:
+    drop(env)
+    make(env)
 
 
-def publish_again(world: PipelineEnv) -> None:
-    name = world.ctx.pipeline.publication
-    world.sql(f'drop publication "{name}"; create publication "{name}" for table t')
+def publish_again(env: PipelineEnv) -> None:
+    name = env.ctx.pipeline.publication
+    env.sql(f'drop publication "{name}"; create publication "{name}" for table t')
 
 
 @contextmanager
@@ -69,38 +69,36 @@ def stopped_before(number: int, attack: Callable[[], None]) -> Iterator[Iterator
         yield statements
 
 
-def start_over(world: PipelineEnv) -> None:
+def start_over(env: PipelineEnv) -> None:
     """Give the pipeline a fresh slot from which it reads on, as if it had never had another."""
-    pipeline = world.ctx.pipeline
-    world.sql(
-        f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{pipeline.slot}'"
-    )
-    make(world)
-    ((point, oid),) = world.sql(
+    pipeline = env.ctx.pipeline
+    env.sql(f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{pipeline.slot}'")
+    make(env)
+    ((point, oid),) = env.sql(
         "select confirmed_flush_lsn::text, p.oid::text from pg_replication_slots s, pg_publication p "
         f"where slot_name = '{pipeline.slot}' and pubname = '{pipeline.publication}'"
     )
-    world.ledger.execute(
+    env.ledger.execute(
         "delete from penstock.window; update penstock.pipeline "
         f"set consistent_point = '{point}', position = '{point}', publication_oid = {oid}"
     )
 
 
-def landed(world: PipelineEnv) -> set[int]:
-    ctx = world.ctx
+def landed(env: PipelineEnv) -> set[int]:
+    ctx = env.ctx
     rows: Iterator[dict[str, Any]] = (
         row
-        for window in ctx.ledger.windows.all(world.name)
+        for window in ctx.ledger.windows.all(env.name)
         for entry in window.files
         for row in ctx.landing.read(entry.path).to_pylist()
     )
     return {int(row["new"]["id"]) for row in rows}
 
 
-def halted(world: PipelineEnv) -> str | None:
+def halted(env: PipelineEnv) -> str | None:
     """Capture one window; return the name under which it stopped."""
     try:
-        capture.capture_window(world.ctx, patterns=True)
+        capture.capture_window(env.ctx, patterns=True)
     except PenstockError as error:
         return error.slug
     return None
@@ -119,29 +117,27 @@ def halted(world: PipelineEnv) -> str | None:
     ],
 )
 def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(
-    bare16: PipelineEnv, attack: Attack, slugs: set[str]
+    landing_env16: PipelineEnv, attack: Attack, slugs: set[str]
 ) -> None:
-    world = bare16
-    begin(world, "create table t (id int primary key)")
-    start_over(world)
+    env = landing_env16
+    begin(env, "create table t (id int primary key)")
+    start_over(env)
     halts: list[str | None] = []
     for number in itertools.count(1):
-        world.sql(f"insert into t values ({number}), (-{number})")
-        flush(world)
-        before = world.ctx.ledger.pipelines.get(world.name).position
-        with stopped_before(number, lambda: attack(world)) as statements:
-            slug = halted(world)
+        env.sql(f"insert into t values ({number}), (-{number})")
+        flush(env)
+        before = env.ctx.ledger.pipelines.get(env.name).position
+        with stopped_before(number, lambda: attack(env)) as statements:
+            slug = halted(env)
         if next(statements) <= number:
             break
-        whole = {number, -number} <= landed(world)
-        assert whole or world.ctx.ledger.pipelines.get(world.name).position == before, (
-            f"rows missed at statement {number}"
-        )
+        whole = {number, -number} <= landed(env)
+        assert whole or env.ctx.ledger.pipelines.get(env.name).position == before, f"rows missed at statement {number}"
         assert whole or slug in slugs, f"nothing said at statement {number}"
         if slug is None and attack is not advance and attack is not consume:
-            assert halted(world) in slugs, f"nothing said after statement {number}"
+            assert halted(env) in slugs, f"nothing said after statement {number}"
         assert slug is None or slug in slugs, f"the wrong name at statement {number}"
         halts.append(slug)
-        start_over(world)
+        start_over(env)
     assert len(halts) > 10
     assert halts[0] in slugs

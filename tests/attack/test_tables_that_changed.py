@@ -15,8 +15,8 @@ from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows, shown
 
 
-def decide(world: PipelineEnv, **policies: str) -> None:
-    world.settings["tables"] = {"include": ["public.*"], **policies}
+def decide(env: PipelineEnv, **policies: str) -> None:
+    env.settings["tables"] = {"include": ["public.*"], **policies}
 
 
 def names(tables: list[TableRecord]) -> list[str]:
@@ -29,84 +29,88 @@ def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_
     assert made.tables.on_change == "resync"
 
 
-def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(bare16: PipelineEnv) -> None:
-    begin(bare16, "create table t (id int primary key, v text); create table u (id int primary key)")
-    bare16.sql("alter table t rename v to w")
-    bare16.capture()
-    assert states(bare16) == {"t": "paused", "u": "copied"}
+def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(
+    landing_env16: PipelineEnv,
+) -> None:
+    begin(landing_env16, "create table t (id int primary key, v text); create table u (id int primary key)")
+    landing_env16.sql("alter table t rename v to w")
+    landing_env16.capture()
+    assert states(landing_env16) == {"t": "paused", "u": "copied"}
 
-    decide(bare16, on_change="pause")
-    assert added_tables.tables_to_announce(bare16.ctx) == []
-    assert to_copy(bare16.ctx, None) == []
-    decide(bare16, on_change="resync")
-    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t"]
-    bare16.capture()
-    assert added_tables.tables_to_announce(bare16.ctx) == [], "once, not with every capture"
-    assert names(to_copy(bare16.ctx, None)) == ["t"]
-    assert told(bare16, "schema-change") == ["column v was renamed to w"]
+    decide(landing_env16, on_change="pause")
+    assert added_tables.tables_to_announce(landing_env16.ctx) == []
+    assert to_copy(landing_env16.ctx, None) == []
+    decide(landing_env16, on_change="resync")
+    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t"]
+    landing_env16.capture()
+    assert added_tables.tables_to_announce(landing_env16.ctx) == [], "once, not with every capture"
+    assert names(to_copy(landing_env16.ctx, None)) == ["t"]
+    assert told(landing_env16, "schema-change") == ["column v was renamed to w"]
 
 
-def test_only_a_pause_that_a_copy_answers_is_answered_by_one(bare16: PipelineEnv) -> None:
-    begin(bare16)
-    (table,) = bare16.ctx.ledger.tables.all(bare16.name)
+def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: PipelineEnv) -> None:
+    begin(landing_env16)
+    (table,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
-        bare16.ctx.ledger.tables.pause(bare16.name, table.oid, slug=slug, reason="x")
-        assert added_tables.tables_to_announce(bare16.ctx) == []
-        assert to_copy(bare16.ctx, None) == []
+        landing_env16.ctx.ledger.tables.pause(landing_env16.name, table.oid, slug=slug, reason="x")
+        assert added_tables.tables_to_announce(landing_env16.ctx) == []
+        assert to_copy(landing_env16.ctx, None) == []
 
 
-def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(bare16: PipelineEnv) -> None:
-    begin(bare16)
-    decide(bare16, on_added="wait")
-    bare16.sql("create table u (id int primary key); alter table t add column v int; alter table t rename id to key")
-    bare16.capture()
-    assert states(bare16) == {"t": "paused", "u": "waiting"}
+def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(landing_env16: PipelineEnv) -> None:
+    begin(landing_env16)
+    decide(landing_env16, on_added="wait")
+    landing_env16.sql(
+        "create table u (id int primary key); alter table t add column v int; alter table t rename id to key"
+    )
+    landing_env16.capture()
+    assert states(landing_env16) == {"t": "paused", "u": "waiting"}
 
-    assert added_tables.tables_to_announce(bare16.ctx) == ["public.t"]
-    assert names(to_copy(bare16.ctx, None, woken=True)) == ["t"]
-    assert names(to_copy(bare16.ctx, None)) == ["t", "u"]
+    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t"]
+    assert names(to_copy(landing_env16.ctx, None, woken=True)) == ["t"]
+    assert names(to_copy(landing_env16.ctx, None)) == ["t", "u"]
 
 
-def test_the_status_says_what_follows(bare16: PipelineEnv) -> None:
-    begin(bare16)
-    bare16.sql("alter table t rename id to key")
-    bare16.capture()
+def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
+    begin(landing_env16)
+    landing_env16.sql("alter table t rename id to key")
+    landing_env16.capture()
 
     answered, left = "resync copies it again by itself", "resync it, or resume it"
-    assert answered in dict(status.lines(status.status(bare16.ctx)))["paused public.t"]
-    decide(bare16, on_change="pause")
-    line = dict(status.lines(status.status(bare16.ctx)))["paused public.t"]
+    assert answered in dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
+    decide(landing_env16, on_change="pause")
+    line = dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
     assert answered not in line
     assert left in line
 
 
 @pytest.mark.spark
-def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(world16: PipelineEnv) -> None:
-    world = world16
-    world.sql(SHOP)
-    world.bootstrap()
-    world.sql("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
-    flush(world)
-    world.capture()
-    world.merge()
-    assert states(world) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
-    before = shown(world)
+def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(env16: PipelineEnv) -> None:
+    env = env16
+    env.sql(SHOP)
+    env.bootstrap()
+    env.sql("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
+    flush(env)
+    env.capture()
+    env.merge()
+    assert states(env) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
+    before = shown(env)
 
-    decide(world, on_change="pause")
-    assert added_tables.tables_to_announce(world.ctx) == []
-    assert resync_lines(world.ctx, None) == ["no table waits for a copy: nothing to do"]
-    assert rebuild.resync(world.ctx, None, world.submit, woken=True) == []
-    assert states(world)["item"] == "paused"
+    decide(env, on_change="pause")
+    assert added_tables.tables_to_announce(env.ctx) == []
+    assert resync_lines(env.ctx, None) == ["no table waits for a copy: nothing to do"]
+    assert rebuild.resync(env.ctx, None, env.submit, woken=True) == []
+    assert states(env)["item"] == "paused"
 
-    decide(world, on_change="resync")
-    assert added_tables.tables_to_announce(world.ctx) == ["public.item"]
-    ids = rebuild.resync(world.ctx, None, world.submit, woken=True)
-    assert shown(world) == before, "the old table stays readable"
-    assert rebuild.switch(world.ctx, ids, world.submit)
+    decide(env, on_change="resync")
+    assert added_tables.tables_to_announce(env.ctx) == ["public.item"]
+    ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
+    assert shown(env) == before, "the old table stays readable"
+    assert rebuild.switch(env.ctx, ids, env.submit)
 
-    assert set(states(world).values()) == {"ready"}
-    assert {each.id: each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {ids[0]: "done"}
-    equal(world)
-    follows(world)
-    assert added_tables.tables_to_announce(world.ctx) == []
-    assert len(told(world, "schema-change")) == 1
+    assert set(states(env).values()) == {"ready"}
+    assert {each.id: each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {ids[0]: "done"}
+    equal(env)
+    follows(env)
+    assert added_tables.tables_to_announce(env.ctx) == []
+    assert len(told(env, "schema-change")) == 1

@@ -23,10 +23,10 @@ DAMAGED = ("data", "manifest", "manifest_list", "metadata", "garbled", "row")
 LOCKED_OUT = "closed"
 
 
-def files(world: PipelineEnv, table: str) -> dict[str, Path]:
+def files(env: PipelineEnv, table: str) -> dict[str, Path]:
     """Return one file of each kind that a lake table is made of."""
-    with lake_reader(world.ctx.pipeline.lake.catalog, sql_catalog(world.ctx.catalog)) as lake:
-        found = lake.table((world.ctx.pipeline.namespace, "public", table))
+    with lake_reader(env.ctx.pipeline.lake.catalog, sql_catalog(env.ctx.catalog)) as lake:
+        found = lake.table((env.ctx.pipeline.namespace, "public", table))
         assert found is not None
         snapshot = found.table.current_snapshot()
         assert snapshot is not None
@@ -41,39 +41,39 @@ def files(world: PipelineEnv, table: str) -> dict[str, Path]:
     return {kind: Path(str(uri).removeprefix("file://").removeprefix("file:")) for kind, uri in uris.items()}
 
 
-def damage(world: PipelineEnv) -> None:
+def damage(env: PipelineEnv) -> None:
     """Take one kind of thing away from each of these tables."""
     for kind in DAMAGED[:4]:
-        files(world, kind)[kind].unlink()
-    files(world, "garbled")["manifest"].write_bytes(b"no manifest at all")
-    assert world.lake is not None
-    world.lake.database.execute(
-        f"delete from iceberg_tables where table_namespace like '{world.name}%' and table_name = 'row'"
+        files(env, kind)[kind].unlink()
+    files(env, "garbled")["manifest"].write_bytes(b"no manifest at all")
+    assert env.lake is not None
+    env.lake.database.execute(
+        f"delete from iceberg_tables where table_namespace like '{env.name}%' and table_name = 'row'"
     )
 
 
-def as_reader(world: PipelineEnv) -> Context:
-    """Return the world's context with a login that owns nothing and may read all tables but one."""
-    world.sql(
-        f"create role reader_{world.name} login replication password '{world.source.server.password}';"
-        f"grant select on all tables in schema public to reader_{world.name};"
-        f"revoke all on {LOCKED_OUT} from reader_{world.name}"
+def as_reader(env: PipelineEnv) -> Context:
+    """Return the pipeline's context with a login that owns nothing and may read all tables but one."""
+    env.sql(
+        f"create role reader_{env.name} login replication password '{env.source.server.password}';"
+        f"grant select on all tables in schema public to reader_{env.name};"
+        f"revoke all on {LOCKED_OUT} from reader_{env.name}"
     )
-    ctx = world.ctx
+    ctx = env.ctx
 
     def resolve(conn_id: str) -> Connection:
         found = ctx.connections(conn_id)
-        return replace(found, user=f"reader_{world.name}") if conn_id == "penstock_source" else found
+        return replace(found, user=f"reader_{env.name}") if conn_id == "penstock_source" else found
 
     return replace(ctx, connections=resolve)
 
 
-def begin(world: PipelineEnv, names: tuple[str, ...]) -> None:
+def begin(env: PipelineEnv, names: tuple[str, ...]) -> None:
     for name in names:
-        world.sql(
+        env.sql(
             f"create table {name} (id int primary key, v text); insert into {name} select n, 'v' from generate_series(1, 9) n"
         )
-    world.bootstrap()
+    env.bootstrap()
 
 
 def outcomes(found: Verification) -> dict[str, str]:
@@ -81,27 +81,27 @@ def outcomes(found: Verification) -> dict[str, str]:
 
 
 @pytest.mark.spark
-def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(world16: PipelineEnv) -> None:
-    begin(world16, (*DAMAGED, LOCKED_OUT, "a_wrong_one", "z_sound"))
-    ctx, merged = as_reader(world16), []
+def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(env16: PipelineEnv) -> None:
+    begin(env16, (*DAMAGED, LOCKED_OUT, "a_wrong_one", "z_sound"))
+    ctx, merged = as_reader(env16), []
 
     def merge() -> None:
         """Publish the cut that is compared; then the lake is damaged, before it is read."""
-        merged.append(world16.merge())
-        if len(merged) == 1 and world16.spark is not None:
-            world16.spark.sql(f"delete from lake.{world16.name}.public.a_wrong_one where id = 7")
-            damage(world16)
+        merged.append(env16.merge())
+        if len(merged) == 1 and env16.spark is not None:
+            env16.spark.sql(f"delete from lake.{env16.name}.public.a_wrong_one where id = 7")
+            damage(env16)
 
     try:
         found = verify(ctx, merge=merge)
 
         unread = dict.fromkeys((*DAMAGED, LOCKED_OUT), "unreadable")
         assert outcomes(found) == {**unread, "a_wrong_one": "differs", "z_sound": "equal"}
-        reasons = {each.name: each.reason or "" for each in world16.ctx.ledger.verifications.findings(found.number)}
+        reasons = {each.name: each.reason or "" for each in env16.ctx.ledger.verifications.findings(found.number)}
         assert "[source-auth]" in reasons[LOCKED_OUT]
         assert {name for name, reason in reasons.items() if "[lake-unreadable]" in reason} == set(DAMAGED)
         assert "catalog has none of that name" in reasons["row"]
-        alarms = {(alarm.slug, alarm.subject) for alarm in world16.ctx.ledger.health.alarms(world16.name)}
+        alarms = {(alarm.slug, alarm.subject) for alarm in env16.ctx.ledger.health.alarms(env16.name)}
         assert {("verify-unreadable", f"public.{name}") for name in unread} | {
             ("verify-differs", "public.a_wrong_one")
         } == alarms
@@ -113,54 +113,54 @@ def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(wo
             require_equal(found.differing, found.lsn, found.unreadable)
         with pytest.raises(LakeError, match=r"\[verify-unreadable\].*public\.closed"):
             require_equal([], found.lsn, found.unreadable)
-        assert [mark for mark in world16.ctx.ledger.barriers.all(world16.name) if mark.reason == "verify"] == []
+        assert [mark for mark in env16.ctx.ledger.barriers.all(env16.name) if mark.reason == "verify"] == []
 
         compared = {table.name: table for table in compare.compare(ctx).tables}
         assert {name for name, table in compared.items() if table.trouble is not None} == {*unread} - {"row"}
         assert compared["z_sound"].equal
         assert not compared["row"].in_lake
     finally:
-        world16.sql(f"drop owned by reader_{world16.name}; drop role reader_{world16.name}")
+        env16.sql(f"drop owned by reader_{env16.name}; drop role reader_{env16.name}")
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_sample_continues_beyond_a_table_whose_keys_cannot_be_cut(world16: PipelineEnv) -> None:
-    world16.settings["verify"] = {"share": "1/2", "whole_below": 1}
-    begin(world16, ("data", "z_sound"))
-    files(world16, "data")["data"].unlink()
+def test_a_sample_continues_beyond_a_table_whose_keys_cannot_be_cut(env16: PipelineEnv) -> None:
+    env16.settings["verify"] = {"share": "1/2", "whole_below": 1}
+    begin(env16, ("data", "z_sound"))
+    files(env16, "data")["data"].unlink()
 
-    found = verify(world16.ctx, mode="sample", merge=lambda: str(world16.merge()))
+    found = verify(env16.ctx, mode="sample", merge=lambda: str(env16.merge()))
 
     assert outcomes(found) == {"data": "unreadable", "z_sound": "equal"}
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(world16: PipelineEnv) -> None:
-    begin(world16, ("data", "z_sound"))
-    file = files(world16, "data")["data"]
+def test_the_alarm_of_an_unreadable_table_closes_when_it_was_read_again(env16: PipelineEnv) -> None:
+    begin(env16, ("data", "z_sound"))
+    file = files(env16, "data")["data"]
     kept = file.read_bytes()
 
     def merge() -> None:
-        world16.merge()
+        env16.merge()
         file.unlink(missing_ok=True)
 
-    assert outcomes(verify(world16.ctx, merge=merge))["data"] == "unreadable"
+    assert outcomes(verify(env16.ctx, merge=merge))["data"] == "unreadable"
     file.write_bytes(kept)
 
-    assert outcomes(verify(world16.ctx, merge=lambda: str(world16.merge())))["data"] == "equal"
-    assert world16.ctx.ledger.health.alarms(world16.name) == []
+    assert outcomes(verify(env16.ctx, merge=lambda: str(env16.merge())))["data"] == "equal"
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
 
 
-def while_read(world: PipelineEnv, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, statement: str) -> None:
+def while_read(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, statement: str) -> None:
     """Run a statement on the source once, when this function is next called."""
     original: Callable[..., Any] = getattr(where, name)
     left = [statement]
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
         if left:
-            world.sql(left.pop())
+            env.sql(left.pop())
         return original(*arguments, **named)
 
     monkeypatch.setattr(where, name, wrapped)
@@ -168,43 +168,43 @@ def while_read(world: PipelineEnv, monkeypatch: pytest.MonkeyPatch, where: Any, 
 
 @pytest.mark.spark
 def test_what_changes_while_it_is_compared_is_no_difference(
-    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world16.sql(
+    env16.sql(
         "create table m (id int primary key, v text) partition by range (id);"
         "create table m1 partition of m for values from (0) to (50);"
         "create table m2 partition of m for values from (50) to (100);"
         "insert into m select n, 'v' from generate_series(1, 99) n;"
         "create table gone (id int primary key); insert into gone values (1)"
     )
-    begin(world16, ("t", "z_sound"))
+    begin(env16, ("t", "z_sound"))
 
     # a truncated leaf, a table that is dropped: what the position showed can be read no more
     while_read(
-        world16,
+        env16,
         monkeypatch,
         verifying,
         "fingerprint",
         "truncate m1; drop table gone; truncate t; insert into t values (1)",
     )
-    found = verify(world16.ctx, merge=lambda: str(world16.merge()))
+    found = verify(env16.ctx, merge=lambda: str(env16.merge()))
     assert outcomes(found) == {"m": "skipped", "gone": "skipped", "t": "skipped", "z_sound": "equal"}
     assert (found.differing, found.unreadable) == ([], [])
-    assert world16.ctx.ledger.health.alarms(world16.name) == []
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
 
     # `compare` has no position: it takes a later look
-    world16.capture()
-    world16.merge()
+    env16.capture()
+    env16.merge()
     tried, left = compare._tried, ["truncate t; insert into t values (1, null)"]
 
     def meanwhile(table: ComparedTable, *arguments: Any) -> TableComparison:
         if left and table.name == "t":  # when the rows of another table have fixed the moment
-            world16.sql(left.pop())
+            env16.sql(left.pop())
         return tried(table, *arguments)
 
     monkeypatch.setattr(compare, "_tried", meanwhile)
-    compared = {table.name: table for table in compare.compare(world16.ctx).tables}
-    assert any("public.t: could not be read, [table-rewritten]" in line for line in world16.lines)
+    compared = {table.name: table for table in compare.compare(env16.ctx).tables}
+    assert any("public.t: could not be read, [table-rewritten]" in line for line in env16.lines)
     assert compared["t"].trouble is None
     assert compared["z_sound"].equal
 

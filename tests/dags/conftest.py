@@ -33,14 +33,14 @@ def deployed(
     """A pipeline file and Airflow connections, as a deployment has them; the ledger is a database of its own."""
     name = f"dag_{database16.name}"
     with database16.server.temporary_database(f"ledger_{database16.name}") as ledger:
-        world = PipelineEnv(database16, ledger, tmp_path / "landing", name, lake)
-        world.settings = {"source": {"slot": name, "publication": name}}
-        (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=world.landing))
+        env = PipelineEnv(database16, ledger, tmp_path / "landing", name, lake)
+        env.settings = {"source": {"slot": name, "publication": name}}
+        (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=env.landing))
         monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
         monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
         for conn_id, place in (("source", database16), ("ledger", ledger), ("catalog", lake.database)):
             monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{conn_id.upper()}", _connection(place))
-        yield world
+        yield env
 
 
 def _connection(database: Database) -> str:

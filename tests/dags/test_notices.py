@@ -57,12 +57,12 @@ def connect(monkeypatch: pytest.MonkeyPatch, name: str, url: str) -> None:
     monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(value))
 
 
-def run(world: PipelineEnv) -> Any:
+def run(env: PipelineEnv) -> Any:
     """Run slot_health once, and its callbacks if it failed; return the run."""
     from airflow.models.dagrun import DagRun  # noqa: PLC0415  # after the throw-away home is set
     from airflow.utils.session import create_session  # noqa: PLC0415
 
-    done = runs.run("slot_health", world)
+    done = runs.run("slot_health", env)
     if failed := [task for task in done.get_task_instances() if task.state == "failed"]:
         with create_session() as session:
             request = session.get(DagRun, done.id).produce_dag_callback(
@@ -84,9 +84,9 @@ def process(request: Any) -> None:
     assert [call.kwargs for call in log.calls if call.method_name == "exception"] == [], "each callback has ended well"
 
 
-def secrets(world: PipelineEnv) -> list[str]:
+def secrets(env: PipelineEnv) -> list[str]:
     """Name what must be in no text that leaves us."""
-    return [TOKEN, ROW, world.source.server.password, str(world.source.server.port), "127.0.0.1", "postgres"]
+    return [TOKEN, ROW, env.source.server.password, str(env.source.server.port), "127.0.0.1", "postgres"]
 
 
 def test_a_failing_slot_health_tells_all_critical_channels_what_a_person_needs_at_night(

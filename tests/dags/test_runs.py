@@ -32,9 +32,9 @@ from tests.flow.health.oncall import OnCall
 from tests.pipeline_env import PipelineEnv
 
 
-def run(verb: str, world: PipelineEnv, **conf: Any) -> Any:
+def run(verb: str, env: PipelineEnv, **conf: Any) -> Any:
     """Run a DAG once and return its run."""
-    dag: Any = load(verb)[f"{world.name}.{verb}"]
+    dag: Any = load(verb)[f"{env.name}.{verb}"]
     return dag.test(run_conf=conf or None)
 
 
@@ -42,12 +42,12 @@ def states(run: Any) -> dict[str, str]:
     return {task.task_id: str(task.state) for task in run.get_task_instances()}
 
 
-def begin(world: PipelineEnv) -> None:
-    world.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
+def begin(env: PipelineEnv) -> None:
+    env.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
     from penstock.flow.copy import bootstrap  # noqa: PLC0415
 
-    bootstrap.prepare(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
 
 
 def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: PipelineEnv) -> None:
@@ -214,12 +214,12 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
     assert deployed.ctx.ledger.rebuilds.all(deployed.name, states=None) == []
 
 
-def merge_by_command(world: PipelineEnv) -> None:
+def merge_by_command(env: PipelineEnv) -> None:
     """Merge what is due, as the command line does."""
-    attempt = merge.plan(world.ctx)
+    attempt = merge.plan(env.ctx)
     if attempt is not None:
-        spark_submit("local[2]", print)(merge.job(world.ctx, attempt))
-        merge.publish(world.ctx, attempt)
+        spark_submit("local[2]", print)(merge.job(env.ctx, attempt))
+        merge.publish(env.ctx, attempt)
 
 
 def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
@@ -391,25 +391,25 @@ def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: Pip
         run("skip_transaction", deployed, dry_run="no")
 
 
-def watch(world: PipelineEnv, folder: Path, health: str) -> None:
+def watch(env: PipelineEnv, folder: Path, health: str) -> None:
     """Add a section `health` to the deployed pipeline's file."""
     file = folder / "pipeline.yaml"
     file.write_text(file.read_text() + f"health: {health}\n")
-    world.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
-    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    env.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
+    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
 
-def pause_capture(world: PipelineEnv, paused: bool) -> None:
-    pause(world, "capture", paused)
+def pause_capture(env: PipelineEnv, paused: bool) -> None:
+    pause(env, "capture", paused)
 
 
-def pause(world: PipelineEnv, verb: str, paused: bool) -> None:
+def pause(env: PipelineEnv, verb: str, paused: bool) -> None:
     """Do what the switch in Airflow's UI does."""
     from airflow.models import DagModel  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
 
     with create_session() as session:
-        session.get(DagModel, f"{world.name}.{verb}").is_paused = paused
+        session.get(DagModel, f"{env.name}.{verb}").is_paused = paused
 
 
 def test_slot_health_tells_people_once_and_records_what_it_saw(
@@ -495,8 +495,8 @@ def test_the_pages_of_a_capture_that_is_paused_or_fails_end_their_alarms(
     assert open_alarms(deployed) == set()
 
 
-def open_alarms(world: PipelineEnv) -> set[str]:
-    return {alarm.slug for alarm in world.ctx.ledger.health.alarms(world.name) if alarm.closed_at is None}
+def open_alarms(env: PipelineEnv) -> set[str]:
+    return {alarm.slug for alarm in env.ctx.ledger.health.alarms(env.name) if alarm.closed_at is None}
 
 
 def test_slot_health_sees_that_capture_fails(deployed: PipelineEnv) -> None:

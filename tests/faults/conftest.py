@@ -1,4 +1,4 @@
-"""A source that may be killed: a durable server of the module's own, and worlds on it."""
+"""A source that may be killed: a durable server of the module's own, and pipelines on it."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def fragile(new_server: NewServer, binaries16: Binaries) -> Server:
 
 @pytest.fixture
 def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    """A world on the fragile source, without Spark."""
+    """A pipeline on the fragile source, without Spark."""
     number = next(_numbers)
     with (
         fragile.temporary_database(f"doomed{number}") as source,
         postgres16.temporary_database(f"doomed_ledger{number}") as ledger,
     ):
-        world = PipelineEnv(source, ledger, tmp_path / "landing", f"d{number}", lake)
-        world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-        yield world
+        env = PipelineEnv(source, ledger, tmp_path / "landing", f"d{number}", lake)
+        env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield env
 
 
 @cache
@@ -68,11 +68,11 @@ def nursery() -> Path:
     return folder / "line"
 
 
-def start(world: PipelineEnv, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """Start `tests.faults.killed` on a world."""
+def start(env: PipelineEnv, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start `tests.faults.killed` on a pipeline."""
     return subprocess.Popen(
         [sys.executable, "-IS", str(NURSERY), str(nursery()), *arguments],
-        env={**os.environ, "WORLD": world.to_json(), **IMPORTS, **environment},
+        env={**os.environ, "PIPELINE_ENV": env.to_json(), **IMPORTS, **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -80,20 +80,20 @@ def start(world: PipelineEnv, *arguments: str, **environment: str) -> subprocess
     )
 
 
-def run(world: PipelineEnv, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `tests.faults.killed` on a world and return what became of it."""
-    with start(world, *arguments, **environment) as process:
+def run(env: PipelineEnv, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `tests.faults.killed` on a pipeline and return what became of it."""
+    with start(env, *arguments, **environment) as process:
         said, complained = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 
-def run_with_spark(world: PipelineEnv, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `tests.faults.killed` on a world, and carry out in this process what it wants of Spark."""
-    with start(world, *arguments) as process:
+def run_with_spark(env: PipelineEnv, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `tests.faults.killed` on a pipeline, and carry out in this process what it wants of Spark."""
+    with start(env, *arguments) as process:
         try:
             while process.poll() is None:
-                for wanted in world.landing.glob(f"{world.name}/runs/*/wanted"):
-                    _carry_out(world, wanted)
+                for wanted in env.landing.glob(f"{env.name}/runs/*/wanted"):
+                    _carry_out(env, wanted)
                 time.sleep(0.05)
         except BaseException:
             process.kill()
@@ -102,9 +102,9 @@ def run_with_spark(world: PipelineEnv, *arguments: str) -> subprocess.CompletedP
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 
-def _carry_out(world: PipelineEnv, wanted: Path) -> None:
+def _carry_out(env: PipelineEnv, wanted: Path) -> None:
     application, *arguments = json.loads(wanted.read_text())
     wanted.unlink()
-    job = describe(world.ctx, application, "as the child named it", catalog_secrets(world.ctx))
-    world.submit(replace(job, arguments=tuple(arguments)))
+    job = describe(env.ctx, application, "as the child named it", catalog_secrets(env.ctx))
+    env.submit(replace(job, arguments=tuple(arguments)))
     wanted.with_name("carried-out").write_text("")

@@ -2,7 +2,7 @@
 
     python -m tests.faults.killed <verb> <module:function> <before|during|after> <occurrence>
 
-The world's coordinates come by the environment (`WORLD`, JSON). The product knows nothing of this: the step is found
+The pipeline's coordinates come by the environment (`PIPELINE_ENV`, JSON). The product knows nothing of this: the step is found
 by its name and wrapped from outside.
 """
 
@@ -111,49 +111,49 @@ def no_spark(job: SparkJob) -> None:
     raise AssertionError(f"expected to be killed before {job.name}")
 
 
-def run(world: PipelineEnv, verb: str) -> None:
+def run(env: PipelineEnv, verb: str) -> None:
     """Run one use case, as its DAG task would."""
     if verb == "capture":
-        capture.capture(world.ctx)
+        capture.capture(env.ctx)
     elif verb == "prepare":
-        bootstrap.prepare(world.ctx)
+        bootstrap.prepare(env.ctx)
     elif verb == "copy":
-        bootstrap.copy(world.ctx, copy_without_spark)
+        bootstrap.copy(env.ctx, copy_without_spark)
     elif verb == "recover":
-        recover.begin(world.ctx, recover.look(world.ctx))
-        recover.new_era(world.ctx)
-        bootstrap.copy(world.ctx, copy_without_spark)
+        recover.begin(env.ctx, recover.look(env.ctx))
+        recover.new_era(env.ctx)
+        bootstrap.copy(env.ctx, copy_without_spark)
     elif verb.startswith("resync:"):
         tables = verb.removeprefix("resync:").split(",")
-        rebuild.switch(world.ctx, rebuild.resync(world.ctx, tables, spark_elsewhere), spark_elsewhere)
+        rebuild.switch(env.ctx, rebuild.resync(env.ctx, tables, spark_elsewhere), spark_elsewhere)
     elif verb.startswith("resync here:"):
-        rebuild.resync(world.ctx, verb.removeprefix("resync here:").split(","), load_here)
+        rebuild.resync(env.ctx, verb.removeprefix("resync here:").split(","), load_here)
     elif verb.startswith("replay:"):
         request = rebuild.Replay(tuple(verb.removeprefix("replay:").split(",")))
-        rebuild.switch(world.ctx, rebuild.replay(world.ctx, request, spark_elsewhere), spark_elsewhere)
+        rebuild.switch(env.ctx, rebuild.replay(env.ctx, request, spark_elsewhere), spark_elsewhere)
     elif verb == "maintain":
-        maintain.maintain(world.ctx, spark_elsewhere)
+        maintain.maintain(env.ctx, spark_elsewhere)
     elif verb == "maintain:here":
-        maintain.maintain(world.ctx, spark_here)
+        maintain.maintain(env.ctx, spark_here)
     elif verb == "verify":
-        verify.verify(world.ctx, merge=lambda: "nobody merges here")
+        verify.verify(env.ctx, merge=lambda: "nobody merges here")
     elif verb.startswith("fill:"):
         start, end = map(datetime.fromisoformat, verb.removeprefix("fill:").split("/"))
-        changelog.fill(world.ctx, Interval(start, end), no_spark)
+        changelog.fill(env.ctx, Interval(start, end), no_spark)
     elif verb.startswith("settle:"):
-        changelog.settle(world.ctx, verb.removeprefix("settle:"))
+        changelog.settle(env.ctx, verb.removeprefix("settle:"))
     elif verb == "plan":
-        merge.plan(world.ctx)
+        merge.plan(env.ctx)
     elif verb.startswith("publish-last:"):
-        merge.publish(world.ctx, verb.removeprefix("publish-last:"), last=True)
+        merge.publish(env.ctx, verb.removeprefix("publish-last:"), last=True)
     else:
-        merge.publish(world.ctx, verb.removeprefix("publish:"))
+        merge.publish(env.ctx, verb.removeprefix("publish:"))
 
 
 def main() -> None:
     """Arm the step, if one is named, and run."""
     verb, *armed = sys.argv[1:]
-    world = PipelineEnv.from_json(os.environ["WORLD"])
+    env = PipelineEnv.from_json(os.environ["PIPELINE_ENV"])
     if verb == "capture":
         warm_up()
     if "FILE_LIMIT" in os.environ:
@@ -163,7 +163,7 @@ def main() -> None:
     if armed:
         step, when, occurrence = armed
         arm(step, when, int(occurrence))
-    run(world, verb)
+    run(env, verb)
 
 
 if __name__ == "__main__":

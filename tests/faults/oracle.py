@@ -13,12 +13,12 @@ from tests.pipeline_env import PipelineEnv
 Row = tuple[str | None, ...]
 
 
-def landed(world: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
+def landed(env: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
     """Return the rows of a keyed table after its copy and every staged change, as texts; each change exactly once."""
-    record, copied = _known(world, table)
+    record, copied = _known(env, table)
     rows: dict[str | None, dict[str, Any]] = {}
-    changes, truncated = _changes(world, record, copied)
-    for row in () if truncated else _copied(world, copied):
+    changes, truncated = _changes(env, record, copied)
+    for row in () if truncated else _copied(env, copied):
         assert row[key] not in rows, "a row was copied twice"
         rows[row[key]] = row
     for change in changes:
@@ -27,12 +27,12 @@ def landed(world: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
     return {value: tuple(row[name] for name in names) for value, row in rows.items()}
 
 
-def landed_multiset(world: PipelineEnv, table: str) -> Counter[Row]:
+def landed_multiset(env: PipelineEnv, table: str) -> Counter[Row]:
     """Return the rows of a table without a key, and how often each is there, after its copy and every staged change."""
-    record, copied = _known(world, table)
+    record, copied = _known(env, table)
     names = [column.name for column in record.columns]
-    changes, truncated = _changes(world, record, copied)
-    base = () if truncated else _copied(world, copied)
+    changes, truncated = _changes(env, record, copied)
+    base = () if truncated else _copied(env, copied)
     rows: Counter[Row] = Counter(tuple(row[name] for name in names) for row in base)
     for change in changes:
         if change["op"] in ("U", "D"):
@@ -46,42 +46,42 @@ def landed_multiset(world: PipelineEnv, table: str) -> Counter[Row]:
     return +rows
 
 
-def at_source(world: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
+def at_source(env: PipelineEnv, table: str, key: str) -> dict[str | None, Row]:
     """Return the source's rows as texts."""
-    found = world.source.execute(f'select {key}::text, t.* from "{table}" t')
+    found = env.source.execute(f'select {key}::text, t.* from "{table}" t')
     return {row[0]: _texts(row[1:]) for row in found}
 
 
-def multiset_at_source(world: PipelineEnv, table: str) -> Counter[Row]:
+def multiset_at_source(env: PipelineEnv, table: str) -> Counter[Row]:
     """Return the source's rows as texts, and how often each is there."""
-    return Counter(_texts(row) for row in world.source.execute(f'select * from "{table}"'))
+    return Counter(_texts(row) for row in env.source.execute(f'select * from "{table}"'))
 
 
 def _texts(row: tuple[Any, ...]) -> Row:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _known(world: PipelineEnv, table: str) -> tuple[TableRecord, CopyRecord]:
-    record = next(each for each in world.ctx.ledger.tables.all(world.name) if each.name == table)
-    (copied,) = (each for each in world.ctx.ledger.tables.copies(world.name) if each.oid == record.oid)
+def _known(env: PipelineEnv, table: str) -> tuple[TableRecord, CopyRecord]:
+    record = next(each for each in env.ctx.ledger.tables.all(env.name) if each.name == table)
+    (copied,) = (each for each in env.ctx.ledger.tables.copies(env.name) if each.oid == record.oid)
     return record, copied
 
 
-def _copied(world: PipelineEnv, copied: CopyRecord) -> Iterator[dict[str, Any]]:
+def _copied(env: PipelineEnv, copied: CopyRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
-        for row in world.ctx.landing.read(entry.path).to_pylist():
+        for row in env.ctx.landing.read(entry.path).to_pylist():
             yield dict(zip(row, _texts(tuple(row.values())), strict=True))  # some columns are values
 
 
-def _changes(world: PipelineEnv, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
+def _changes(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
     """Return the staged changes that the copy's snapshot did not see, in commit order, from the last TRUNCATE on.
 
     Before a TRUNCATE even the copy counts no more: it is not MVCC-safe, a copy under an older snapshot reads nothing.
     """
-    ctx = world.ctx
+    ctx = env.ctx
     changes: list[dict[str, Any]] = []
     reached = Lsn(0)
-    for window in ctx.ledger.windows.all(world.name):
+    for window in ctx.ledger.windows.all(env.name):
         assert window.from_lsn >= reached, "windows overlap"
         reached = window.upto_lsn
         for entry in window.files:

@@ -32,12 +32,12 @@ delete from t where id = {0} * 100 + 2;
 """
 
 
-def begin(world: PipelineEnv) -> None:
-    world.sql("create table t (id int primary key, name text, body text)")
-    world.sql("alter table t alter body set storage external")
-    world.sql("insert into t select n, 'copied ' || n, repeat(md5(n::text), 100) from generate_series(1, 20) n")
-    assert run(world, "prepare").returncode == 0
-    assert run(world, "copy").returncode == 0
+def begin(env: PipelineEnv) -> None:
+    env.sql("create table t (id int primary key, name text, body text)")
+    env.sql("alter table t alter body set storage external")
+    env.sql("insert into t select n, 'copied ' || n, repeat(md5(n::text), 100) from generate_series(1, 20) n")
+    assert run(env, "prepare").returncode == 0
+    assert run(env, "copy").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_an_unreachable_ledger_stops_capture_before_the_slot_moves(doomed: Pipel
     assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
 
 
-def _nowhere(world: PipelineEnv) -> object:
+def _nowhere(env: PipelineEnv) -> object:
     from stack import ports  # noqa: PLC0415
     from tests.pipeline_env import _Place  # noqa: PLC0415
 
-    return _Place(port=ports.choose(), password="never-to-be-printed", name=world.ledger.name)
+    return _Place(port=ports.choose(), password="never-to-be-printed", name=env.ledger.name)

@@ -41,77 +41,77 @@ def watched(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[PipelineEnv, str]]:
     with postgres16.temporary_database("faults_changelog") as source:
-        world = PipelineEnv(
+        env = PipelineEnv(
             source, lake.database, tmp_path_factory.mktemp("faults_changelog"), source.name, lake, spark=spark
         )
-        world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-        yield world, begin(world)
+        env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        yield env, begin(env)
 
 
-def interval(world: PipelineEnv, key: int) -> Interval:
+def interval(env: PipelineEnv, key: int) -> Interval:
     """Let the source do something in two tables, in an interval of its own."""
-    start = now(world)
-    world.sql(f"insert into keyed (id, name) values ({key}, 'new'); insert into keyless values ('page', {key})")
-    world.sql(f"update keyed set name = 'changed' where id = {key}; delete from keyless")
-    flush(world)
-    end = now(world)
-    flush(world)
+    start = now(env)
+    env.sql(f"insert into keyed (id, name) values ({key}, 'new'); insert into keyless values ('page', {key})")
+    env.sql(f"update keyed set name = 'changed' where id = {key}; delete from keyless")
+    flush(env)
+    end = now(env)
+    flush(env)
     return Interval(start, end)
 
 
-def killed(world: PipelineEnv, verb: str, step: str, when: str) -> None:
-    process = run(world, verb, step, when, "1")
+def killed(env: PipelineEnv, verb: str, step: str, when: str) -> None:
+    process = run(env, verb, step, when, "1")
     assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
 
 
-def shown(world: PipelineEnv) -> dict[str, Any]:
+def shown(env: PipelineEnv) -> dict[str, Any]:
     """Return what every reader sees: the changelogs' pointers, and the intervals that count as filled."""
-    assert world.lake is not None
-    rows = world.lake.database.execute(
-        "select table_name, metadata_location from iceberg_tables where table_namespace = %s", f"{world.name}.public"
+    assert env.lake is not None
+    rows = env.lake.database.execute(
+        "select table_name, metadata_location from iceberg_tables where table_namespace = %s", f"{env.name}.public"
     )
-    return {"pointers": dict(rows), "fills": [fill.attempt for fill in world.ctx.ledger.changelogs.fills(world.name)]}
+    return {"pointers": dict(rows), "fills": [fill.attempt for fill in env.ctx.ledger.changelogs.fills(env.name)]}
 
 
 @pytest.mark.parametrize(("planning", "settling"), [LAST_STEPS, ALL_STEPS])
 def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_by_the_next(
     watched: tuple[PipelineEnv, str], planning: list[tuple[str, str]], settling: list[tuple[str, str]]
 ) -> None:
-    world, slot = watched
-    first, second = interval(world, 10 * len(planning)), interval(world, 10 * len(planning) + 1)
-    world.changelog(first.start, first.end)
-    before = shown(world)
+    env, slot = watched
+    first, second = interval(env, 10 * len(planning)), interval(env, 10 * len(planning) + 1)
+    env.changelog(first.start, first.end)
+    before = shown(env)
 
     for step, when in planning:
-        killed(world, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", step, when)
-        assert shown(world) == before
-    attempt = changelog.plan(world.ctx, second)
-    world.submit(changelog.job(world.ctx, attempt))
-    before = shown(world)
+        killed(env, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", step, when)
+        assert shown(env) == before
+    attempt = changelog.plan(env.ctx, second)
+    env.submit(changelog.job(env.ctx, attempt))
+    before = shown(env)
     for step, when in settling:
-        killed(world, f"settle:{attempt}", step, when)
-        assert shown(world) == before, step
-    world.changelog(second.start, second.end)
+        killed(env, f"settle:{attempt}", step, when)
+        assert shown(env) == before, step
+    env.changelog(second.start, second.end)
 
     for each in (first, second):
-        assert holds(world, slot, "keyed", each.start, each.end) == ["I", "U"]
-        assert holds(world, slot, "keyless", each.start, each.end) == ["I", "D"]
+        assert holds(env, slot, "keyed", each.start, each.end) == ["I", "U"]
+        assert holds(env, slot, "keyless", each.start, each.end) == ["I", "D"]
 
 
 @pytest.mark.slow
 def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    third = interval(world, 3)
-    attempt = changelog.plan(world.ctx, third)
-    world.submit(changelog.job(world.ctx, attempt))
+    env, slot = watched
+    third = interval(env, 3)
+    attempt = changelog.plan(env.ctx, third)
+    env.submit(changelog.job(env.ctx, attempt))
 
-    killed(world, f"settle:{attempt}", "penstock.ledger.changelogs:Changelogs.fill", "after")
+    killed(env, f"settle:{attempt}", "penstock.ledger.changelogs:Changelogs.fill", "after")
 
-    assert world.ctx.ledger.changelogs.fills(world.name, limit=1)[0].attempt == attempt
-    assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
-    changelog.settle(world.ctx, attempt)
-    world.changelog(third.start, third.end)
-    assert holds(world, slot, "keyed", third.start, third.end) == ["I", "U"]
+    assert env.ctx.ledger.changelogs.fills(env.name, limit=1)[0].attempt == attempt
+    assert holds(env, slot, "keyed", third.start, third.end) == ["I", "U"]
+    changelog.settle(env.ctx, attempt)
+    env.changelog(third.start, third.end)
+    assert holds(env, slot, "keyed", third.start, third.end) == ["I", "U"]
 
 
 @pytest.mark.slow
@@ -120,9 +120,9 @@ def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
 ) -> None:
     from penstock_spark import changelog as application  # noqa: PLC0415  # with Spark's session only
 
-    world, slot = watched
-    fourth = interval(world, 4)
-    before = world.ctx.ledger.changelogs.fills(world.name)
+    env, slot = watched
+    fourth = interval(env, 4)
+    before = env.ctx.ledger.changelogs.fills(env.name)
     fill_table = application.fill_table
 
     def ends(session: Any, plan: Any, order: Any) -> Any:
@@ -134,9 +134,9 @@ def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(application, "fill_table", ends)
         with pytest.raises(KeyboardInterrupt):
-            world.changelog(fourth.start, fourth.end)
-    assert world.ctx.ledger.changelogs.fills(world.name) == before
-    world.changelog(fourth.start, fourth.end)
+            env.changelog(fourth.start, fourth.end)
+    assert env.ctx.ledger.changelogs.fills(env.name) == before
+    env.changelog(fourth.start, fourth.end)
 
-    assert holds(world, slot, "keyed", fourth.start, fourth.end) == ["I", "U"]
-    assert holds(world, slot, "keyless", fourth.start, fourth.end) == ["I", "D"]
+    assert holds(env, slot, "keyed", fourth.start, fourth.end) == ["I", "U"]
+    assert holds(env, slot, "keyless", fourth.start, fourth.end) == ["I", "D"]

@@ -113,13 +113,13 @@ def transaction(writer: int, number: int) -> str:
 
 
 @contextmanager
-def writers(world: PipelineEnv) -> Iterator[None]:
+def writers(env: PipelineEnv) -> Iterator[None]:
     """Keep two writers busy during the block; an error of theirs fails the test."""
     stop, failed = Event(), []
 
     def work(writer: int) -> None:
         try:
-            with world.source.connect() as conn:
+            with env.source.connect() as conn:
                 for number in _numbers:
                     conn.execute(transaction(writer, number).encode())
                     if stop.wait(0.01):
@@ -139,32 +139,32 @@ def writers(world: PipelineEnv) -> Iterator[None]:
     assert not failed, failed
 
 
-def begin(world: PipelineEnv) -> None:
-    world.settings["copy"] = {"range_bytes": "8KiB"}  # several files per table
-    world.sql(TABLES)
-    bootstrap.prepare(world.ctx)
+def begin(env: PipelineEnv) -> None:
+    env.settings["copy"] = {"range_bytes": "8KiB"}  # several files per table
+    env.sql(TABLES)
+    bootstrap.prepare(env.ctx)
 
 
-def slot_position(world: PipelineEnv) -> Lsn | None:
-    found = world.sql(
-        f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{world.ctx.pipeline.slot}'"
+def slot_position(env: PipelineEnv) -> Lsn | None:
+    found = env.sql(
+        f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{env.ctx.pipeline.slot}'"
     )
     return Lsn.parse(found[0][0]) if found else None
 
 
-def proved(world: PipelineEnv) -> dict[int, str]:
+def proved(env: PipelineEnv) -> dict[int, str]:
     """Return the copies that are finished, by table: by the ledger, or by their result file."""
-    folder = f"{world.name}/copies"
-    results = [Path(path) for path in world.ctx.landing.list(folder) if path.endswith(".json")]
+    folder = f"{env.name}/copies"
+    results = [Path(path) for path in env.ctx.landing.list(folder) if path.endswith(".json")]
     found = {int(path.stem): path.parent.name for path in results if path.stem != "plan"}
-    return found | {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
+    return found | {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
 
 
-def goes_on_exactly(world: PipelineEnv) -> list[str]:
+def goes_on_exactly(env: PipelineEnv) -> list[str]:
     """Resume the copy with a transaction open that its snapshot must not see; return the tables that differ then."""
-    finished, position = proved(world), slot_position(world)
+    finished, position = proved(env), slot_position(env)
 
-    with world.source.connect(autocommit=False) as outliving, writers(world):
+    with env.source.connect(autocommit=False) as outliving, writers(env):
         if position is not None:  # a slot to be made would wait for this transaction
             outliving.execute(BEFORE_THE_SNAPSHOT)
 
@@ -174,32 +174,32 @@ def goes_on_exactly(world: PipelineEnv) -> list[str]:
             if left:  # the table that is truncated is copied again, under a later snapshot
                 outliving.execute("insert into account values (-2, 'open', 'after the snapshot')")
                 outliving.commit()
-                world.sql(left.pop())
+                env.sql(left.pop())
             copy_without_spark(job)
 
-        bootstrap.copy(world.ctx, submit)
+        bootstrap.copy(env.ctx, submit)
 
-    assert world.ctx.ledger.pipelines.get(world.name).state == "running"
-    assert position in (None, world.ctx.ledger.pipelines.get(world.name).consistent_point), "the slot was created again"
-    copies = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
+    assert env.ctx.ledger.pipelines.get(env.name).state == "running"
+    assert position in (None, env.ctx.ledger.pipelines.get(env.name).consistent_point), "the slot was created again"
+    copies = {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
     assert len(copies) == 3
     assert finished.items() <= copies.items(), "a finished table was copied again"
-    assert differing(world) == []
-    world.sql(transaction(0, next(_numbers)) + transaction(1, next(_numbers)))
-    return differing(world)
+    assert differing(env) == []
+    env.sql(transaction(0, next(_numbers)) + transaction(1, next(_numbers)))
+    return differing(env)
 
 
-def differing(world: PipelineEnv) -> list[str]:
+def differing(env: PipelineEnv) -> list[str]:
     """Capture, and return the tables in which what is landed is not what the source has."""
-    world.capture()
+    env.capture()
     keyed = ("account", "Order Line")
-    found = [name for name in keyed if landed(world, name, "id") != at_source(world, name, "id")]
-    return found + ["visit"] * (landed_multiset(world, "visit") != multiset_at_source(world, "visit"))
+    found = [name for name in keyed if landed(env, name, "id") != at_source(env, name, "id")]
+    return found + ["visit"] * (landed_multiset(env, "visit") != multiset_at_source(env, "visit"))
 
 
-def kill(world: PipelineEnv, step: str, when: str, occurrence: int) -> None:
-    with writers(world):
-        killed = run(world, "copy", step, when, str(occurrence))
+def kill(env: PipelineEnv, step: str, when: str, occurrence: int) -> None:
+    with writers(env):
+        killed = run(env, "copy", step, when, str(occurrence))
     assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
 
 

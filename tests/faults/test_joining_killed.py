@@ -27,10 +27,10 @@ LEAVING = [
 ]
 
 
-def begin(world: PipelineEnv) -> None:
-    world.sql("create table t (id int primary key, note text); insert into t values (1, 'copied')")
-    bootstrap.prepare(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
+def begin(env: PipelineEnv) -> None:
+    env.sql("create table t (id int primary key, note text); insert into t values (1, 'copied')")
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
 
 
 @pytest.mark.slow

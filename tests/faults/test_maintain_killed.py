@@ -1,6 +1,6 @@
 """Maintenance killed between any two of its steps: nobody who reads notices, merges go on, and run again it ends its work.
 
-One world serves all tests, and each begins with something to do for every step. The process that is killed has a Spark
+One env serves all tests, and each begins with something to do for every step. The process that is killed has a Spark
 of its own, whose JVM dies with it, or has this one's, which outlives it.
 """
 
@@ -102,34 +102,34 @@ CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step
 class Shop:
     """A pipeline, what its cuts showed when they were published, and the slot that watches its source."""
 
-    world: PipelineEnv
+    env: PipelineEnv
     slot: str
     shown: dict[str, dict[int, list[Any]]] = field(default_factory=lambda: {table: {} for table in WATCHED})
     filled: list[tuple[datetime, datetime]] = field(default_factory=list)
 
     def merge(self, *, force: bool = False) -> None:
         """Merge, and remember what the cut shows, by the source: nothing is written meanwhile."""
-        self.world.ledger.execute(
+        self.env.ledger.execute(
             "update penstock.cut set published_at = published_at - interval '1 day' where pipeline = %s",
-            self.world.name,
+            self.env.name,
         )  # so each is the last one of its day
-        self.world.merge(force=force)
+        self.env.merge(force=force)
         for table in WATCHED:
-            self.shown[table][self.snapshot(table)] = rows(self.world.sql(f"select * from {table}"))
+            self.shown[table][self.snapshot(table)] = rows(self.env.sql(f"select * from {table}"))
 
     def snapshot(self, table: str) -> int:
         """Return the snapshot that the last cut shows of a table."""
-        cut = self.world.ctx.ledger.merges.last_cut(self.world.name)
+        cut = self.env.ctx.ledger.merges.last_cut(self.env.name)
         assert cut is not None
         return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
 
     def change(self) -> tuple[datetime, datetime]:
         """Change the source and capture it; return the interval in which that was."""
-        start = changelogs.now(self.world)
-        self.world.sql(CHANGES)
-        changelogs.flush(self.world)
-        end = changelogs.now(self.world)
-        changelogs.flush(self.world)
+        start = changelogs.now(self.env)
+        self.env.sql(CHANGES)
+        changelogs.flush(self.env)
+        end = changelogs.now(self.env)
+        changelogs.flush(self.env)
         return start, end
 
     def busy(self) -> None:
@@ -137,7 +137,7 @@ class Shop:
         self.merge()
 
     def fill(self, interval: tuple[datetime, datetime]) -> None:
-        self.world.changelog(*interval)
+        self.env.changelog(*interval)
         self.filled.append(interval)
 
 
@@ -160,17 +160,17 @@ def shop(
     """A pipeline whose ledger and catalog are one database, as by default."""
     with postgres16.temporary_database("faults_maintain") as source:
         landing = tmp_path_factory.mktemp(source.name)
-        world = PipelineEnv(source, lake.database, landing, source.name, lake=lake, spark=spark)
-        world.settings = {
+        env = PipelineEnv(source, lake.database, landing, source.name, lake=lake, spark=spark)
+        env.settings = {
             "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
             "landing": {"uri": str(landing), "retention": "1d"},
             "changelog": {"slack": 0, "tables": {"include": ["public.item"]}},
             "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "6d", "old_tables": "1d", "history": "30d"},
         }
-        world.sql(SHOP)
-        world.bootstrap()
-        source_history.watch(world, "watch_faults_maintain")
-        made = Shop(world, "watch_faults_maintain")
+        env.sql(SHOP)
+        env.bootstrap()
+        source_history.watch(env, "watch_faults_maintain")
+        made = Shop(env, "watch_faults_maintain")
         made.merge(force=True)
         yield made
 
@@ -186,19 +186,19 @@ def test_whatever_step_is_the_last_readers_and_merges_go_on_and_the_next_run_end
     due = let_be_due(shop)
 
     armed = (verb, step, when, str(occurrence))
-    killed = run(shop.world, *armed) if verb == "maintain:here" else run_with_spark(shop.world, *armed)
+    killed = run(shop.env, *armed) if verb == "maintain:here" else run_with_spark(shop.env, *armed)
 
     assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
     everything_is_there(shop)
     shop.busy()
-    equal(shop.world)
+    equal(shop.env)
     everything_is_there(shop)
     ends(shop, due)
 
 
 @pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_nothing_that_is_shown(shop: Shop) -> None:
-    due, world = let_be_due(shop), shop.world
+    due, env = let_be_due(shop), shop.env
     outlived: list[SparkJob] = []
 
     class Gone(Exception):
@@ -209,13 +209,13 @@ def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_noth
         raise Gone
 
     with pytest.raises(Gone):
-        maintain.maintain(world.ctx, dies)
+        maintain.maintain(env.ctx, dies)
     shop.busy()
-    world.submit(*outlived)
+    env.submit(*outlived)
     everything_is_there(shop)
     shop.busy()
-    assert world.maintain() is not None
-    world.submit(*outlived)  # it works on tables that have been maintained since
+    assert env.maintain() is not None
+    env.submit(*outlived)  # it works on tables that have been maintained since
 
     everything_is_there(shop)
     ends(shop, due)
@@ -223,29 +223,29 @@ def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_noth
 
 def let_be_due(shop: Shop) -> Due:
     """Let there be something to do for every step: small files, old cuts, windows and tables, and what killed runs left."""
-    world, number = shop.world, next(_numbers)
+    env, number = shop.env, next(_numbers)
     shop.busy()
-    aged = {window.upto_lsn for window in world.ctx.ledger.windows.all(world.name)}
+    aged = {window.upto_lsn for window in env.ctx.ledger.windows.all(env.name)}
     for statement in (
         "update penstock.window set staged_at = staged_at - {0}, confirmed_at = confirmed_at - {0} where pipeline = %s",
         "update penstock.event set at = at - {0} where pipeline = %s",
     ):
-        world.ledger.execute(statement.format("interval '40 days'"), world.name)
-    ids = rebuild.resync(world.ctx, ["public.anew"], world.submit)
+        env.ledger.execute(statement.format("interval '40 days'"), env.name)
+    ids = rebuild.resync(env.ctx, ["public.anew"], env.submit)
     shop.change()
-    assert rebuild.switch(world.ctx, ids, world.submit)
+    assert rebuild.switch(env.ctx, ids, env.submit)
     shop.merge(force=True)
     shop.fill(shop.change())
     shop.merge()
     unfilled = shop.change()
-    attempt = merge.plan(world.ctx)
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
-    world.submit(merge.job(world.ctx, attempt))  # and nobody publishes it
+    env.submit(merge.job(env.ctx, attempt))  # and nobody publishes it
     long_ago = time.time() - 4 * 86400
     orphan = table_folder(shop, "item") / "data" / f"old{number}.parquet"
     orphan.write_text("of a killed merge")
     os.utime(orphan, (long_ago, long_ago))
-    dead = world.landing / world.name / "windows" / f"00000000DEAD00{number:02}-00000000DEADFFFF"
+    dead = env.landing / env.name / "windows" / f"00000000DEAD00{number:02}-00000000DEADFFFF"
     (dead / "attempt").mkdir(parents=True)
     (dead / "attempt" / "1.1.parquet").write_text("of a killed capture")
     return Due(orphan, dead, aged, set_aside(shop), f"penstock_{attempt}", unfilled)
@@ -253,15 +253,15 @@ def let_be_due(shop: Shop) -> Due:
 
 def set_aside(shop: Shop) -> list[Path]:
     """See the tables that made way, long ago; return their folders."""
-    world = shop.world
-    found = world.ledger.execute(
+    env = shop.env
+    found = env.ledger.execute(
         "select table_namespace, table_name, metadata_location from iceberg_tables where table_namespace like %s",
-        f"{world.name}.\\_penstock\\_old%",
+        f"{env.name}.\\_penstock\\_old%",
     )
     old = [OldTable(namespace, table, place.rpartition("/metadata/")[0]) for namespace, table, place in found]
-    world.ctx.ledger.maintenance.see_old_tables(world.name, old)
-    world.ledger.execute(
-        "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", world.name
+    env.ctx.ledger.maintenance.see_old_tables(env.name, old)
+    env.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", env.name
     )
     assert old
     return [Path(each.location.removeprefix("file:")) for each in old]
@@ -272,9 +272,9 @@ def set_aside(shop: Shop) -> list[Path]:
 
 def everything_is_there(shop: Shop) -> None:
     """Assert that readers see what they saw: tables, cuts, changelogs; and that the ledger's files exist."""
-    world = shop.world
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        for cut in world.ctx.ledger.merges.cuts(world.name, limit=1000):
+    env = shop.env
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        for cut in env.ctx.ledger.merges.cuts(env.name, limit=1000):
             for entry in cut.tables:
                 if entry["name"] in WATCHED:
                     found = read(shop, reader, entry["name"], entry["snapshot_id"])
@@ -282,15 +282,15 @@ def everything_is_there(shop: Shop) -> None:
         for table in WATCHED:
             assert read(shop, reader, table) == shop.shown[table][shop.snapshot(table)]
     for interval in shop.filled:
-        assert changelogs.holds(world, shop.slot, "item", *interval)
-    landed = [entry.path for window in world.ctx.ledger.windows.all(world.name) for entry in window.files]
-    copied = [entry.path for copy in world.ctx.ledger.tables.copies(world.name) for entry in copy.files]
-    assert [path for path in (*landed, *copied) if not (world.landing / path).exists()] == []
+        assert changelogs.holds(env, shop.slot, "item", *interval)
+    landed = [entry.path for window in env.ctx.ledger.windows.all(env.name) for entry in window.files]
+    copied = [entry.path for copy in env.ctx.ledger.tables.copies(env.name) for entry in copy.files]
+    assert [path for path in (*landed, *copied) if not (env.landing / path).exists()] == []
 
 
 def read(shop: Shop, reader: LakeReader, table: str, snapshot: int | None = None) -> list[Any]:
     """Return a table's rows as PyIceberg reads them, now or at a snapshot."""
-    found = reader.table((shop.world.name, "public", table), snapshot)
+    found = reader.table((shop.env.name, "public", table), snapshot)
     assert found is not None
     batches = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits").to_pylist()
     return rows(tuple(row.values()) for row in batches)
@@ -301,8 +301,8 @@ def rows(found: Any) -> list[Any]:
 
 
 def table_folder(shop: Shop, table: str) -> Path:
-    with lake_reader("lake", sql_catalog(shop.world.ctx.catalog)) as reader:
-        found = reader.table((shop.world.name, "public", table))
+    with lake_reader("lake", sql_catalog(shop.env.ctx.catalog)) as reader:
+        found = reader.table((shop.env.name, "public", table))
         assert found is not None
         return Path(found.table.location().removeprefix("file:"))
 
@@ -312,42 +312,42 @@ def table_folder(shop: Shop, table: str) -> Path:
 
 def ends(shop: Shop, due: Due) -> None:
     """Maintain once more, and assert that all that was due is done, and that nothing is missing that anybody needs."""
-    world = shop.world
-    report = world.maintain()
+    env = shop.env
+    report = env.maintain()
 
     assert report is not None
     assert {table.left for table in report.lake.tables} == {None}
-    (newest,) = world.ctx.ledger.maintenance.all(world.name)
+    (newest,) = env.ctx.ledger.maintenance.all(env.name)
     assert (newest.attempt, newest.report is not None) == (report.attempt, True)
     (item,) = (table for table in report.lake.tables if table.target[-1] == "item")
     assert item.after is not None
     assert (item.after.delete_files, item.after.files, due.orphan.exists()) == (0, 1, False)
     assert [place for place in due.old_tables if any(each.is_file() for each in place.rglob("*"))] == []
     assert not due.folder.exists()
-    windows = world.ctx.ledger.windows.all(world.name)
+    windows = env.ctx.ledger.windows.all(env.name)
     assert due.windows.isdisjoint(window.upto_lsn for window in windows)
-    known = {range_folder(world.name, window.from_lsn, window.upto_lsn) for window in windows}
-    assert set(world.ctx.landing.folders(windows_folder(world.name))) <= known
+    known = {range_folder(env.name, window.from_lsn, window.upto_lsn) for window in windows}
+    assert set(env.ctx.landing.folders(windows_folder(env.name))) <= known
     young = datetime.now(UTC) - timedelta(days=30)
-    assert all(event.at > young for event in world.ctx.ledger.events.all(world.name))
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        found = reader.table((world.name, "public", "item"))
+    assert all(event.at > young for event in env.ctx.ledger.events.all(env.name))
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        found = reader.table((env.name, "public", "item"))
         assert found is not None
         assert due.branch not in found.table.refs()
         named = {
-            e["snapshot_id"] for c in world.ctx.ledger.merges.cuts(world.name) for e in c.tables if e["name"] == "item"
+            e["snapshot_id"] for c in env.ctx.ledger.merges.cuts(env.name) for e in c.tables if e["name"] == "item"
         }
         there = {snapshot.snapshot_id for snapshot in found.table.snapshots()}
         assert named <= there
         assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"
     everything_is_there(shop)
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(world.ctx, due.branch.removeprefix("penstock_"))
+        merge.publish(env.ctx, due.branch.removeprefix("penstock_"))
 
     shop.fill(due.unfilled)
     suffix = f"as_{next(_numbers)}"
-    rebuild.replay(world.ctx, Replay(("public.anew",), shadow=suffix), world.submit)
-    assert sorted(row[:2] for row in world.lake_rows(f"anew__{suffix}")) == sorted(world.sql("select * from anew"))
+    rebuild.replay(env.ctx, Replay(("public.anew",), shadow=suffix), env.submit)
+    assert sorted(row[:2] for row in env.lake_rows(f"anew__{suffix}")) == sorted(env.sql("select * from anew"))
     shop.busy()
-    equal(world)
+    equal(env)
     everything_is_there(shop)

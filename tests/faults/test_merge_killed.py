@@ -1,6 +1,6 @@
 """Merge and publish killed, overtaken and contradicted: a cut moves all tables once, or nothing; then source = lake.
 
-One world serves all tests, with ledger and catalog in one database, as by default. Every test makes changes, lets
+One env serves all tests, with ledger and catalog in one database, as by default. Every test makes changes, lets
 something go wrong, runs on, and compares; tables that a test spoils for good are its own.
 """
 
@@ -63,72 +63,72 @@ insert into visit values ('page 1', 1), ('page 1', 1);
 """
 
 
-def make_world(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> PipelineEnv:
-    world = PipelineEnv(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
+def make_env(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> PipelineEnv:
+    env = PipelineEnv(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
     # names of slots are unique in the whole cluster
-    world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-    return world
+    env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+    return env
 
 
 @pytest.fixture(scope="module")
-def world(
+def env(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PipelineEnv]:
     with postgres16.temporary_database("faults_merge") as source:
-        made = make_world(source, lake.database, lake, spark, tmp_path_factory.mktemp("faults_merge"))
+        made = make_env(source, lake.database, lake, spark, tmp_path_factory.mktemp("faults_merge"))
         made.sql(TABLES)
         made.bootstrap()
         yield made
 
 
-def change(world: PipelineEnv, changes: str = CHANGES) -> None:
+def change(env: PipelineEnv, changes: str = CHANGES) -> None:
     """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
-    world.sql(changes)
-    world.sql("set synchronous_commit = on; select pg_current_xact_id()")
-    world.capture()
+    env.sql(changes)
+    env.sql("set synchronous_commit = on; select pg_current_xact_id()")
+    env.capture()
 
 
-def planned(world: PipelineEnv) -> str:
-    attempt = merge.plan(world.ctx)
+def planned(env: PipelineEnv) -> str:
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
     return attempt
 
 
-def spark_merge(world: PipelineEnv, attempt: str) -> None:
-    world.submit(merge.job(world.ctx, attempt))
+def spark_merge(env: PipelineEnv, attempt: str) -> None:
+    env.submit(merge.job(env.ctx, attempt))
 
 
-def pointers(world: PipelineEnv) -> dict[str, str]:
-    """Return which metadata file each table of the world shows: what every reader of the lake sees."""
-    assert world.lake is not None
-    rows = world.lake.database.execute(
+def pointers(env: PipelineEnv) -> dict[str, str]:
+    """Return which metadata file each table of the pipeline shows: what every reader of the lake sees."""
+    assert env.lake is not None
+    rows = env.lake.database.execute(
         "select table_namespace || '.' || table_name, metadata_location from iceberg_tables "
         "where table_namespace = %s or table_namespace like %s",
-        world.name,
-        f"{world.name}.%",
+        env.name,
+        f"{env.name}.%",
     )
     return dict(rows)
 
 
-def cuts(world: PipelineEnv) -> list[CutRecord]:
-    return world.ctx.ledger.merges.cuts(world.name, limit=1000)
+def cuts(env: PipelineEnv) -> list[CutRecord]:
+    return env.ctx.ledger.merges.cuts(env.name, limit=1000)
 
 
-def table(world: PipelineEnv, name: str) -> TableRecord:
-    (found,) = (record for record in world.ctx.ledger.tables.all(world.name) if record.name == name)
+def table(env: PipelineEnv, name: str) -> TableRecord:
+    (found,) = (record for record in env.ctx.ledger.tables.all(env.name) if record.name == name)
     return found
 
 
-def equal(world: PipelineEnv, *names: str) -> None:
+def equal(env: PipelineEnv, *names: str) -> None:
     """Assert that source and lake are equal, table by table, and the tables not paused."""
-    found = {compared.name: compared for compared in compare(world.ctx).tables}
+    found = {compared.name: compared for compared in compare(env.ctx).tables}
     for name in names or ("item", "visit"):
-        assert table(world, name).state == "ready", table(world, name).paused_reason
+        assert table(env, name).state == "ready", table(env, name).paused_reason
         assert found[name].equal, list(found[name].lines())
 
 
-def killed(world: PipelineEnv, verb: str, step: str, when: str) -> None:
-    process = run(world, verb, step, when, "1")
+def killed(env: PipelineEnv, verb: str, step: str, when: str) -> None:
+    process = run(env, verb, step, when, "1")
     assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
 
 
@@ -136,54 +136,52 @@ def killed(world: PipelineEnv, verb: str, step: str, when: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(world: PipelineEnv) -> None:
-    change(world)
-    before, published = pointers(world), cuts(world)
+def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(env: PipelineEnv) -> None:
+    change(env)
+    before, published = pointers(env), cuts(env)
     for step in ("penstock.ledger.merges:Merges.begin", WRITE_TEXT):
         for when in ("before", "after"):
-            killed(world, "plan", step, when)
+            killed(env, "plan", step, when)
 
-    silent = planned(world)
+    silent = planned(env)
     with pytest.raises(LakeError, match="spark-failed"):
-        merge.publish(world.ctx, silent)
-    assert (pointers(world), cuts(world)) == (before, published)
+        merge.publish(env.ctx, silent)
+    assert (pointers(env), cuts(env)) == (before, published)
 
-    world.merge()
-    equal(world)
+    env.merge()
+    equal(env)
 
 
-def test_a_spark_run_that_outlived_its_task_changes_nothing(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(world)
-    during = planned(world)
-    after = planned(world)
-    change(world)
-    overtaken = planned(world)
+def test_a_spark_run_that_outlived_its_task_changes_nothing(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(env)
+    during = planned(env)
+    after = planned(env)
+    change(env)
+    overtaken = planned(env)
 
     # a stale run writes on its branches while its successor is between its tables and its end
     with monkeypatch.context() as patched:
-        between(patched, lambda: spark_merge(world, during))
-        spark_merge(world, overtaken)
-    published = cuts(world)
+        between(patched, lambda: spark_merge(env, during))
+        spark_merge(env, overtaken)
+    published = cuts(env)
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(world.ctx, during)
+        merge.publish(env.ctx, during)
     with pytest.raises(LakeError, match="publish-conflict"):
-        merge.publish(world.ctx, overtaken)
-    assert cuts(world) == published
+        merge.publish(env.ctx, overtaken)
+    assert cuts(env) == published
 
-    world.merge()
-    equal(world)
+    env.merge()
+    equal(env)
 
     # another one begins to write only after its successor has published
     with pytest.raises(LakeError, match="foreign-commit"):
-        spark_merge(world, after)
+        spark_merge(env, after)
     with pytest.raises(LakeError, match="spark-failed"):
-        merge.publish(world.ctx, after)
+        merge.publish(env.ctx, after)
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(world.ctx, during)
-    assert len(cuts(world)) == len(published) + 1
-    equal(world)
+        merge.publish(env.ctx, during)
+    assert len(cuts(env)) == len(published) + 1
+    equal(env)
 
 
 def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
@@ -202,12 +200,12 @@ def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
 
 
 def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_it_once(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(world)
-    attempt = planned(world)
-    spark_merge(world, attempt)
-    before, published = pointers(world), cuts(world)
+    change(env)
+    attempt = planned(env)
+    spark_merge(env, attempt)
+    before, published = pointers(env), cuts(env)
 
     for step, when in (
         ("penstock.ledger.merges:Merges.publish", "before"),
@@ -215,97 +213,97 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
         ("penstock.ledger.merges:_record", "after"),
         ("penstock.ledger.merges:move", "after"),
     ):
-        killed(world, f"publish:{attempt}", step, when)
-        assert (pointers(world), cuts(world)) == (before, published)
+        killed(env, f"publish:{attempt}", step, when)
+        assert (pointers(env), cuts(env)) == (before, published)
 
     with monkeypatch.context() as patched:
-        patched.setattr(merges, "move", terminated_afterwards(world))
+        patched.setattr(merges, "move", terminated_afterwards(env))
         with pytest.raises(LedgerError, match="ledger-unreachable"):
-            merge.publish(world.ctx, attempt)
-    assert (pointers(world), cuts(world)) == (before, published)
+            merge.publish(env.ctx, attempt)
+    assert (pointers(env), cuts(env)) == (before, published)
 
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda _: merge.publish(world.ctx, attempt), range(2))
+        first, second = pool.map(lambda _: merge.publish(env.ctx, attempt), range(2))
     assert first == second
-    assert len(cuts(world)) == len(published) + 1
-    equal(world)
+    assert len(cuts(env)) == len(published) + 1
+    equal(env)
 
 
-def terminated_afterwards(world: PipelineEnv) -> Callable[..., None]:
+def terminated_afterwards(env: PipelineEnv) -> Callable[..., None]:
     """Return a `move` after which the server ends the connection, before the commit."""
     move = merges.move
 
     def wrapped(transaction: Any, *arguments: Any) -> None:
         move(transaction, *arguments)
-        world.ledger.execute("select pg_terminate_backend(%s, 5000)", transaction.connection.info.backend_pid)
+        env.ledger.execute("select pg_terminate_backend(%s, 5000)", transaction.connection.info.backend_pid)
 
     return wrapped
 
 
-def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(world: PipelineEnv) -> None:
-    change(world)
-    attempt = planned(world)
-    spark_merge(world, attempt)
-    killed(world, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
-    after, (newest, *_) = pointers(world), cuts(world)
+def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: PipelineEnv) -> None:
+    change(env)
+    attempt = planned(env)
+    spark_merge(env, attempt)
+    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
+    after, (newest, *_) = pointers(env), cuts(env)
     assert newest.attempt == attempt
 
-    assert merge.publish(world.ctx, attempt) == newest
-    assert (pointers(world), cuts(world)[0]) == (after, newest)
-    equal(world)
+    assert merge.publish(env.ctx, attempt) == newest
+    assert (pointers(env), cuts(env)[0]) == (after, newest)
+    equal(env)
 
 
-def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(world: PipelineEnv) -> None:
-    assert world.spark is not None
-    change(world, f"{CHANGES} update taken set name = name || '+'")
-    attempt = planned(world)
-    spark_merge(world, attempt)
-    world.spark.sql(f"delete from lake.{world.name}.public.taken where id = 7")
-    before, published = pointers(world), cuts(world)
+def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env: PipelineEnv) -> None:
+    assert env.spark is not None
+    change(env, f"{CHANGES} update taken set name = name || '+'")
+    attempt = planned(env)
+    spark_merge(env, attempt)
+    env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
+    before, published = pointers(env), cuts(env)
 
     with pytest.raises(LakeError, match=r"publish-conflict.*public\.taken"):
-        merge.publish(world.ctx, attempt)
-    assert (pointers(world), cuts(world)) == (before, published)
+        merge.publish(env.ctx, attempt)
+    assert (pointers(env), cuts(env)) == (before, published)
 
-    world.merge()
-    assert (table(world, "taken").state, table(world, "taken").paused_slug) == ("paused", "foreign-commit")
-    equal(world)
+    env.merge()
+    assert (table(env, "taken").state, table(env, "taken").paused_slug) == ("paused", "foreign-commit")
+    equal(env)
 
 
 # --- landing files and shapes -----------------------------------------------------------------------
 
 
-def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(world: PipelineEnv) -> None:
-    change(world)
-    files = [entry for window in world.ctx.ledger.windows.all(world.name)[-1:] for entry in window.files]
-    missing = next(entry.path for entry in files if entry.oid == table(world, "item").oid)
-    place, aside = world.landing / missing, world.landing / "aside"
-    before, published = pointers(world), cuts(world)
+def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: PipelineEnv) -> None:
+    change(env)
+    files = [entry for window in env.ctx.ledger.windows.all(env.name)[-1:] for entry in window.files]
+    missing = next(entry.path for entry in files if entry.oid == table(env, "item").oid)
+    place, aside = env.landing / missing, env.landing / "aside"
+    before, published = pointers(env), cuts(env)
 
-    attempt = planned(world)
+    attempt = planned(env)
     place.rename(aside)
     with pytest.raises(LakeError, match="landing-file-missing") as in_spark:
-        spark_merge(world, attempt)
+        spark_merge(env, attempt)
     assert missing in in_spark.value.message
-    with pytest.raises(LakeError, match="landing-file-missing") as in_plan, record_errors(world.ctx):
-        merge.plan(world.ctx)
+    with pytest.raises(LakeError, match="landing-file-missing") as in_plan, record_errors(env.ctx):
+        merge.plan(env.ctx)
     assert missing in in_plan.value.message
-    assert world.ctx.ledger.pipelines.get(world.name).halted_slug == "landing-file-missing"
+    assert env.ctx.ledger.pipelines.get(env.name).halted_slug == "landing-file-missing"
     with pytest.raises(LedgerError, match="pipeline-halted"):
-        merge.plan(world.ctx)
-    assert cuts(world) == published
-    assert pointers(world).keys() == before.keys()
+        merge.plan(env.ctx)
+    assert cuts(env) == published
+    assert pointers(env).keys() == before.keys()
 
     aside.rename(place)
-    world.ctx.ledger.pipelines.resume(world.name)
-    world.merge()
-    equal(world)
+    env.ctx.ledger.pipelines.resume(env.name)
+    env.merge()
+    equal(env)
 
 
-def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(world: PipelineEnv) -> None:
-    change(world, "update grown set name = 'landed before the column' where id = 1")
+def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(env: PipelineEnv) -> None:
+    change(env, "update grown set name = 'landed before the column' where id = 1")
     change(
-        world,
+        env,
         """
         alter table grown add colour text default 'grey';
         insert into grown values (100, 'new', 'red');
@@ -320,19 +318,19 @@ def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_o
         """
         + CHANGES,
     )
-    world.merge()
+    env.merge()
 
     for name in ("typed", "shrunk", "renamed"):
-        paused = table(world, name)
+        paused = table(env, name)
         assert (paused.state, paused.paused_slug) == ("paused", "schema-change"), name
-        assert len(world.lake_rows(name)) == 5, "a paused table stays at its cut"
-    equal(world, "item", "visit", "grown")
-    colours = dict(world.lake_rows("grown", "id, colour"))
+        assert len(env.lake_rows(name)) == 5, "a paused table stays at its cut"
+    equal(env, "item", "visit", "grown")
+    colours = dict(env.lake_rows("grown", "id, colour"))
     assert (colours[1], colours[2], colours[3], colours[100]) == ("grey", None, "grey", "red")
 
 
 def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[tuple[ModuleType, str, int]] = [
         (schema_drift, "follow", 1),
@@ -342,23 +340,23 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     for number, (owner, step, occurrence) in enumerate(steps):
         added = f"alter table hasty add column_{number} int default {number}; insert into hasty values ({100 + number})"
         with monkeypatch.context() as patched:
-            patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, world, added))
-            world.capture()
-        assert merge.plan(world.ctx, force=True)
-        assert table(world, "hasty").state == "ready", table(world, "hasty").paused_reason
-        world.capture()
-    world.merge()
-    equal(world, "hasty")
+            patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, env, added))
+            env.capture()
+        assert merge.plan(env.ctx, force=True)
+        assert table(env, "hasty").state == "ready", table(env, "hasty").paused_reason
+        env.capture()
+    env.merge()
+    equal(env, "hasty")
 
 
-def followed_by(step: Callable[..., Any], occurrence: int, world: PipelineEnv, statement: str) -> Callable[..., Any]:
+def followed_by(step: Callable[..., Any], occurrence: int, env: PipelineEnv, statement: str) -> Callable[..., Any]:
     """Return a step of capture right after whose nth call the source changes its shape."""
     calls = itertools.count(1)
 
     def wrapped(*arguments: Any) -> Any:
         result = step(*arguments)
         if next(calls) == occurrence:
-            world.sql(f"set synchronous_commit = on; {statement}")
+            env.sql(f"set synchronous_commit = on; {statement}")
         return result
 
     return wrapped
@@ -374,24 +372,24 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(
         postgres16.temporary_database("faults_apart") as source,
         postgres16.temporary_database("faults_apart_ledger") as ledger,
     ):
-        world = make_world(source, ledger, lake, spark, tmp_path)
-        world.sql("create table item (id int primary key, name text); insert into item values (1, 'copied')")
-        world.sql("create table visit (page text); alter table visit replica identity full")
-        world.bootstrap()
+        env = make_env(source, ledger, lake, spark, tmp_path)
+        env.sql("create table item (id int primary key, name text); insert into item values (1, 'copied')")
+        env.sql("create table visit (page text); alter table visit replica identity full")
+        env.bootstrap()
 
         for repeated in (True, False):
-            change(world, "update item set name = name || '+'; insert into visit values ('page')")
-            attempt = planned(world)
-            spark_merge(world, attempt)
-            before, published = pointers(world), cuts(world)
-            killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "before")
-            assert (pointers(world), cuts(world)) == (before, published)
-            killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after")
-            assert pointers(world) != before
-            assert cuts(world) == published
+            change(env, "update item set name = name || '+'; insert into visit values ('page')")
+            attempt = planned(env)
+            spark_merge(env, attempt)
+            before, published = pointers(env), cuts(env)
+            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "before")
+            assert (pointers(env), cuts(env)) == (before, published)
+            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after")
+            assert pointers(env) != before
+            assert cuts(env) == published
             if repeated:
-                assert merge.publish(world.ctx, attempt).attempt == attempt
+                assert merge.publish(env.ctx, attempt).attempt == attempt
             else:  # nobody asks again: the next merge finds out
-                change(world, "update item set name = name || '-'; insert into visit values ('page')")
-                world.merge()
-            equal(world)
+                change(env, "update item set name = name || '-'; insert into visit values ('page')")
+                env.merge()
+            equal(env)

@@ -1,6 +1,6 @@
 """A resync or a replay killed between any two of its steps, again and again: asked for once more, source = lake.
 
-One world serves all tests. The process that is killed has no Spark: it asks this one to carry its orders out, so that it
+One env serves all tests. The process that is killed has no Spark: it asks this one to carry its orders out, so that it
 can be killed before, between and after them.
 """
 
@@ -75,7 +75,7 @@ CASES = [("resync", *step) for step in (*COPYING, *BUILDING)] + [
 
 
 @pytest.fixture(scope="module")
-def world(
+def env(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PipelineEnv]:
     """A pipeline whose ledger and catalog are one database, as by default; a chunk holds one window."""
@@ -97,90 +97,88 @@ def begun(
     return made
 
 
-def change(world: PipelineEnv, number: int) -> None:
+def change(env: PipelineEnv, number: int) -> None:
     """Land a window, and merge it."""
-    world.sql(CHANGES.format(number))
-    flush(world)
-    world.capture()
-    world.merge()
+    env.sql(CHANGES.format(number))
+    flush(env)
+    env.capture()
+    env.merge()
 
 
 _numbers = itertools.count(1)
 
 
 @pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
-def test_whatever_step_is_the_last_the_same_request_ends_it(
-    world: PipelineEnv, case: tuple[str, str, str, int]
-) -> None:
+def test_whatever_step_is_the_last_the_same_request_ends_it(env: PipelineEnv, case: tuple[str, str, str, int]) -> None:
     verb, step, when, occurrence = case
     number = next(_numbers)
-    start_young(world)
-    change(world, number)
-    change(world, number + 300)
-    before = readable(world)
+    start_young(env)
+    change(env, number)
+    change(env, number + 300)
+    before = readable(env)
     switched = step.rpartition(":")[2] == "Merges.publish" and when == "after"
     asked = f"{verb}:{','.join(TABLES)}"
 
-    killed = run_with_spark(world, asked, step, when, str(occurrence))
+    killed = run_with_spark(env, asked, step, when, str(occurrence))
 
     assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
     if not switched:
-        assert readable(world) == before, "readers have seen nothing"
-        world.sql(CHANGES.format(number + 100))
-        flush(world)
-        world.capture()
-        run_with_spark(world, asked, step, when, str(occurrence))  # this one finds what the first one left
-    again(world, verb)
-    follows(world)
-    assert world.ctx.ledger.rebuilds.all(world.name) == []
+        assert readable(env) == before, "readers have seen nothing"
+        env.sql(CHANGES.format(number + 100))
+        flush(env)
+        env.capture()
+        run_with_spark(env, asked, step, when, str(occurrence))  # this one finds what the first one left
+    again(env, verb)
+    follows(env)
+    assert env.ctx.ledger.rebuilds.all(env.name) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", LOADING, ids=called)
-def test_a_load_that_ends_between_files_and_commit_is_begun_again(world: PipelineEnv, step: Step) -> None:
-    start_young(world)
-    change(world, next(_numbers))
-    before = readable(world)
+def test_a_load_that_ends_between_files_and_commit_is_begun_again(env: PipelineEnv, step: Step) -> None:
+    start_young(env)
+    change(env, next(_numbers))
+    before = readable(env)
 
-    killed = run(world, f"resync here:{','.join(TABLES)}", *map(str, step))
+    killed = run(env, f"resync here:{','.join(TABLES)}", *map(str, step))
 
     assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
-    assert readable(world) == before, "readers have seen nothing"
-    again(world, "resync")
-    follows(world)
-    assert world.ctx.ledger.rebuilds.all(world.name) == []
+    assert readable(env) == before, "readers have seen nothing"
+    again(env, "resync")
+    follows(env)
+    assert env.ctx.ledger.rebuilds.all(env.name) == []
 
 
-def start_young(world: PipelineEnv) -> None:
+def start_young(env: PipelineEnv) -> None:
     """Let windows be few: a replay begins with the newest copy."""
-    if len(world.ctx.ledger.windows.all(world.name)) > 40:
-        ids = rebuild.resync(world.ctx, TABLES, world.submit)
-        assert rebuild.switch(world.ctx, ids, world.submit)
+    if len(env.ctx.ledger.windows.all(env.name)) > 40:
+        ids = rebuild.resync(env.ctx, TABLES, env.submit)
+        assert rebuild.switch(env.ctx, ids, env.submit)
 
 
-def again(world: PipelineEnv, verb: str) -> None:
+def again(env: PipelineEnv, verb: str) -> None:
     """Ask for the same once more, and see that it is done."""
     ids = (
-        rebuild.resync(world.ctx, TABLES, world.submit)
+        rebuild.resync(env.ctx, TABLES, env.submit)
         if verb == "resync"
-        else rebuild.replay(world.ctx, Replay(tuple(TABLES)), world.submit)
+        else rebuild.replay(env.ctx, Replay(tuple(TABLES)), env.submit)
     )
-    assert rebuild.switch(world.ctx, ids, world.submit)
-    equal(world)
+    assert rebuild.switch(env.ctx, ids, env.submit)
+    equal(env)
 
 
-def readable(world: PipelineEnv) -> dict[tuple[str, str], int | None]:
+def readable(env: PipelineEnv) -> dict[tuple[str, str], int | None]:
     """Return the snapshot that each name of the lake shows, tables on their way and those that made way left out.
 
     What a merge prepares makes a new metadata file, too, in which the name shows what it did.
     """
-    names = world.ledger.execute(
+    names = env.ledger.execute(
         "select table_namespace, table_name from iceberg_tables where table_namespace in (%s, %s)",
-        world.name,
-        f"{world.name}.public",
+        env.name,
+        f"{env.name}.public",
     )
     shown = {}
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
         for namespace, table in names:
             found = reader.table((*namespace.split("."), table))
             assert found is not None
@@ -190,28 +188,28 @@ def readable(world: PipelineEnv) -> dict[tuple[str, str], int | None]:
 
 
 @pytest.mark.slow
-def test_a_merge_that_was_overtaken_cannot_switch_a_table(world: PipelineEnv) -> None:
-    change(world, 50)
-    ids = rebuild.resync(world.ctx, TABLES, world.submit)
-    world.sql(CHANGES.format(51))
-    flush(world)
-    world.capture()  # as far as the copy's snapshot: before that there is nothing to switch to
-    overtaken = merge.plan(world.ctx)
+def test_a_merge_that_was_overtaken_cannot_switch_a_table(env: PipelineEnv) -> None:
+    change(env, 50)
+    ids = rebuild.resync(env.ctx, TABLES, env.submit)
+    env.sql(CHANGES.format(51))
+    flush(env)
+    env.capture()  # as far as the copy's snapshot: before that there is nothing to switch to
+    overtaken = merge.plan(env.ctx)
     assert overtaken is not None
-    world.submit(merge.job(world.ctx, overtaken))
-    newer = merge.plan(world.ctx)
+    env.submit(merge.job(env.ctx, overtaken))
+    newer = merge.plan(env.ctx)
     assert newer is not None
-    world.submit(merge.job(world.ctx, newer))
-    before = readable(world)
+    env.submit(merge.job(env.ctx, newer))
+    before = readable(env)
 
-    late = run_with_spark(world, f"publish:{overtaken}")
+    late = run_with_spark(env, f"publish:{overtaken}")
 
     assert "ledger-conflict" in late.stderr
-    assert readable(world) == before
-    merge.publish(world.ctx, newer)
-    assert {each.id for each in world.ctx.ledger.rebuilds.all(world.name, states=["done"])} >= set(ids)
-    equal(world)
-    follows(world)
+    assert readable(env) == before
+    merge.publish(env.ctx, newer)
+    assert {each.id for each in env.ctx.ledger.rebuilds.all(env.name, states=["done"])} >= set(ids)
+    equal(env)
+    follows(env)
 
 
 @pytest.mark.slow
@@ -222,18 +220,18 @@ def test_a_switch_that_was_published_by_half_is_taken_over(
         postgres16.temporary_database("faults_rebuild_apart") as source,
         postgres16.temporary_database("faults_rebuild_apart_ledger") as ledger,
     ):
-        world = begun(source, ledger, lake, spark, tmp_path_factory)
-        change(world, 1)
+        env = begun(source, ledger, lake, spark, tmp_path_factory)
+        change(env, 1)
         asked = f"resync:{','.join(TABLES)}"
         for step in ("penstock.ledger.rebuilds:move_elsewhere", "penstock.ledger.merges:move_elsewhere"):
-            killed = run_with_spark(world, asked, step, "after", "1")
+            killed = run_with_spark(env, asked, step, "after", "1")
             assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
 
-        world.merge(force=True)  # finds that the lake has moved
+        env.merge(force=True)  # finds that the lake has moved
 
-        assert {each.state for each in world.ctx.ledger.rebuilds.all(world.name, states=None)} == {"done"}
-        equal(world)
-        follows(world)
+        assert {each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {"done"}
+        equal(env)
+        follows(env)
 
 
 @pytest.mark.slow
@@ -247,7 +245,7 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
 ) -> None:
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
     with postgres16.temporary_database("faults_rebuild_crash") as ledger:
-        world = begun(Database(server, "postgres"), ledger, lake, spark, tmp_path_factory)
+        env = begun(Database(server, "postgres"), ledger, lake, spark, tmp_path_factory)
         crashed = []
 
         def submit(job: object) -> None:
@@ -255,33 +253,33 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
                 crashed.append(job)
                 server.stop(mode="immediate")
                 server.start()
-            world.submit(job)  # type: ignore[arg-type]
+            env.submit(job)  # type: ignore[arg-type]
 
         with pytest.raises(Exception, match="snapshot"):
-            rebuild.resync(world.ctx, TABLES, submit)
-        world.sql(CHANGES.format(3))
-        flush(world)
+            rebuild.resync(env.ctx, TABLES, submit)
+        env.sql(CHANGES.format(3))
+        flush(env)
 
-        again(world, "resync")
-        follows(world)
+        again(env, "resync")
+        follows(env)
     server.remove()
 
 
 @pytest.mark.slow
-def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(world: PipelineEnv) -> None:
-    change(world, 70)
+def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(env: PipelineEnv) -> None:
+    change(env, 70)
 
     def submit(job: object) -> None:
-        world.sql(
+        env.sql(
             "select pg_terminate_backend(pid) from pg_stat_activity "
             "where application_name like '%:resync' and state = 'idle in transaction' and datname = current_database()"
         )
-        world.submit(job)  # type: ignore[arg-type]
+        env.submit(job)  # type: ignore[arg-type]
 
     with pytest.raises(Exception, match=r"snapshot|SparkException|Py4J"):
-        rebuild.resync(world.ctx, TABLES, submit)
-    world.sql(CHANGES.format(71))
-    flush(world)
+        rebuild.resync(env.ctx, TABLES, submit)
+    env.sql(CHANGES.format(71))
+    flush(env)
 
-    again(world, "resync")
-    follows(world)
+    again(env, "resync")
+    follows(env)

@@ -1,6 +1,6 @@
 """Recovery killed between any two of its steps, again and again: run once more, source = lake.
 
-One world serves all tests; each kill is at a pipeline that has just lost its place once more.
+One env serves all tests; each kill is at a pipeline that has just lost its place once more.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ PUBLISHING = [
 
 
 @pytest.fixture(scope="module")
-def world(
+def env(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PipelineEnv]:
     """A pipeline whose ledger and catalog are one database, as by default: a cut is one transaction."""
@@ -76,17 +76,17 @@ def world(
         yield made
 
 
-def lose_the_place(world: PipelineEnv, number: int) -> None:
+def lose_the_place(env: PipelineEnv, number: int) -> None:
     """Land a window, and consume the changes after it."""
-    world.sql(CHANGES.format(number))
-    flush(world)
-    world.capture()
-    world.sql(CHANGES.format(number + 100))
-    consume(world)
+    env.sql(CHANGES.format(number))
+    flush(env)
+    env.capture()
+    env.sql(CHANGES.format(number + 100))
+    consume(env)
 
 
-def killed(world: PipelineEnv, verb: str, *step: str) -> None:
-    outcome = run(world, verb, *step)
+def killed(env: PipelineEnv, verb: str, *step: str) -> None:
+    outcome = run(env, verb, *step)
     assert outcome.returncode == -signal.SIGKILL, f"{step} was never reached: {outcome.stderr[-2000:]}"
 
 
@@ -94,91 +94,91 @@ _numbers = itertools.count(1)
 
 
 @pytest.mark.parametrize("place", [*STEPS, *slow(OTHERS)], ids=called)
-def test_whatever_step_is_the_last_the_next_run_ends_it(world: PipelineEnv, place: tuple[str, str, int]) -> None:
+def test_whatever_step_is_the_last_the_next_run_ends_it(env: PipelineEnv, place: tuple[str, str, int]) -> None:
     number, (step, when, occurrence) = next(_numbers), place
-    lose_the_place(world, number)
-    before = readable(world)
-    killed(world, "recover", step, when, str(occurrence))
-    run(world, "recover", step, when, str(occurrence))  # this one finds what the first one left
-    assert readable(world) == before, "the old tables stay at their cut"
-    world.sql(CHANGES.format(number + 200))
+    lose_the_place(env, number)
+    before = readable(env)
+    killed(env, "recover", step, when, str(occurrence))
+    run(env, "recover", step, when, str(occurrence))  # this one finds what the first one left
+    assert readable(env) == before, "the old tables stay at their cut"
+    env.sql(CHANGES.format(number + 200))
 
-    recovered(world)
+    recovered(env)
 
-    follows(world)
+    follows(env)
 
 
-def readable(world: PipelineEnv) -> list[tuple[object, ...]]:
+def readable(env: PipelineEnv) -> list[tuple[object, ...]]:
     """Return what each name of the lake shows, fresh tables and those of older eras left out."""
-    return world.ledger.execute(
+    return env.ledger.execute(
         "select table_namespace, table_name, metadata_location from iceberg_tables "
         "where table_namespace in (%s, %s) order by 1, 2",
-        world.name,
-        f"{world.name}.public",
+        env.name,
+        f"{env.name}.public",
     )
 
 
-def test_the_switch_is_whole_or_not_at_all(world: PipelineEnv) -> None:
-    lose_the_place(world, 60)
-    recover.begin(world.ctx, recover.look(world.ctx))
-    recover.new_era(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
-    attempt = merge.plan(world.ctx)
+def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
+    lose_the_place(env, 60)
+    recover.begin(env.ctx, recover.look(env.ctx))
+    recover.new_era(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
-    world.submit(merge.job(world.ctx, attempt))
-    before, cuts = readable(world), world.ctx.ledger.merges.cuts(world.name, limit=1000)
+    env.submit(merge.job(env.ctx, attempt))
+    before, cuts = readable(env), env.ctx.ledger.merges.cuts(env.name, limit=1000)
 
     for step, when in PUBLISHING:
-        killed(world, f"publish:{attempt}", step, when, "1")
-        assert (readable(world), world.ctx.ledger.merges.cuts(world.name, limit=1000)) == (before, cuts)
-    killed(world, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after", "1")
-    after = readable(world)
+        killed(env, f"publish:{attempt}", step, when, "1")
+        assert (readable(env), env.ctx.ledger.merges.cuts(env.name, limit=1000)) == (before, cuts)
+    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after", "1")
+    after = readable(env)
     assert all(one != other for one, other in zip(before, after, strict=True))
 
-    assert merge.publish(world.ctx, attempt).attempt == attempt
-    assert readable(world) == after
-    equal(world)
-    follows(world)
+    assert merge.publish(env.ctx, attempt).attempt == attempt
+    assert readable(env) == after
+    equal(env)
+    follows(env)
 
 
 @pytest.mark.slow
-def test_the_last_merge_of_an_era_may_be_killed_too(world: PipelineEnv) -> None:
+def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
     for when in ("before", "after"):
-        lose_the_place(world, 70)
-        recover.begin(world.ctx, recover.look(world.ctx))
-        attempt = merge.plan(world.ctx, last=True)
+        lose_the_place(env, 70)
+        recover.begin(env.ctx, recover.look(env.ctx))
+        attempt = merge.plan(env.ctx, last=True)
         assert attempt is not None
-        world.submit(merge.job(world.ctx, attempt))
-        killed(world, f"publish-last:{attempt}", "penstock.ledger.merges:Merges.publish", when, "1")
+        env.submit(merge.job(env.ctx, attempt))
+        killed(env, f"publish-last:{attempt}", "penstock.ledger.merges:Merges.publish", when, "1")
 
-        recovered(world)
+        recovered(env)
 
-        follows(world)
-        last = world.ctx.ledger.pipelines.get(world.name).era - 1
-        position = world.ctx.ledger.pipelines.gaps(world.name)[0].from_lsn
-        assert position in {cut.lsn for cut in world.ctx.ledger.merges.cuts(world.name) if cut.era == last}
+        follows(env)
+        last = env.ctx.ledger.pipelines.get(env.name).era - 1
+        position = env.ctx.ledger.pipelines.gaps(env.name)[0].from_lsn
+        assert position in {cut.lsn for cut in env.ctx.ledger.merges.cuts(env.name) if cut.era == last}
 
 
 @pytest.mark.slow
-def test_a_merge_of_the_era_before_can_publish_nothing(world: PipelineEnv) -> None:
-    lose_the_place(world, 80)
-    overtaken = merge.plan(world.ctx)
+def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None:
+    lose_the_place(env, 80)
+    overtaken = merge.plan(env.ctx)
     assert overtaken is not None
-    world.submit(merge.job(world.ctx, overtaken))
-    recover.begin(world.ctx, recover.look(world.ctx))
-    recover.new_era(world.ctx)
-    before = readable(world)
+    env.submit(merge.job(env.ctx, overtaken))
+    recover.begin(env.ctx, recover.look(env.ctx))
+    recover.new_era(env.ctx)
+    before = readable(env)
 
-    killed_by_name = run(world, f"publish:{overtaken}")
+    killed_by_name = run(env, f"publish:{overtaken}")
     assert killed_by_name.returncode != 0
     assert "not-bootstrapped" in killed_by_name.stderr
-    recovered(world)
-    late = run(world, f"publish:{overtaken}")
+    recovered(env)
+    late = run(env, f"publish:{overtaken}")
     assert "ledger-conflict" in late.stderr
 
-    assert readable(world) != before
-    equal(world)
-    follows(world)
+    assert readable(env) != before
+    equal(env)
+    follows(env)
 
 
 @pytest.mark.slow
@@ -189,26 +189,26 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         postgres16.temporary_database("faults_recovery_apart") as source,
         postgres16.temporary_database("faults_recovery_apart_ledger") as ledger,
     ):
-        world = PipelineEnv(
+        env = PipelineEnv(
             source, ledger, tmp_path_factory.mktemp("apart") / "landing", source.name, lake=lake, spark=spark
         )
-        world.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-        world.sql(SHOP)
-        world.bootstrap()
-        lose_the_place(world, 1)
-        attempt = merge.plan(world.ctx)
+        env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        env.sql(SHOP)
+        env.bootstrap()
+        lose_the_place(env, 1)
+        attempt = merge.plan(env.ctx)
         assert attempt is not None
-        world.submit(merge.job(world.ctx, attempt))
-        killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
+        env.submit(merge.job(env.ctx, attempt))
+        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
 
-        recover.begin(world.ctx, recover.look(world.ctx))
-        recover.new_era(world.ctx)
-        assert attempt in {cut.attempt for cut in world.ctx.ledger.merges.cuts(world.name)}
-        bootstrap.copy(world.ctx, copy_without_spark)
-        attempt = merge.plan(world.ctx)
+        recover.begin(env.ctx, recover.look(env.ctx))
+        recover.new_era(env.ctx)
+        assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}
+        bootstrap.copy(env.ctx, copy_without_spark)
+        attempt = merge.plan(env.ctx)
         assert attempt is not None
-        world.submit(merge.job(world.ctx, attempt))
-        killed(world, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
+        env.submit(merge.job(env.ctx, attempt))
+        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
 
-        follows(world)
-        assert attempt in {cut.attempt for cut in world.ctx.ledger.merges.cuts(world.name)}
+        follows(env)
+        assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}

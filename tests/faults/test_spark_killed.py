@@ -47,9 +47,7 @@ delete from visit where n % 5 = 3; update visit set n = n + 1000 where n % 5 = 4
 
 
 @pytest.fixture
-def world(
-    postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[PipelineEnv]:
+def env(postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PipelineEnv]:
     name = f"spark_killed_{request.node.name[5:20]}"
     with (
         postgres16.temporary_database(name) as source,
@@ -105,70 +103,70 @@ def kill_jvm(job: SparkJob) -> None:
             os.kill(int(process.parent.name), signal.SIGKILL)
 
 
-def test_a_copy_whose_jvm_is_killed_goes_on_exactly(world: PipelineEnv, submitting: Callable[..., Submit]) -> None:
+def test_a_copy_whose_jvm_is_killed_goes_on_exactly(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     with pytest.raises(LakeError, match="spark-failed"):
-        bootstrap.copy(world.ctx, submitting("public.sale: "))  # its first words on the second table
-    finished = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
-    world.sql(CHANGES)
+        bootstrap.copy(env.ctx, submitting("public.sale: "))  # its first words on the second table
+    finished = {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
+    env.sql(CHANGES)
 
-    bootstrap.copy(world.ctx, submitting())
+    bootstrap.copy(env.ctx, submitting())
 
-    copies = {copied.oid: copied.id for copied in world.ctx.ledger.tables.copies(world.name, state="copied")}
+    copies = {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
     assert len(finished) in (1, 2), "it was killed in the middle"
     assert len(copies) == 3
     assert finished.items() <= copies.items()
-    world.sql("set synchronous_commit = on; update item set note = 'late' where id = 2")
-    world.capture()
+    env.sql("set synchronous_commit = on; update item set note = 'late' where id = 2")
+    env.capture()
     for table in ("item", "sale"):
-        assert landed(world, table, "id") == at_source(world, table, "id")
+        assert landed(env, table, "id") == at_source(env, table, "id")
 
 
-def test_a_merge_whose_jvm_is_killed_is_merged_anew(world: PipelineEnv, submitting: Callable[..., Submit]) -> None:
-    bootstrap.copy(world.ctx, copy_without_spark)
-    world.sql(f"set synchronous_commit = on; {CHANGES}")
-    world.capture()
+def test_a_merge_whose_jvm_is_killed_is_merged_anew(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
+    bootstrap.copy(env.ctx, copy_without_spark)
+    env.sql(f"set synchronous_commit = on; {CHANGES}")
+    env.capture()
 
-    killed = merge.plan(world.ctx)
+    killed = merge.plan(env.ctx)
     assert killed is not None
     with pytest.raises(LakeError, match="spark-failed"):
-        submitting("public.item: ")(merge.job(world.ctx, killed))
+        submitting("public.item: ")(merge.job(env.ctx, killed))
     with pytest.raises(LakeError, match="spark-failed"):
-        merge.publish(world.ctx, killed)
+        merge.publish(env.ctx, killed)
 
-    merged(world, submitting())
-    found = compare(world.ctx)
+    merged(env, submitting())
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert found.rows > 4000
 
 
 def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_next(
-    world: PipelineEnv, submitting: Callable[..., Submit]
+    env: PipelineEnv, submitting: Callable[..., Submit]
 ) -> None:
-    bootstrap.copy(world.ctx, copy_without_spark)
+    bootstrap.copy(env.ctx, copy_without_spark)
     for _ in range(2):
-        world.sql(f"set synchronous_commit = on; {CHANGES}; delete from sale where id = 5000")
-        world.capture()
-        merged(world, submitting())
+        env.sql(f"set synchronous_commit = on; {CHANGES}; delete from sale where id = 5000")
+        env.capture()
+        merged(env, submitting())
 
     with pytest.raises(LakeError, match="spark-failed"):
-        maintain.maintain(world.ctx, submitting("public.item: files"))
-    found = compare(world.ctx)
+        maintain.maintain(env.ctx, submitting("public.item: files"))
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
-    world.sql(f"set synchronous_commit = on; {CHANGES}")
-    world.capture()
-    merged(world, submitting())
-    report = maintain.maintain(world.ctx, submitting())
+    env.sql(f"set synchronous_commit = on; {CHANGES}")
+    env.capture()
+    merged(env, submitting())
+    report = maintain.maintain(env.ctx, submitting())
 
     assert report is not None
     assert {table.left for table in report.lake.tables} == {None}
     assert sum(table.after.delete_files for table in report.lake.tables if table.after) == 0
-    found = compare(world.ctx)
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert found.rows > 4000
 
 
-def merged(world: PipelineEnv, submit: Submit) -> None:
-    attempt = merge.plan(world.ctx)
+def merged(env: PipelineEnv, submit: Submit) -> None:
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
-    submit(merge.job(world.ctx, attempt))
-    merge.publish(world.ctx, attempt)
+    submit(merge.job(env.ctx, attempt))
+    merge.publish(env.ctx, attempt)

@@ -33,26 +33,26 @@ STEPS = [
 
 @pytest.fixture
 def shop(postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path) -> Iterator[PipelineEnv]:
-    """A world whose table is in a cut; the verifications are processes without Spark."""
+    """A pipeline whose table is in a cut; the verifications are processes without Spark."""
     with (
         postgres16.temporary_database("faults_verify") as source,
         postgres16.temporary_database("faults_verify_ledger") as ledger,
     ):
-        world = PipelineEnv(source, ledger, tmp_path / "landing", source.name, lake=lake, spark=spark)
-        world.settings = {"source": {"slot": source.name, "publication": source.name}, "verify": {"wait": "1s"}}
-        world.sql("create table t (id int primary key); insert into t select generate_series(1, 100)")
-        world.bootstrap()
-        yield world
+        env = PipelineEnv(source, ledger, tmp_path / "landing", source.name, lake=lake, spark=spark)
+        env.settings = {"source": {"slot": source.name, "publication": source.name}, "verify": {"wait": "1s"}}
+        env.sql("create table t (id int primary key); insert into t select generate_series(1, 100)")
+        env.bootstrap()
+        yield env
 
 
-def left(world: PipelineEnv) -> list[tuple[str]]:
+def left(env: PipelineEnv) -> list[tuple[str]]:
     """Return what must not stay at the source; the server takes a moment to notice that a process has gone."""
     query = (
         "select slot_name::text from pg_replication_slots where temporary union all "
-        f"select application_name from pg_stat_activity where application_name like 'penstock:{world.name}:verify%'"
+        f"select application_name from pg_stat_activity where application_name like 'penstock:{env.name}:verify%'"
     )
     deadline = time.monotonic() + 30
-    while (found := world.sql(query)) and time.monotonic() < deadline:
+    while (found := env.sql(query)) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
 

@@ -49,11 +49,11 @@ def test_a_pipeline_that_has_its_slot_passes_the_check_again(
     database16: Database, postgres16: Server, tmp_path: object
 ) -> None:
     with postgres16.temporary_database(f"ledger_{database16.name}") as ledger:
-        world = PipelineEnv(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
-        world.sql("create table t (id int primary key)")
-        assert NO_ONE in [finding.message for finding in check.require(world.ctx)]  # which bootstrap prints
+        env = PipelineEnv(database16, ledger, tmp_path, f"c_{database16.name}")  # type: ignore[arg-type]
+        env.sql("create table t (id int primary key)")
+        assert NO_ONE in [finding.message for finding in check.require(env.ctx)]  # which bootstrap prints
 
-        bootstrap.prepare(world.ctx)
-        bootstrap.copy(world.ctx, copy_without_spark)
+        bootstrap.prepare(env.ctx)
+        bootstrap.copy(env.ctx, copy_without_spark)
 
-        assert [finding for finding in check.require(world.ctx) if finding.level == "error"] == []
+        assert [finding for finding in check.require(env.ctx) if finding.level == "error"] == []

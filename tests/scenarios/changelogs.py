@@ -32,42 +32,42 @@ READ: Mapping[str, Callable[[str], Any]] = {
 """How a test reads the server's texts, by the column's name; what is not here stays text."""
 
 
-def now(world: PipelineEnv) -> datetime:
+def now(env: PipelineEnv) -> datetime:
     """Return the source's time after everything that has committed."""
     time: datetime
-    ((time,),) = world.sql("select clock_timestamp()")
+    ((time,),) = env.sql("select clock_timestamp()")
     return time.astimezone(UTC)
 
 
-def begin(world: PipelineEnv) -> str:
+def begin(env: PipelineEnv) -> str:
     """Bring up a pipeline with a second slot that watches the source; return that slot."""
-    world.settings["changelog"] = {"slack": 0}
-    world.sql(TABLES)
-    world.bootstrap()
-    slot = f"watch_{world.source.name}"
-    source_history.watch(world, slot)
+    env.settings["changelog"] = {"slack": 0}
+    env.sql(TABLES)
+    env.bootstrap()
+    slot = f"watch_{env.source.name}"
+    source_history.watch(env, slot)
     return slot
 
 
-def flush(world: PipelineEnv) -> None:
+def flush(env: PipelineEnv) -> None:
     """Let capture see all that has committed, and a later time of the source's clock."""
-    world.sql("set synchronous_commit = on; select pg_current_xact_id()")
-    world.capture()
+    env.sql("set synchronous_commit = on; select pg_current_xact_id()")
+    env.capture()
 
 
-def logged(world: PipelineEnv, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:
+def logged(env: PipelineEnv, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:
     """Return an interval's rows of a changelog in commit order, as plain data."""
-    assert world.spark is not None
-    name = f"lake.{world.name}.public.`{table}__changelog`"
-    world.spark.sql(f"refresh table {name}")
-    rows = world.spark.table(name).where(f"committed_at >= timestamp '{start}' and committed_at < timestamp '{end}'")
+    assert env.spark is not None
+    name = f"lake.{env.name}.public.`{table}__changelog`"
+    env.spark.sql(f"refresh table {name}")
+    rows = env.spark.table(name).where(f"committed_at >= timestamp '{start}' and committed_at < timestamp '{end}'")
     return [row.asDict(recursive=True) for row in rows.orderBy("era", "commit_lsn", "ordinal").collect()]
 
 
-def holds(world: PipelineEnv, slot: str, table: str, start: datetime, end: datetime) -> list[str]:
+def holds(env: PipelineEnv, slot: str, table: str, start: datetime, end: datetime) -> list[str]:
     """Assert that an interval of a changelog is exactly what the source did; return the kinds of its changes."""
-    history = source_history.changes(world, slot, table)
-    found = logged(world, table.replace(".", "_"), start, end)
+    history = source_history.changes(env, slot, table)
+    found = logged(env, table.replace(".", "_"), start, end)
     wanted = [expected(change) for change in history if start <= change.committed_at < end]
     places = [(row["commit_lsn"], row.pop("ordinal")) for row in found]
     assert len(set(places)) == len(places)

@@ -1,5 +1,5 @@
 """The scenarios' fixtures."""
 
-from tests.worlds import bare, bare16, penstock, shell_with_spark, world, world15, world16
+from tests.env_fixtures import env, env15, env16, landing_env, landing_env16, penstock, shell_with_spark
 
-__all__ = ["bare", "bare16", "penstock", "shell_with_spark", "world", "world15", "world16"]
+__all__ = ["env", "env15", "env16", "landing_env", "landing_env16", "penstock", "shell_with_spark"]

@@ -11,45 +11,41 @@ from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 
-def begin(world: PipelineEnv, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:
+def begin(env: PipelineEnv, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:
     """Bootstrap a pipeline over some tables, without Spark."""
-    world.sql(tables)
-    bootstrap.prepare(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
+    env.sql(tables)
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
 
 
-def states(world: PipelineEnv) -> dict[str, str]:
+def states(env: PipelineEnv) -> dict[str, str]:
     """Name the state of every table, as `waiting` for one that joined and is not copied."""
-    found = world.ctx.ledger.tables.all(world.name)
+    found = env.ctx.ledger.tables.all(env.name)
     return {table.name: "waiting" if table.waits else table.state for table in found}
 
 
-def told(world: PipelineEnv, slug: str) -> list[str]:
+def told(env: PipelineEnv, slug: str) -> list[str]:
     """Return the messages of all events of a slug, oldest first."""
-    return [
-        event.message for event in reversed(world.ctx.ledger.events.all(world.name, limit=1000)) if event.slug == slug
-    ]
+    return [event.message for event in reversed(env.ctx.ledger.events.all(env.name, limit=1000)) if event.slug == slug]
 
 
-def members(world: PipelineEnv) -> set[str]:
+def members(env: PipelineEnv) -> set[str]:
     """Name the tables that the server says are published."""
-    name = world.ctx.pipeline.publication
-    return {row[0] for row in world.sql(f"select tablename from pg_publication_tables where pubname = '{name}'")}
+    name = env.ctx.pipeline.publication
+    return {row[0] for row in env.sql(f"select tablename from pg_publication_tables where pubname = '{name}'")}
 
 
-def copy_waiting(world: PipelineEnv, *, wait: float = 20) -> list[str]:
+def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
-    ctx = world.ctx
-    tables, copy_id = ctx.ledger.membership.waiting(world.name), new_attempt()
+    ctx = env.ctx
+    tables, copy_id = ctx.ledger.membership.waiting(env.name), new_attempt()
     wait_for_open_transactions(ctx, tables, wait=wait)
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
             sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        ctx.ledger.tables.start_copy(
-            world.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids
-        )
+        ctx.ledger.tables.start_copy(env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
         copy_tables(ctx, exported, copy_id, sources, copy_without_spark)
     for oid in oids:
-        ctx.ledger.tables.finish_copy(world.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid) or [])
+        ctx.ledger.tables.finish_copy(env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid) or [])
     return [table.name for table in tables]

@@ -35,67 +35,67 @@ insert into item (id, name) select max(id) + 1, '' from item;
 """
 
 
-def flush(world: PipelineEnv) -> None:
+def flush(env: PipelineEnv) -> None:
     """Bring every commit into the WAL: the tests' servers commit asynchronously."""
-    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
 
-def consume(world: PipelineEnv) -> None:
+def consume(env: PipelineEnv) -> None:
     """Read changes from the slot as somebody else would, so that they are gone."""
-    flush(world)
-    name = world.ctx.pipeline
-    world.sql(
+    flush(env)
+    name = env.ctx.pipeline
+    env.sql(
         f"select count(*) from pg_logical_slot_get_binary_changes('{name.slot}', null, null, "
         f"'proto_version', '1', 'publication_names', '{name.publication}')"
     )
 
 
-def recovered(world: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
+def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
     """Do what the DAG does after a dry run; `meanwhile` happens while the tables are copied."""
 
     def submit(job: SparkJob) -> None:
-        world.submit(job)
+        env.submit(job)
         meanwhile()
 
-    outlook = recover.look(world.ctx)
-    recover.begin(world.ctx, outlook)
-    world.merge(last=True)
-    recover.new_era(world.ctx)
-    bootstrap.copy(world.ctx, submit)
-    world.merge()
+    outlook = recover.look(env.ctx)
+    recover.begin(env.ctx, outlook)
+    env.merge(last=True)
+    recover.new_era(env.ctx)
+    bootstrap.copy(env.ctx, submit)
+    env.merge()
     return outlook
 
 
-def shown(world: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:
+def shown(env: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:
     """Return what a reader of the lake sees under the tables' names."""
-    return {table: sorted(world.lake_rows(table)) for table in ("item", "visit", "Order Line")}
+    return {table: sorted(env.lake_rows(table)) for table in ("item", "visit", "Order Line")}
 
 
-def equal(world: PipelineEnv) -> None:
+def equal(env: PipelineEnv) -> None:
     """Assert that source and lake are equal."""
-    found = compare(world.ctx)
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
-def follows(world: PipelineEnv) -> None:
+def follows(env: PipelineEnv) -> None:
     """Assert that the pipeline follows its source."""
-    world.sql(AFTER)
-    flush(world)
-    world.capture()
-    world.merge()
-    equal(world)
+    env.sql(AFTER)
+    flush(env)
+    env.capture()
+    env.merge()
+    equal(env)
 
 
-def traces(world: PipelineEnv) -> dict[str, Any]:
+def traces(env: PipelineEnv) -> dict[str, Any]:
     """Return all that a recovery could change: slots, publications, ledger, landing zone and catalog."""
     pointers = "select table_namespace, table_name, metadata_location from iceberg_tables order by 1, 2"
-    ctx = world.ctx
+    ctx = env.ctx
     return {
-        "slots": world.sql("select slot_name, confirmed_flush_lsn::text from pg_replication_slots order by 1"),
-        "publications": world.sql("select oid, pubname from pg_publication"),
-        "pipeline": ctx.ledger.pipelines.get(world.name),
-        "tables": ctx.ledger.tables.all(world.name),
-        "events": ctx.ledger.events.all(world.name),
-        "landing": ctx.landing.list(world.name),
-        "catalog": world.lake.database.execute(pointers) if world.lake else None,
+        "slots": env.sql("select slot_name, confirmed_flush_lsn::text from pg_replication_slots order by 1"),
+        "publications": env.sql("select oid, pubname from pg_publication"),
+        "pipeline": ctx.ledger.pipelines.get(env.name),
+        "tables": ctx.ledger.tables.all(env.name),
+        "events": ctx.ledger.events.all(env.name),
+        "landing": ctx.landing.list(env.name),
+        "catalog": env.lake.database.execute(pointers) if env.lake else None,
     }

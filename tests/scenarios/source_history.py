@@ -34,16 +34,16 @@ class Change:
     unknown: list[str] | None
 
 
-def watch(world: PipelineEnv, slot: str) -> None:
+def watch(env: PipelineEnv, slot: str) -> None:
     """Make the second slot; it sees what commits from now on."""
-    world.sql(f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+    env.sql(f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
 
 
-def changes(world: PipelineEnv, slot: str, table: str) -> list[Change]:
+def changes(env: PipelineEnv, slot: str, table: str) -> list[Change]:
     """Return the changes of a table since `watch`, in the source's order."""
-    found = world.sql(
+    found = env.sql(
         f"select data from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '1', "
-        f"'publication_names', '{world.ctx.pipeline.publication}')"
+        f"'publication_names', '{env.ctx.pipeline.publication}')"
     )
     decoder = Decoder()
     return [change for change in _changes(decoder.decode(bytes(data)) for (data,) in found) if change.table == table]

@@ -36,35 +36,35 @@ def watched(
 ) -> Iterator[tuple[PipelineEnv, str]]:
     """One bootstrapped pipeline for the module, with the slot that watches its source."""
     with postgres16.temporary_database("changelogs") as source:
-        world = PipelineEnv(
+        env = PipelineEnv(
             source, lake.database, tmp_path_factory.mktemp("changelogs"), "changelogs", lake=lake, spark=spark
         )
-        world.settings = {"source": {"slot": "penstock_changelogs", "publication": "penstock_changelogs"}}
-        yield world, begin(world)
+        env.settings = {"source": {"slot": "penstock_changelogs", "publication": "penstock_changelogs"}}
+        yield env, begin(env)
 
 
 _keys = itertools.count(100)
 
 
-def interval(world: PipelineEnv, *statements: str) -> Interval:
+def interval(env: PipelineEnv, *statements: str) -> Interval:
     """Let the source do this in an interval of its own, and capture it with a clock past its end."""
-    start = now(world)
+    start = now(env)
     for statement in statements or (f"insert into keyed (id) values ({next(_keys)})",):
-        world.sql(statement)
-    flush(world)
-    end = now(world)
-    flush(world)
+        env.sql(statement)
+    flush(env)
+    end = now(env)
+    flush(env)
     return Interval(start, end)
 
 
-def table_name(world: PipelineEnv, table: str) -> str:
-    return f"lake.{world.name}.public.{table}__changelog"
+def table_name(env: PipelineEnv, table: str) -> str:
+    return f"lake.{env.name}.public.{table}__changelog"
 
 
-def snapshots(world: PipelineEnv, table: str) -> list[Any]:
-    assert world.spark is not None
-    world.spark.sql(f"refresh table {table_name(world, table)}")
-    rows = world.spark.sql(f"select snapshot_id from {table_name(world, table)}.history order by made_current_at")
+def snapshots(env: PipelineEnv, table: str) -> list[Any]:
+    assert env.spark is not None
+    env.spark.sql(f"refresh table {table_name(env, table)}")
+    rows = env.spark.sql(f"select snapshot_id from {table_name(env, table)}.history order by made_current_at")
     return [row[0] for row in rows.collect()]
 
 
@@ -72,9 +72,9 @@ def snapshots(world: PipelineEnv, table: str) -> list[Any]:
 
 
 def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
+    env, slot = watched
     first = interval(
-        world,
+        env,
         "insert into keyed values (1, 'one', 1.50, '2024-02-29', '2024-02-29 12:00:00.5+02', '{1,2}', repeat('x', 5000))",
         "update keyed set name = 'ONE' where id = 1",
         "update keyed set id = 2 where id = 1; insert into keyed (id, day) values (3, 'infinity')",
@@ -83,23 +83,23 @@ def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tupl
         """insert into "Odd.Name" values (1, true); update "Odd.Name" set "a.b" = 2""",
     )
     second = interval(
-        world,
+        env,
         "delete from keyed where id = 2; update keyless set n = 2; truncate appended, keyed",
         "insert into keyed (id) values (9)",
     )
 
-    filled = world.changelog(first.start, first.end)
-    world.changelog(second.start, second.end)
+    filled = env.changelog(first.start, first.end)
+    env.changelog(second.start, second.end)
 
     assert filled.rows == sum(table["rows"] for table in filled.tables) == 12
-    assert holds(world, slot, "keyed", first.start, first.end) == ["I", "U", "U", "I"]
-    assert holds(world, slot, "keyed", second.start, second.end) == ["D", "T", "I"]
-    assert holds(world, slot, "keyless", first.start, first.end) == ["I", "I", "I", "D"]
-    assert holds(world, slot, "keyless", second.start, second.end) == ["U", "U"]
-    assert holds(world, slot, "appended", first.start, first.end) == ["I", "I"]
-    assert holds(world, slot, "appended", second.start, second.end) == ["T"]
-    assert holds(world, slot, "Odd.Name", first.start, first.end) == ["I", "U"]
-    _, renamed, moved, infinite = logged(world, "keyed", first.start, first.end)
+    assert holds(env, slot, "keyed", first.start, first.end) == ["I", "U", "U", "I"]
+    assert holds(env, slot, "keyed", second.start, second.end) == ["D", "T", "I"]
+    assert holds(env, slot, "keyless", first.start, first.end) == ["I", "I", "I", "D"]
+    assert holds(env, slot, "keyless", second.start, second.end) == ["U", "U"]
+    assert holds(env, slot, "appended", first.start, first.end) == ["I", "I"]
+    assert holds(env, slot, "appended", second.start, second.end) == ["T"]
+    assert holds(env, slot, "Odd.Name", first.start, first.end) == ["I", "U"]
+    _, renamed, moved, infinite = logged(env, "keyed", first.start, first.end)
     assert (renamed["unknown"], renamed["new"]["body"]) == (["body"], None)
     assert (moved["old_kind"], moved["old"]["id"], moved["new"]["id"]) == ("K", 1, 2)
     assert (infinite["new"]["day"], infinite["new_misfits"], infinite["old_misfits"]) == (
@@ -113,20 +113,20 @@ def test_an_interval_holds_exactly_what_the_source_committed_in_it(watched: tupl
 def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_changelog(
     watched: tuple[PipelineEnv, str],
 ) -> None:
-    world, _ = watched
-    world.sql("create table shaped (id int primary key, a text, b int)")
-    world.sql(f"alter publication {world.ctx.pipeline.publication} add table shaped")
+    env, _ = watched
+    env.sql("create table shaped (id int primary key, a text, b int)")
+    env.sql(f"alter publication {env.ctx.pipeline.publication} add table shaped")
     whole = interval(
-        world,
+        env,
         "insert into shaped values (1, 'one', 1)",
         "alter table shaped add c date default '2024-01-01'; insert into shaped values (2, 'two', 2)",
         "alter table shaped drop a; insert into shaped values (3, 3)",
         "alter table shaped alter b type text using 'b' || b; insert into shaped values (4, 'four', '2024-02-29')",
     )
 
-    world.changelog(whole.start, whole.end)
+    env.changelog(whole.start, whole.end)
 
-    found = [(row["new"], row["new_misfits"]) for row in logged(world, "shaped", whole.start, whole.end)]
+    found = [(row["new"], row["new_misfits"]) for row in logged(env, "shaped", whole.start, whole.end)]
     assert [row["id"] for row, _ in found] == [1, 2, 3, 4]
     assert [row["a"] for row, _ in found] == ["one", "two", None, None]
     texts = [str(row["b"]) if row["b"] is not None else misfits["b"] for row, misfits in found]
@@ -135,22 +135,22 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
 
 
 @pytest.mark.slow
-def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(world16: PipelineEnv) -> None:
-    slot = begin(world16)
-    before = interval(world16, "insert into keyed (id, name) values (1, 'before')")
-    world16.sql("insert into keyed (id, name) values (2, 'never captured')")
-    flush_only(world16)
-    world16.sql(f"select pg_drop_replication_slot('{world16.ctx.pipeline.slot}')")
-    recovered(world16)
-    after = interval(world16, "insert into keyed (id, name) values (3, 'after')")
+def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(env16: PipelineEnv) -> None:
+    slot = begin(env16)
+    before = interval(env16, "insert into keyed (id, name) values (1, 'before')")
+    env16.sql("insert into keyed (id, name) values (2, 'never captured')")
+    flush_only(env16)
+    env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
+    recovered(env16)
+    after = interval(env16, "insert into keyed (id, name) values (3, 'after')")
 
-    world16.changelog(before.start, after.end)
+    env16.changelog(before.start, after.end)
 
-    found = [(row["era"], row["new"]["name"]) for row in logged(world16, "keyed", before.start, after.end)]
+    found = [(row["era"], row["new"]["name"]) for row in logged(env16, "keyed", before.start, after.end)]
     assert found == [(1, "before"), (2, "after")]
-    history = source_history.changes(world16, slot, "keyed")
+    history = source_history.changes(env16, slot, "keyed")
     assert [change.new["name"] for change in history if change.new] == ["before", "never captured", "after"]
-    warning = next(event for event in world16.ctx.ledger.events.all(world16.name) if event.slug == "interval-gone")
+    warning = next(event for event in env16.ctx.ledger.events.all(env16.name) if event.slug == "interval-gone")
     assert "none was captured between" in warning.message
     assert "after era 1" in warning.message
 
@@ -159,72 +159,70 @@ def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(worl
 
 
 def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    before, during, after = (interval(world) for _ in range(3))
+    env, slot = watched
+    before, during, after = (interval(env) for _ in range(3))
     for each in (after, before, during):
-        world.changelog(each.start, each.end)
-    assert world.spark is not None
-    count = len(snapshots(world, "keyed"))
+        env.changelog(each.start, each.end)
+    assert env.spark is not None
+    count = len(snapshots(env, "keyed"))
 
-    world.spark.sql(f"delete from {table_name(world, 'keyed')} where committed_at >= timestamp '{during.start}'")
-    assert logged(world, "keyed", during.start, after.end) == []
-    world.changelog(during.start, during.end)
+    env.spark.sql(f"delete from {table_name(env, 'keyed')} where committed_at >= timestamp '{during.start}'")
+    assert logged(env, "keyed", during.start, after.end) == []
+    env.changelog(during.start, during.end)
 
-    assert len(snapshots(world, "keyed")) == count + 2, "one by hand, one of the fill"
-    assert holds(world, slot, "keyed", before.start, before.end) == ["I"]
-    assert holds(world, slot, "keyed", during.start, during.end) == ["I"]
-    assert logged(world, "keyed", after.start, after.end) == [], "only the interval is replaced"
-    world.changelog(before.start, after.end)
-    world.changelog(before.start, after.end)
-    assert holds(world, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
-    assert [fill.from_time for fill in world.ctx.ledger.changelogs.fills(world.name, since=before.start)] == [
-        before.start
-    ]
+    assert len(snapshots(env, "keyed")) == count + 2, "one by hand, one of the fill"
+    assert holds(env, slot, "keyed", before.start, before.end) == ["I"]
+    assert holds(env, slot, "keyed", during.start, during.end) == ["I"]
+    assert logged(env, "keyed", after.start, after.end) == [], "only the interval is replaced"
+    env.changelog(before.start, after.end)
+    env.changelog(before.start, after.end)
+    assert holds(env, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
+    assert [fill.from_time for fill in env.ctx.ledger.changelogs.fills(env.name, since=before.start)] == [before.start]
 
 
 @pytest.mark.slow
 def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    before, during, after = (interval(world) for _ in range(3))
+    env, slot = watched
+    before, during, after = (interval(env) for _ in range(3))
     for each in (before, during, after):
-        world.changelog(each.start, each.end)
-    assert world.spark is not None
-    name = table_name(world, "keyed")
-    world.spark.sql(f"refresh table {name}")
-    world.spark.sql(
+        env.changelog(each.start, each.end)
+    assert env.spark is not None
+    name = table_name(env, "keyed")
+    env.spark.sql(f"refresh table {name}")
+    env.spark.sql(
         f"call lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
     ).collect()
-    world.spark.sql(f"refresh table {name}")
-    assert world.spark.table(f"{name}.data_files").count() == 1
+    env.spark.sql(f"refresh table {name}")
+    assert env.spark.table(f"{name}.data_files").count() == 1
 
-    world.changelog(during.start, during.end)
+    env.changelog(during.start, during.end)
 
     for each in (before, during, after):
-        assert holds(world, slot, "keyed", each.start, each.end) == ["I"]
-    world.changelog(before.start, after.end)
-    assert holds(world, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
+        assert holds(env, slot, "keyed", each.start, each.end) == ["I"]
+    env.changelog(before.start, after.end)
+    assert holds(env, slot, "keyed", before.start, after.end) == ["I", "I", "I"]
 
 
 @pytest.mark.slow
 def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied(
     watched: tuple[PipelineEnv, str],
 ) -> None:
-    world, _ = watched
-    first = interval(world, "insert into keyless values ('a', 1)")
-    world.changelog(first.start, first.end)
-    start = now(world)
-    flush(world)
-    end = now(world)
-    flush(world)
-    assert world.changelog(start, end).rows == 0
-    assert world.spark is not None
+    env, _ = watched
+    first = interval(env, "insert into keyless values ('a', 1)")
+    env.changelog(first.start, first.end)
+    start = now(env)
+    flush(env)
+    end = now(env)
+    flush(env)
+    assert env.changelog(start, end).rows == 0
+    assert env.spark is not None
     moment = f"timestamp '{start + (end - start) / 2}'"
-    world.spark.sql(f"insert into {table_name(world, 'keyless')} (op, committed_at) values ('I', {moment})")
-    assert len(logged(world, "keyless", start, end)) == 1
+    env.spark.sql(f"insert into {table_name(env, 'keyless')} (op, committed_at) values ('I', {moment})")
+    assert len(logged(env, "keyless", start, end)) == 1
 
-    world.changelog(start, end)
+    env.changelog(start, end)
 
-    assert logged(world, "keyless", start, end) == []
+    assert logged(env, "keyless", start, end) == []
 
 
 # --- bounded ----------------------------------------------------------------------------------------
@@ -233,21 +231,21 @@ def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied
 def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
     watched: tuple[PipelineEnv, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, slot = watched
-    several = [interval(world) for _ in range(4)]
-    both = interval(world, "insert into keyless values ('a', 1)")
+    env, slot = watched
+    several = [interval(env) for _ in range(4)]
+    both = interval(env, "insert into keyless values ('a', 1)")
 
-    attempt = changelog.plan(world.ctx, several[1])
-    orders = ChangelogPlan.loads(world.ctx.landing.read_text(f"{world.name}/runs/{attempt}/plan.json"))
+    attempt = changelog.plan(env.ctx, several[1])
+    orders = ChangelogPlan.loads(env.ctx.landing.read_text(f"{env.name}/runs/{attempt}/plan.json"))
     named = [file.uri for table in orders.tables for file in table.files]
-    windows = {file.path: window for window in world.ctx.ledger.windows.all(world.name) for file in window.files}
+    windows = {file.path: window for window in env.ctx.ledger.windows.all(env.name) for file in window.files}
     assert len(windows) > 5
     assert len(named) == 1
     (window,) = (window for path, window in windows.items() if named[0].endswith(path))
     assert window.files[0].rows == 1
 
     (path,) = (path for path in windows if both and path.split("/")[-1] in named[0] and named[0].endswith(path))
-    statistics = pq.ParquetFile(world.landing / path).metadata.row_group(0)
+    statistics = pq.ParquetFile(env.landing / path).metadata.row_group(0)
     names = [statistics.column(place).path_in_schema for place in range(statistics.num_columns)]
     assert statistics.column(names.index("committed_at")).statistics.has_min_max
     plans: list[str] = []
@@ -259,11 +257,11 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
         return typed(changes, *arguments)
 
     monkeypatch.setattr(table_changelog, "_typed", explained)
-    world.changelog(several[1].start, several[1].end)
+    env.changelog(several[1].start, several[1].end)
     (plan,) = plans
     assert "GreaterThanOrEqual(committed_at" in plan.split("PushedFilters")[1]
     assert "LessThan(committed_at" in plan.split("PushedFilters")[1]
-    assert holds(world, slot, "keyed", several[1].start, several[1].end) == ["I"]
+    assert holds(env, slot, "keyed", several[1].start, several[1].end) == ["I"]
 
 
 # --- one at a time ----------------------------------------------------------------------------------
@@ -273,125 +271,125 @@ def test_only_the_intervals_own_files_are_read_and_of_those_only_its_row_groups(
 def test_two_fills_of_one_interval_and_of_neighbours_end_as_one_after_the_other(
     watched: tuple[PipelineEnv, str],
 ) -> None:
-    world, slot = watched
-    one, two = interval(world), interval(world)
+    env, slot = watched
+    one, two = interval(env), interval(env)
     together = threading.Barrier(3)
 
     def fill(each: Interval) -> int:
         together.wait()
-        return changelog.fill(world.ctx, each, world.submit, wait=120).rows
+        return changelog.fill(env.ctx, each, env.submit, wait=120).rows
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(fill, (one, one, two))) == [1, 1, 1]
     for each in (one, two):
-        assert holds(world, slot, "keyed", each.start, each.end) == ["I"]
+        assert holds(env, slot, "keyed", each.start, each.end) == ["I"]
 
 
 def test_a_fill_that_would_have_to_wait_says_for_whom(watched: tuple[PipelineEnv, str]) -> None:
-    world, _ = watched
-    one = interval(world)
-    with world.ctx.ledger.locks.hold(world.name, changelog.WORK), pytest.raises(LedgerError) as caught:
-        world.changelog(one.start, one.end)
+    env, _ = watched
+    one = interval(env)
+    with env.ctx.ledger.locks.hold(env.name, changelog.WORK), pytest.raises(LedgerError) as caught:
+        env.changelog(one.start, one.end)
 
     assert caught.value.slug == "work-under-way"
-    assert f"penstock {world.name} changelog" in caught.value.message
+    assert f"penstock {env.name} changelog" in caught.value.message
 
 
 @pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    one = interval(world)
-    overtaken = changelog.plan(world.ctx, one)
-    world.submit(changelog.job(world.ctx, overtaken))
-    silent = changelog.plan(world.ctx, one)
-    world.changelog(one.start, one.end)
-    filled = snapshots(world, "keyed")
+    env, slot = watched
+    one = interval(env)
+    overtaken = changelog.plan(env.ctx, one)
+    env.submit(changelog.job(env.ctx, overtaken))
+    silent = changelog.plan(env.ctx, one)
+    env.changelog(one.start, one.end)
+    filled = snapshots(env, "keyed")
 
     with pytest.raises(LakeError, match="publish-conflict"):
-        changelog.settle(world.ctx, overtaken)
+        changelog.settle(env.ctx, overtaken)
     with pytest.raises(LakeError, match="spark-failed"):
-        changelog.settle(world.ctx, silent)
-    world.submit(changelog.job(world.ctx, silent))
+        changelog.settle(env.ctx, silent)
+    env.submit(changelog.job(env.ctx, silent))
 
-    assert snapshots(world, "keyed") == filled
-    assert holds(world, slot, "keyed", one.start, one.end) == ["I"]
+    assert snapshots(env, "keyed") == filled
+    assert holds(env, slot, "keyed", one.start, one.end) == ["I"]
 
 
 # --- what cannot be filled --------------------------------------------------------------------------
 
 
 def test_an_interval_that_is_not_captured_yet_is_not_filled(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    start = now(world)
-    world.sql(f"insert into keyed (id) values ({next(_keys)})")
-    end = now(world)
+    env, slot = watched
+    start = now(env)
+    env.sql(f"insert into keyed (id) values ({next(_keys)})")
+    end = now(env)
 
     with pytest.raises(LedgerError, match="interval-not-captured"):
-        world.changelog(start, end)
-    assert "through" in str(changelog.waiting(world.ctx, Interval(start, end)))
-    flush(world)
-    assert changelog.waiting(world.ctx, Interval(start, end)) is None
-    world.changelog(start, end)
+        env.changelog(start, end)
+    assert "through" in str(changelog.waiting(env.ctx, Interval(start, end)))
+    flush(env)
+    assert changelog.waiting(env.ctx, Interval(start, end)) is None
+    env.changelog(start, end)
 
-    assert holds(world, slot, "keyed", start, end) == ["I"]
+    assert holds(env, slot, "keyed", start, end) == ["I"]
 
 
 def test_an_idle_source_does_not_keep_its_intervals_open(watched: tuple[PipelineEnv, str]) -> None:
-    world, _ = watched
-    flush(world)
-    start = now(world)
-    end = now(world)
-    assert changelog.waiting(world.ctx, Interval(start, end)) is not None
+    env, _ = watched
+    flush(env)
+    start = now(env)
+    end = now(env)
+    assert changelog.waiting(env.ctx, Interval(start, end)) is not None
 
-    world.capture()
+    env.capture()
 
-    assert changelog.waiting(world.ctx, Interval(start, end)) is None
+    assert changelog.waiting(env.ctx, Interval(start, end)) is None
 
 
 def test_an_interval_in_the_future_and_one_before_the_beginning_are_refused(watched: tuple[PipelineEnv, str]) -> None:
-    world, _ = watched
-    time, day = now(world), timedelta(days=1)
+    env, _ = watched
+    time, day = now(env), timedelta(days=1)
 
     for start, end, slug in ((time, time + day, "interval-invalid"), (time - 9 * day, time - 8 * day, "interval-gone")):
         with pytest.raises(LedgerError) as caught:
-            world.changelog(start, end)
+            env.changelog(start, end)
         assert caught.value.slug == slug
 
 
 def test_an_interval_whose_windows_are_gone_keeps_what_it_was_filled_with(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    old, new = interval(world), interval(world)
-    world.changelog(old.start, old.end)
-    first_kept = min(window.from_lsn for window in world.ctx.ledger.windows.all(world.name) if _within(window, new))
-    world.ledger.execute(
-        "delete from penstock.window where pipeline = %s and from_lsn < %s::pg_lsn", world.name, str(first_kept)
+    env, slot = watched
+    old, new = interval(env), interval(env)
+    env.changelog(old.start, old.end)
+    first_kept = min(window.from_lsn for window in env.ctx.ledger.windows.all(env.name) if _within(window, new))
+    env.ledger.execute(
+        "delete from penstock.window where pipeline = %s and from_lsn < %s::pg_lsn", env.name, str(first_kept)
     )
 
     with pytest.raises(LedgerError, match=r"interval-gone.*complete is \[") as caught:
-        world.changelog(old.start, old.end)
+        env.changelog(old.start, old.end)
 
-    assert holds(world, slot, "keyed", old.start, old.end) == ["I"]
+    assert holds(env, slot, "keyed", old.start, old.end) == ["I"]
     named = datetime.fromisoformat(caught.value.message.split("complete is [")[1].split(" UTC")[0] + "+00:00")
     assert old.end - timedelta(seconds=1) <= named <= new.start + (old.end - old.start)
-    world.changelog(new.start, new.end)
-    assert holds(world, slot, "keyed", new.start, new.end) == ["I"]
+    env.changelog(new.start, new.end)
+    assert holds(env, slot, "keyed", new.start, new.end) == ["I"]
 
 
 def test_a_missing_landing_file_stops_the_interval_and_not_the_pipeline(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    one = interval(world)
-    (window,) = (window for window in world.ctx.ledger.windows.all(world.name) if _within(window, one))
-    place = world.landing / window.files[0].path
-    place.rename(world.landing / "aside")
+    env, slot = watched
+    one = interval(env)
+    (window,) = (window for window in env.ctx.ledger.windows.all(env.name) if _within(window, one))
+    place = env.landing / window.files[0].path
+    place.rename(env.landing / "aside")
 
-    with pytest.raises(LedgerError, match="interval-gone") as caught, record_errors(world.ctx):
-        world.changelog(one.start, one.end)
+    with pytest.raises(LedgerError, match="interval-gone") as caught, record_errors(env.ctx):
+        env.changelog(one.start, one.end)
 
     assert window.files[0].path in caught.value.message
-    assert world.ctx.ledger.pipelines.get(world.name).state == "running"
-    (world.landing / "aside").rename(place)
-    world.changelog(one.start, one.end)
-    assert holds(world, slot, "keyed", one.start, one.end) == ["I"]
+    assert env.ctx.ledger.pipelines.get(env.name).state == "running"
+    (env.landing / "aside").rename(place)
+    env.changelog(one.start, one.end)
+    assert holds(env, slot, "keyed", one.start, one.end) == ["I"]
 
 
 def _within(window: Any, wanted: Interval) -> bool:
@@ -404,61 +402,59 @@ def _within(window: Any, wanted: Interval) -> bool:
 def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill_again(
     watched: tuple[PipelineEnv, str],
 ) -> None:
-    world, slot = watched
-    filled, other = interval(world), interval(world)
+    env, slot = watched
+    filled, other = interval(env), interval(env)
     for each in (filled, other):
-        world.changelog(each.start, each.end)
+        env.changelog(each.start, each.end)
     forged = filled.start + (filled.end - filled.start) / 2
 
-    by_origin(world, f"insert into keyed (id) values ({next(_keys)})", f"'{forged}'")
-    flush(world)
+    by_origin(env, f"insert into keyed (id) values ({next(_keys)})", f"'{forged}'")
+    flush(env)
 
-    fills = {
-        fill.from_time: fill.late_rows for fill in world.ctx.ledger.changelogs.fills(world.name, since=filled.start)
-    }
+    fills = {fill.from_time: fill.late_rows for fill in env.ctx.ledger.changelogs.fills(env.name, since=filled.start)}
     assert (fills[filled.start], fills[other.start]) == (1, 0)
-    event = next(event for event in world.ctx.ledger.events.all(world.name) if event.slug == "changes-late")
+    event = next(event for event in env.ctx.ledger.events.all(env.name) if event.slug == "changes-late")
     assert f"1 changes that claim to have committed in {filled} were captured after" in event.message
-    world.changelog(filled.start, filled.end)
-    assert holds(world, slot, "keyed", filled.start, filled.end) == ["I", "I"]
-    assert logged(world, "keyed", filled.start, filled.end)[-1]["origin"] == "elsewhere"
+    env.changelog(filled.start, filled.end)
+    assert holds(env, slot, "keyed", filled.start, filled.end) == ["I", "I"]
+    assert logged(env, "keyed", filled.start, filled.end)[-1]["origin"] == "elsewhere"
 
 
 @pytest.mark.slow
 def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watched: tuple[PipelineEnv, str]) -> None:
-    world, _ = watched
-    filled = interval(world)
+    env, _ = watched
+    filled = interval(env)
     forged = filled.start + (filled.end - filled.start) / 2
 
     def submit(job: Any) -> None:
-        by_origin(world, f"insert into keyed (id) values ({next(_keys)})", f"'{forged}'")
-        flush(world)
-        world.submit(job)
+        by_origin(env, f"insert into keyed (id) values ({next(_keys)})", f"'{forged}'")
+        flush(env)
+        env.submit(job)
 
-    changelog.fill(world.ctx, filled, submit)
+    changelog.fill(env.ctx, filled, submit)
 
-    (fill,) = world.ctx.ledger.changelogs.fills(world.name, since=filled.start)
+    (fill,) = env.ctx.ledger.changelogs.fills(env.name, since=filled.start)
     assert fill.late_rows == 1
 
 
 def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tuple[PipelineEnv, str]) -> None:
-    world, _ = watched
-    by_origin(world, f"insert into keyed (id) values ({next(_keys)})", "'infinity'")
-    flush(world)
-    event = next(event for event in world.ctx.ledger.events.all(world.name) if event.slug == "changes-late")
+    env, _ = watched
+    by_origin(env, f"insert into keyed (id) values ({next(_keys)})", "'infinity'")
+    flush(env)
+    event = next(event for event in env.ctx.ledger.events.all(env.name) if event.slug == "changes-late")
     assert "no time of the calendar" in event.message
 
-    after = interval(world)
-    assert world.changelog(after.start, after.end).rows == 1
+    after = interval(env)
+    assert env.changelog(after.start, after.end).rows == 1
 
 
-def by_origin(world: PipelineEnv, statement: str, time: str) -> None:
+def by_origin(env: PipelineEnv, statement: str, time: str) -> None:
     """Commit a statement as a replication origin does: with a commit time of its choice."""
-    world.sql(
+    env.sql(
         "select pg_replication_origin_create('elsewhere') "
         "where not exists (select from pg_replication_origin where roname = 'elsewhere')"
     )
-    with world.source.connect() as connection:
+    with env.source.connect() as connection:
         connection.execute("select pg_replication_origin_session_setup('elsewhere')")
         with connection.transaction():
             connection.execute(statement.encode())
@@ -466,11 +462,11 @@ def by_origin(world: PipelineEnv, statement: str, time: str) -> None:
 
 
 def test_the_watching_slot_sees_every_change(watched: tuple[PipelineEnv, str]) -> None:
-    world, slot = watched
-    world.sql("truncate keyed; insert into keyed (id) values (901), (902), (903)")
-    flush(world)
+    env, slot = watched
+    env.sql("truncate keyed; insert into keyed (id) values (901), (902), (903)")
+    flush(env)
 
-    history = source_history.changes(world, slot, "keyed")
+    history = source_history.changes(env, slot, "keyed")
 
     last = max(place for place, change in enumerate(history) if change.op == "T")
     assert sum(change.op == "I" for change in history[last:]) == 3

@@ -8,47 +8,47 @@ from typing import Any
 import pytest
 
 from penstock.flow.copy import bootstrap
+from tests.env_fixtures import Command
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
 from tests.scenarios.recovery import flush
-from tests.worlds import Command
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def world16(world16: PipelineEnv) -> PipelineEnv:
+def env16(env16: PipelineEnv) -> PipelineEnv:
     """Changelogs whose intervals are complete as soon as capture is past their end."""
-    world16.settings["changelog"] = {"slack": 0}
-    return world16
+    env16.settings["changelog"] = {"slack": 0}
+    return env16
 
 
 def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_again_replaces_it(
-    world16: PipelineEnv, penstock: Command
+    env16: PipelineEnv, penstock: Command
 ) -> None:
-    slot = begin(world16)
-    start = now(world16)
-    world16.sql("insert into keyed (id, name) values (1, 'one'), (2, 'two')")
-    world16.sql("update keyed set name = 'ONE' where id = 1; insert into keyless values ('a', 1)")
-    flush(world16)
-    end = now(world16)
-    world16.sql("delete from keyed where id = 2")
-    flush(world16)
+    slot = begin(env16)
+    start = now(env16)
+    env16.sql("insert into keyed (id, name) values (1, 'one'), (2, 'two')")
+    env16.sql("update keyed set name = 'ONE' where id = 1; insert into keyless values ('a', 1)")
+    flush(env16)
+    end = now(env16)
+    env16.sql("delete from keyed where id = 2")
+    flush(env16)
     early = penstock("changelog", "--from", start.isoformat(), "--to", end.isoformat())
     assert (early.exit_code, "[interval-not-captured]" in early.output) == (1, True), early.output
-    assert world16.ctx.ledger.changelogs.fills(world16.name) == []
+    assert env16.ctx.ledger.changelogs.fills(env16.name) == []
 
     assert penstock("capture").exit_code == 0
     for _ in range(2):
-        done = penstock("changelog", "--from", start.isoformat(), "--to", f"{end:%FT%T.%fZ}", pipeline=world16.name)
+        done = penstock("changelog", "--from", start.isoformat(), "--to", f"{end:%FT%T.%fZ}", pipeline=env16.name)
         assert done.exit_code == 0, done.output
         assert "4 changes in 4 changelogs" in done.output
 
-    assert holds(world16, slot, "keyed", start, end) == ["I", "I", "U"]
-    assert holds(world16, slot, "keyless", start, end) == ["I"]
-    (filled,) = world16.ctx.ledger.changelogs.fills(world16.name)
+    assert holds(env16, slot, "keyed", start, end) == ["I", "I", "U"]
+    assert holds(env16, slot, "keyless", start, end) == ["I"]
+    (filled,) = env16.ctx.ledger.changelogs.fills(env16.name)
     assert (filled.from_time, filled.upto_time, filled.rows) == (start, end, 4)
 
 
@@ -71,57 +71,57 @@ REFUSED: list[tuple[str, tuple[str, ...], str, str]] = [
 
 
 @pytest.fixture
-def captured(world16: PipelineEnv, penstock: Command) -> Command:
+def captured(env16: PipelineEnv, penstock: Command) -> Command:
     """The command, for a pipeline that has captured something."""
-    world16.sql("create table t (id int primary key)")
-    bootstrap.prepare(world16.ctx)
-    bootstrap.copy(world16.ctx, copy_without_spark)
-    world16.sql("insert into t values (1)")
-    changelogs.flush(world16)
+    env16.sql("create table t (id int primary key)")
+    bootstrap.prepare(env16.ctx)
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    env16.sql("insert into t values (1)")
+    changelogs.flush(env16)
     return penstock
 
 
 def test_an_interval_that_cannot_be_filled_is_refused_with_what_came_and_its_page_and_changes_nothing(
-    world16: PipelineEnv, captured: Command
+    env16: PipelineEnv, captured: Command
 ) -> None:
-    before = traces(world16)
+    before = traces(env16)
     for why, (start, end), slug, words in REFUSED:
         refused = captured("changelog", "--from", start, "--to", end)
         assert refused.exit_code == 1, why
         for part in (f"[{slug}]", words, f"See docs/runbooks/{slug}.md."):
             assert part in refused.output, f"{why}: {refused.output}"
-    assert traces(world16) == before
+    assert traces(env16) == before
 
-    for start, end in ((now(world16), now(world16) + HOUR), (now(world16) + HOUR, now(world16) + 2 * HOUR)):
+    for start, end in ((now(env16), now(env16) + HOUR), (now(env16) + HOUR, now(env16) + 2 * HOUR)):
         future = captured("changelog", "--from", start.isoformat(), "--to", end.isoformat())
         assert (future.exit_code, "expected an interval that is over" in future.output) == (1, True)
-    assert traces(world16) == before
+    assert traces(env16) == before
 
 
-def traces(world: PipelineEnv) -> dict[str, Any]:
+def traces(env: PipelineEnv) -> dict[str, Any]:
     """Return what a fill could leave behind."""
     pointers = "select table_name from iceberg_tables where table_namespace like %s"
-    assert world.lake is not None
+    assert env.lake is not None
     return {
-        "fills": world.ctx.ledger.changelogs.fills(world.name),
-        "tables": world.ctx.ledger.tables.all(world.name),
-        "landing": world.ctx.landing.list(world.name),
-        "lake": world.lake.database.execute(pointers, f"{world.name}%"),
+        "fills": env.ctx.ledger.changelogs.fills(env.name),
+        "tables": env.ctx.ledger.tables.all(env.name),
+        "landing": env.ctx.landing.list(env.name),
+        "lake": env.lake.database.execute(pointers, f"{env.name}%"),
     }
 
 
 def test_a_pipeline_that_nobody_knows_and_an_option_that_is_missing_are_named(
-    world16: PipelineEnv, penstock: Command
+    env16: PipelineEnv, penstock: Command
 ) -> None:
     span = ("--from", LONG_AGO[0], "--to", LONG_AGO[1])
     unknown = penstock("changelog", *span, pipeline="shopp")
     assert (unknown.exit_code, "[config-invalid]" in unknown.output) == (1, True)
-    assert f"expected one of the pipelines ['{world16.name}']" in unknown.output
+    assert f"expected one of the pipelines ['{env16.name}']" in unknown.output
     assert "got shopp" in unknown.output
 
     unmade = penstock("changelog", *span)
     assert (unmade.exit_code, "[ledger-not-migrated]" in unmade.output) == (1, True), unmade.output
-    world16.ctx.ledger.migrate()
+    env16.ctx.ledger.migrate()
     unmade = penstock("changelog", *span)
     assert (unmade.exit_code, "[not-bootstrapped]" in unmade.output) == (1, True), unmade.output
 

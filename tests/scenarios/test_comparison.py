@@ -32,21 +32,21 @@ insert into customer values (101, null, null, null, null);
 """
 
 
-def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(world16: PipelineEnv) -> None:
-    world16.sql(SHOP)
-    world16.bootstrap()
-    world16.sql(CHANGES)
-    world16.capture()
-    world16.merge()
+def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(env16: PipelineEnv) -> None:
+    env16.sql(SHOP)
+    env16.bootstrap()
+    env16.sql(CHANGES)
+    env16.capture()
+    env16.merge()
 
-    found = compare(world16.ctx)
+    found = compare(env16.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.name: table.source_rows for table in found.tables} == {"customer": 52, "sale": 25, "visit": 17}
     assert found.rows == 94
-    assert "public.sale: equal, 25 rows in the source, 25 in the lake" in world16.lines
+    assert "public.sale: equal, 25 rows in the source, 25 in the lake" in env16.lines
 
-    world16.sql("update customer set name = 'later' where id = 1; drop table visit")
-    found = compare(world16.ctx)
+    env16.sql("update customer set name = 'later' where id = 1; drop table visit")
+    found = compare(env16.ctx)
     assert not found.equal
     by_name = {table.name: table for table in found.tables}
     assert by_name["customer"].different == 1

@@ -55,8 +55,8 @@ def hire(
         def hire(server: Server, **settings: Any) -> tuple[Watched, OnCall]:
             with server.connect() as connection:
                 connection.execute(f"create database {name}".encode())
-            world = PipelineEnv(Database(server, name), ledger, tmp_path / "landing", name, lake, settings=settings)
-            return Watched(world), OnCall(world, home, binaries16, shell_with_spark)
+            env = PipelineEnv(Database(server, name), ledger, tmp_path / "landing", name, lake, settings=settings)
+            return Watched(env), OnCall(env, home, binaries16, shell_with_spark)
 
         yield hire
 
@@ -82,15 +82,15 @@ def refused(oncall: OnCall, verb: str, slug: str) -> None:
 def paged(watched: Watched, slug: str, work: Callable[[Context], object]) -> None:
     """Do a task's work, see it fail with an error that pages, and page as the task does."""
     with pytest.raises(PenstockError, match=rf"^\[{slug}\]") as caught:
-        work(watched.world.ctx)
-    paging.page(watched.world.ctx, caught.value, TASK, watched.deliver)
+        work(watched.env.ctx)
+    paging.page(watched.env.ctx, caught.value, TASK, watched.deliver)
     assert watched.open_alarms()[slug] == "critical"
     assert f"docs/runbooks/{slug}.md" in watched.told[-1].text()
 
 
 def mended(watched: Watched, slug: str) -> None:
     """End the alarm as the task does when it succeeds."""
-    paging.mended(watched.world.ctx, TASK, watched.deliver)
+    paging.mended(watched.env.ctx, TASK, watched.deliver)
     assert slug not in watched.open_alarms()
 
 
@@ -124,15 +124,15 @@ def test_a_full_disk_has_room_again_when_the_slot_that_filled_it_is_gone(
     small_disk: Path, cramped: Server, hire: Hire
 ) -> None:
     watched, oncall = hire(cramped, capture={"work_mem": "64KiB"})
-    watched.world.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
+    watched.env.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
     penstock(oncall, "bootstrap")
     forgotten = watched.foreign("forgotten")
     while shutil.disk_usage(small_disk).free > 230 * MB:  # what follows writes a table, its WAL, and then the spill
-        watched.world.sql("select pg_logical_emit_message(true, 'idle', ''); select pg_switch_wal()")  # 16 MB each
-    watched.world.sql("checkpoint")
+        watched.env.sql("select pg_logical_emit_message(true, 'idle', ''); select pg_switch_wal()")  # 16 MB each
+    watched.env.sql("checkpoint")
     penstock(oncall, "capture")
-    watched.world.sql("insert into t select n, repeat(md5(n::text), 60) from generate_series(2, 42000) n")
-    flush(watched.world)
+    watched.env.sql("insert into t select n, repeat(md5(n::text), 60) from generate_series(2, 42000) n")
+    flush(watched.env)
 
     paged(watched, "source-disk-full", capture.capture)
     refused(oncall, "capture", "source-disk-full")
@@ -166,36 +166,36 @@ def overwrite(server: Server, file: Path, at: int, count: int) -> None:
 
 def test_a_table_with_a_damaged_page_is_left_out_and_all_others_go_on(own: Server, hire: Hire) -> None:
     watched, oncall = hire(own)
-    watched.world.sql(
+    watched.env.sql(
         "create table good (id int primary key, name text); insert into good select n, 'g' || n from generate_series(1, 50) n;"
         "create table bad (id int primary key, name text); insert into bad select n, 'b' || n from generate_series(1, 50) n"
     )
     penstock(oncall, "bootstrap")
-    watched.world.sql("insert into good values (51, 'before')")
-    watched.world.sql("checkpoint")
-    ((path,),) = watched.world.sql("select pg_relation_filepath('bad')")
+    watched.env.sql("insert into good values (51, 'before')")
+    watched.env.sql("checkpoint")
+    ((path,),) = watched.env.sql("select pg_relation_filepath('bad')")
     overwrite(own, Path(path), 4096, 1000)
 
     paged(watched, "source-corrupt", lambda ctx: require_equal(compare(ctx)))
-    ((name, trouble),) = compare(watched.world.ctx).unreadable.items()
+    ((name, trouble),) = compare(watched.env.ctx).unreadable.items()
     assert (name, trouble.slug) == ("public.bad", "source-corrupt"), "the other table was compared"
     assert f"invalid page in block 0 of relation {path}" in watched.told[-1].text()
     refused(oncall, "compare", "source-corrupt")
     shown = oncall.confirm("source-corrupt", file=path.rsplit("/", 1)[1])
-    assert re.search(rf"{watched.world.source.name} +\| +[1-9]", shown), "checksum failures of the database"
+    assert re.search(rf"{watched.env.source.name} +\| +[1-9]", shown), "checksum failures of the database"
     assert re.search(r"^ bad$", shown, flags=re.MULTILINE)
 
-    watched.world.settings["tables"] = {"include": ["public.*"], "exclude": ["public.bad"]}
+    watched.env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.bad"]}
     oncall.do("source-corrupt", "penstock capture")
     penstock(oncall, "merge")
 
     assert "equal: 1 tables, 51 rows" in penstock(oncall, "compare")
     mended(watched, "source-corrupt")
-    watched.world.sql("update good set name = 'after' where id < 10")
-    flush(watched.world)
+    watched.env.sql("update good set name = 'after' where id < 10")
+    flush(watched.env)
     penstock(oncall, "capture")
     penstock(oncall, "merge")
-    assert compare(watched.world.ctx).equal
+    assert compare(watched.env.ctx).equal
     assert watched.slots() == {watched.slot}, "the one slot continues"
 
 
@@ -203,8 +203,8 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
     own: Server, hire: Hire, servers_home: Path
 ) -> None:
     watched, oncall = hire(own)
-    world = watched.world
-    world.sql(
+    env = watched.env
+    env.sql(
         "create table t (id int primary key, name text); insert into t select n, 'n' || n from generate_series(1, 50) n"
     )
     home = servers_home / "sound"
@@ -215,9 +215,9 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
     standby.start()
     try:
         penstock(oncall, "bootstrap")
-        ((segment, offset),) = world.sql("select * from pg_walfile_name_offset(pg_current_wal_insert_lsn())")
-        world.sql("update t set name = repeat('damaged', 20) where id <= 20; delete from t where id > 40")
-        flush(world)
+        ((segment, offset),) = env.sql("select * from pg_walfile_name_offset(pg_current_wal_insert_lsn())")
+        env.sql("update t set name = repeat('damaged', 20) where id <= 20; delete from t where id > 40")
+        flush(env)
         caught_up(own, standby)
         overwrite(own, Path("pg_wal") / segment, offset + 600, 400)
 
@@ -229,15 +229,15 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
         with standby.connect() as admin:
             admin.execute("select pg_promote()")
         own.stop("immediate")
-        world.source = Database(standby, world.source.name)
+        env.source = Database(standby, env.source.name)
         refused(oncall, "capture", "source-changed")
         assert "lost to the stream" in oncall.do("source-changed", "penstock recover")
         oncall.do("source-changed", "penstock recover", "--no-dry-run")
 
         assert "equal: 1 tables, 40 rows" in penstock(oncall, "compare")
         mended(watched, "source-corrupt")
-        world.sql("insert into t values (100, 'on the standby that was')")
-        flush(world)
+        env.sql("insert into t values (100, 'on the standby that was')")
+        flush(env)
         penstock(oncall, "capture")
         penstock(oncall, "merge")
         assert "equal: 1 tables, 41 rows" in penstock(oncall, "compare")
@@ -263,32 +263,32 @@ def caught_up(primary: Server, standby: Server) -> None:
 
 def test_two_tables_of_one_target_are_told_apart_before_a_bootstrap_and_while_it_runs(own: Server, hire: Hire) -> None:
     watched, oncall = hire(own, lake={"target": "{namespace}.{table}"}, tables={"include": ["a.*", "b.*"]})
-    world = watched.world
-    world.sql(
+    env = watched.env
+    env.sql(
         "create schema a; create table a.t (id int primary key, name text); insert into a.t values (1, 'of a');"
         "create schema b; create table b.t (id int primary key, name text); insert into b.t values (1, 'of b'), (2, 'too')"
     )
     refused(oncall, "bootstrap", "target-clash")
     with pytest.raises(AssertionError, match=r"got a\.t, b\.t"):
         oncall.do("target-clash", "penstock check")
-    assert world.sql("select count(*) from pg_replication_slots") == [(0,)]
-    assert world.sql("select count(*) from pg_publication") == [(0,)]
+    assert env.sql("select count(*) from pg_replication_slots") == [(0,)]
+    assert env.sql("select count(*) from pg_publication") == [(0,)]
 
-    world.settings["lake"] = {"target": "{namespace}.{schema}.{table}"}
+    env.settings["lake"] = {"target": "{namespace}.{schema}.{table}"}
     oncall.do("target-clash", "penstock check")
     penstock(oncall, "bootstrap")
     assert "equal: 2 tables, 3 rows" in penstock(oncall, "compare")
 
-    world.sql('create table b."x.y" (id int primary key); create table b.x_y (id int primary key)')
-    world.sql('insert into b."x.y" values (1), (2); insert into b.x_y values (1), (2), (3); insert into a.t values (7)')
-    flush(world)
+    env.sql('create table b."x.y" (id int primary key); create table b.x_y (id int primary key)')
+    env.sql('insert into b."x.y" values (1), (2); insert into b.x_y values (1), (2), (3); insert into a.t values (7)')
+    flush(env)
     penstock(oncall, "capture")
-    world.sql("insert into a.t values (8); insert into b.x_y values (4)")
-    flush(world)
+    env.sql("insert into a.t values (8); insert into b.x_y values (4)")
+    flush(env)
     assert "changes 2" in penstock(oncall, "capture"), "it continues"
     assert re.search(r"b\.(x\.y|x_y) joined: expected every table .* to have a target", oncall.confirm("target-clash"))
 
-    world.settings["tables"] = {"include": ["a.*", "b.*"], "exclude": ['b."x.y"']}
+    env.settings["tables"] = {"include": ["a.*", "b.*"], "exclude": ['b."x.y"']}
     oncall.do("target-clash", "penstock check")
     penstock(oncall, "capture")
     penstock(oncall, "capture")
@@ -305,14 +305,14 @@ def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_a
     own: Server, hire: Hire, lake: LakeCatalog
 ) -> None:
     watched, oncall = hire(own)
-    world = watched.world
-    world.sql(
+    env = watched.env
+    env.sql(
         "create table t (id int primary key, name text); insert into t select n, 'value' || n from generate_series(1, 50) n"
     )
-    world.sql("create table other (id int primary key); insert into other values (1)")
+    env.sql("create table other (id int primary key); insert into other values (1)")
     penstock(oncall, "bootstrap")
     assert "equal: 2 tables, 51 rows" in oncall.confirm("comparison-differs")
-    (file,) = (lake.warehouse / world.name / "public").glob("t-*/data/*.parquet")
+    (file,) = (lake.warehouse / env.name / "public").glob("t-*/data/*.parquet")
     rows = pq.read_table(file)
     wrong = pc.if_else(pc.equal(rows["id"], 7), pa.scalar("wr0ng"), rows["name"])
     pq.write_table(rows.set_column(rows.schema.get_field_index("name"), rows.schema.field("name"), wrong), file)

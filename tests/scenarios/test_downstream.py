@@ -44,35 +44,35 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def order(world: PipelineEnv, number: int, placed_at: datetime, lines: int) -> None:
-    world.sql(
+def order(env: PipelineEnv, number: int, placed_at: datetime, lines: int) -> None:
+    env.sql(
         f"begin; insert into shop.orders values ({number}, 1, '{placed_at.isoformat()}');"
         f"insert into shop.order_lines select {number}, n, n, 2.5 from generate_series(1, {lines}) n; commit"
     )
 
 
-def publish(world: PipelineEnv) -> None:
-    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    world.capture()
-    world.merge(force=True)
+def publish(env: PipelineEnv) -> None:
+    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    env.capture()
+    env.merge(force=True)
 
 
 def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_same(
-    world16: PipelineEnv, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world16.settings |= {"tables": {"include": ["shop.*"]}}
-    world16.sql(SHOP)
+    env16.settings |= {"tables": {"include": ["shop.*"]}}
+    env16.sql(SHOP)
     now = datetime.now(UTC)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     for number, (days, lines) in enumerate(((1, 2), (1, 0), (0, 3)), start=1):
-        order(world16, number, today - timedelta(days=days) + timedelta(seconds=number), lines)
-    world16.bootstrap()
-    assert world16.lake is not None
-    server = world16.lake.database.server
-    monkeypatch.setenv("EXAMPLE_PIPELINE", world16.name)
+        order(env16, number, today - timedelta(days=days) + timedelta(seconds=number), lines)
+    env16.bootstrap()
+    assert env16.lake is not None
+    server = env16.lake.database.server
+    monkeypatch.setenv("EXAMPLE_PIPELINE", env16.name)
     monkeypatch.setenv("EXAMPLE_FOLDER", str(tmp_path / "days"))
     login = {"conn_type": "postgres", "host": "127.0.0.1", "port": server.port, "login": "postgres"}
-    login |= {"password": server.password, "schema": world16.lake.database.name}
+    login |= {"password": server.password, "schema": env16.lake.database.name}
     monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_CATALOG", json.dumps(login))
     monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps(BUNDLES))
     example, by_spark = load("orders_by_day"), load("orders_by_day_spark")
@@ -80,20 +80,20 @@ def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_sam
 
     # the copy's cut does not know by which time it is complete
     assert run(example) == []
-    publish(world16)
+    publish(env16)
     # what is written after the cut must not be seen, though the tables move on
     monkeypatch.setattr(example, "SLACK", timedelta(0))
     assert yesterday in run(example)
-    order(world16, 9, today - timedelta(hours=1), 4)
-    publish(world16)
+    order(env16, 9, today - timedelta(hours=1), 4)
+    publish(env16)
     assert run(example) == [], "a day that has a file is done"
 
     rows = pq.read_table(tmp_path / "days" / f"{yesterday}.parquet").to_pylist()
     assert [(row["id"], row["lines"], row["amount"]) for row in rows] == [(1, 2, 7.5), (2, 0, None)]
     monkeypatch.setattr(by_spark, "FIRST_CUT", by_spark.FIRST_CUT.replace("interval 1 day 1 minute", "interval 1 day"))
-    sales = by_spark.sales(world16.spark, "lake", world16.name, yesterday)
+    sales = by_spark.sales(env16.spark, "lake", env16.name, yesterday)
     assert [(row.id, row.lines, row.amount) for row in sales.collect()] == [(1, 2, 7.5), (2, 0, None)]
-    assert by_spark.sales(world16.spark, "lake", world16.name, str(today.date())) is None
+    assert by_spark.sales(env16.spark, "lake", env16.name, str(today.date())) is None
 
 
 def run(example: Any) -> list[str]:

@@ -7,19 +7,19 @@ from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 
-def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(bare16: PipelineEnv) -> None:
-    world = bare16
-    world.sql("create table t (id int primary key); create table other (id int primary key)")
-    bootstrap.prepare(world.ctx)
-    bootstrap.copy(world.ctx, copy_without_spark)
+def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(landing_env16: PipelineEnv) -> None:
+    env = landing_env16
+    env.sql("create table t (id int primary key); create table other (id int primary key)")
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
 
-    world.sql("drop table t; create table t (id int primary key, name text)")
-    world.sql(f"alter publication {world.ctx.pipeline.publication} add table t; insert into t values (1, 'a')")
-    world.sql("insert into other values (1)")
-    report = world.capture()
+    env.sql("drop table t; create table t (id int primary key, name text)")
+    env.sql(f"alter publication {env.ctx.pipeline.publication} add table t; insert into t values (1, 'a')")
+    env.sql("insert into other values (1)")
+    report = env.capture()
 
     assert report.changes == 2
-    states = {(table.name, table.state) for table in world.ctx.ledger.tables.all(world.name)}
+    states = {(table.name, table.state) for table in env.ctx.ledger.tables.all(env.name)}
     assert states == {("other", "copied"), ("t", "dropped"), ("t", "new")}
-    world.sql("insert into other values (2)")
-    assert world.capture().changes == 1
+    env.sql("insert into other values (2)")
+    assert env.capture().changes == 1

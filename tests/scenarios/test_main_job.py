@@ -8,39 +8,39 @@ from tests.pipeline_env import PipelineEnv
 
 
 @pytest.mark.every_version
-def test_a_database_is_copied_and_then_follows_its_source(world: PipelineEnv) -> None:
-    world.sql("create table t (id int primary key, name text)")
-    world.sql("insert into t select n, 'row ' || n from generate_series(1, 100) n")
-    world.bootstrap()
-    assert len(world.lake_rows("t")) == 100
+def test_a_database_is_copied_and_then_follows_its_source(env: PipelineEnv) -> None:
+    env.sql("create table t (id int primary key, name text)")
+    env.sql("insert into t select n, 'row ' || n from generate_series(1, 100) n")
+    env.bootstrap()
+    assert len(env.lake_rows("t")) == 100
 
-    world.sql(
+    env.sql(
         "update t set name = 'changed' where id <= 10; delete from t where id > 90; insert into t values (500, 'new')"
     )
-    world.capture()
-    world.merge()
+    env.capture()
+    env.merge()
 
-    rows = {row[0]: row[1] for row in world.lake_rows("t")}
+    rows = {row[0]: row[1] for row in env.lake_rows("t")}
     assert len(rows) == 91
     assert rows[1] == "changed"
     assert rows[500] == "new"
     assert 95 not in rows
 
 
-def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(world: PipelineEnv) -> None:
-    world.settings["copy"] = {"range_bytes": "1MiB"}
-    world.sql("create table t (id int primary key, day date, tags int[], filler text)")
-    world.sql(
+def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(env: PipelineEnv) -> None:
+    env.settings["copy"] = {"range_bytes": "1MiB"}
+    env.sql("create table t (id int primary key, day date, tags int[], filler text)")
+    env.sql(
         "insert into t select n, date '2024-01-01' + n % 1000, array[n, null], repeat(md5(n::text), 20) "
         "from generate_series(1, 6000) n; update t set day = 'infinity' where id = 6000"
     )
 
-    world.bootstrap()
+    env.bootstrap()
 
-    (copied,) = world.ctx.ledger.tables.copies(world.name)
+    (copied,) = env.ctx.ledger.tables.copies(env.name)
     assert {dict(file.typed).get("day") for file in copied.files} == {"date", None}
-    lake = {row[0]: row[1:] for row in world.lake_rows("t", "id, day, tags, _misfits")}
-    source = {row[0]: row[1:] for row in world.sql("select id, day, tags from t where id < 6000")}
+    lake = {row[0]: row[1:] for row in env.lake_rows("t", "id, day, tags, _misfits")}
+    source = {row[0]: row[1:] for row in env.sql("select id, day, tags from t where id < 6000")}
     assert lake.pop(6000) == (None, [6000, None], {"day": "infinity"})
     assert {id_: row[:2] for id_, row in lake.items()} == source
     assert {row[2] for row in lake.values()} == {None}

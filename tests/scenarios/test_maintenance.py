@@ -1,6 +1,6 @@
 """Maintenance on real servers: what a table shows stays, how it is stored changes; doubled, and beside others. Killed: tests/faults.
 
-One world serves all tests, with ledger and catalog in one database, as by default.
+One env serves all tests, with ledger and catalog in one database, as by default.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
-def world(
+def env(
     postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PipelineEnv]:
     with postgres16.temporary_database("maintained") as source:
@@ -82,57 +82,57 @@ def world(
         yield made
 
 
-def busy(world: PipelineEnv, rounds: int, changes: str = CHANGES) -> None:
+def busy(env: PipelineEnv, rounds: int, changes: str = CHANGES) -> None:
     """Change the tables, capture and merge, several times."""
     for _ in range(rounds):
-        change(world, changes)
-        world.merge()
+        change(env, changes)
+        env.merge()
 
 
-def change(world: PipelineEnv, changes: str = CHANGES) -> None:
+def change(env: PipelineEnv, changes: str = CHANGES) -> None:
     """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
-    world.sql(changes)
-    world.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    world.capture()
+    env.sql(changes)
+    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    env.capture()
 
 
-def maintained(world: PipelineEnv, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
+def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
     """Maintain, and return the report, also by the tables' names."""
-    report = world.maintain(**arguments)
+    report = env.maintain(**arguments)
     assert report is not None
     return report, {table.target[-1]: table for table in report.lake.tables}
 
 
-def equal(world: PipelineEnv) -> bool:
+def equal(env: PipelineEnv) -> bool:
     """Return whether source and lake are equal, whole tables, and all of them are ready."""
-    states = {table.state for table in world.ctx.ledger.tables.all(world.name)}
-    return compare(world.ctx).equal and states == {"ready"}
+    states = {table.state for table in env.ctx.ledger.tables.all(env.name)}
+    return compare(env.ctx).equal and states == {"ready"}
 
 
-def iceberg(world: PipelineEnv, table: str) -> Any:
+def iceberg(env: PipelineEnv, table: str) -> Any:
     """Return a lake table as PyIceberg sees it."""
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        found = reader.table((world.name, "public", table))
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        found = reader.table((env.name, "public", table))
         assert found is not None
         return found.table
 
 
-def snapshots(world: PipelineEnv, table: str) -> set[int]:
-    return {snapshot.snapshot_id for snapshot in iceberg(world, table).snapshots()}
+def snapshots(env: PipelineEnv, table: str) -> set[int]:
+    return {snapshot.snapshot_id for snapshot in iceberg(env, table).snapshots()}
 
 
-def folder(world: PipelineEnv, table: str) -> Path:
-    return Path(iceberg(world, table).location().removeprefix("file:"))
+def folder(env: PipelineEnv, table: str) -> Path:
+    return Path(iceberg(env, table).location().removeprefix("file:"))
 
 
-def shown(world: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
+def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of a snapshot as Spark and as PyIceberg read them."""
-    assert world.spark is not None
-    name = f"lake.{world.name}.public.{table}"
-    world.spark.sql(f"refresh table {name}")
-    by_spark = [tuple(row)[:-1] for row in world.spark.sql(f"select * from {name} version as of {snapshot}").collect()]
-    with lake_reader("lake", sql_catalog(world.ctx.catalog)) as reader:
-        found = reader.table((world.name, "public", table), snapshot)
+    assert env.spark is not None
+    name = f"lake.{env.name}.public.{table}"
+    env.spark.sql(f"refresh table {name}")
+    by_spark = [tuple(row)[:-1] for row in env.spark.sql(f"select * from {name} version as of {snapshot}").collect()]
+    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+        found = reader.table((env.name, "public", table), snapshot)
         assert found is not None
         by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits").to_pylist()
     return sorted(by_spark, key=str), sorted((tuple(row.values()) for row in by_iceberg), key=str)
@@ -141,20 +141,20 @@ def shown(world: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], lis
 # --- what it does -----------------------------------------------------------------------------------
 
 
-def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(world: PipelineEnv) -> None:
-    change(world)
-    prepared = merge.plan(world.ctx)
+def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(env: PipelineEnv) -> None:
+    change(env)
+    prepared = merge.plan(env.ctx)
     assert prepared is not None
-    world.submit(merge.job(world.ctx, prepared))  # and nobody publishes it
-    mark = iceberg(world, "item").properties["penstock.lsn"]
-    old, young = folder(world, "item") / "data" / "old.parquet", folder(world, "item") / "data" / "young.parquet"
+    env.submit(merge.job(env.ctx, prepared))  # and nobody publishes it
+    mark = iceberg(env, "item").properties["penstock.lsn"]
+    old, young = folder(env, "item") / "data" / "old.parquet", folder(env, "item") / "data" / "young.parquet"
     for orphan in (old, young):
         orphan.write_text("of a killed merge")
     long_ago = time.time() - 4 * 86400
     os.utime(old, (long_ago, long_ago))
 
-    looked, _ = maintained(world, dry_run=True)
-    report, tables = maintained(world)
+    looked, _ = maintained(env, dry_run=True)
+    report, tables = maintained(env)
 
     item, still = tables["item"], tables["still"]
     assert item.before is not None
@@ -169,120 +169,120 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert (still.rewritten_files, still.after) == (0, replace(still.before, snapshots=still.after.snapshots))
     assert {table.left for table in report.lake.tables} == {None}
     assert all(table.before == table.after for table in looked.lake.tables), "a dry run changes nothing"
-    assert iceberg(world, "item").properties["penstock.lsn"] == mark
-    assert [ref for ref in iceberg(world, "item").refs() if ref.startswith("penstock_")] == []
-    recorded = {table.name: table.snapshot_id for table in world.ctx.ledger.tables.all(world.name)}
-    assert recorded["item"] == item.snapshot_id == iceberg(world, "item").current_snapshot().snapshot_id
+    assert iceberg(env, "item").properties["penstock.lsn"] == mark
+    assert [ref for ref in iceberg(env, "item").refs() if ref.startswith("penstock_")] == []
+    recorded = {table.name: table.snapshot_id for table in env.ctx.ledger.tables.all(env.name)}
+    assert recorded["item"] == item.snapshot_id == iceberg(env, "item").current_snapshot().snapshot_id
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(world.ctx, prepared)
-    world.merge()
-    assert equal(world)
-    (newest,) = world.ctx.ledger.maintenance.all(world.name)
+        merge.publish(env.ctx, prepared)
+    env.merge()
+    assert equal(env)
+    (newest,) = env.ctx.ledger.maintenance.all(env.name)
     assert newest.report is not None
     assert newest.report == json.loads(json.dumps(report.to_json()))
-    lines = dict(status.lines(status.status(world.ctx)))
+    lines = dict(status.lines(status.status(env.ctx)))
     assert "files" in lines["maintained"]
 
 
 @pytest.mark.slow
-def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(world: PipelineEnv) -> None:
-    world.maintain()
+def test_what_a_kept_cut_shows_stays_readable_and_what_no_cut_shows_goes(env: PipelineEnv) -> None:
+    env.maintain()
     seen: dict[int, list[Any]] = {}
     for _ in range(3):
-        busy(world, 1)
-        seen[cut_snapshot(world, "item")] = sorted(
-            [tuple(row) for row in world.sql("select id, name, price from item")], key=str
+        busy(env, 1)
+        seen[cut_snapshot(env, "item")] = sorted(
+            [tuple(row) for row in env.sql("select id, name, price from item")], key=str
         )
-    before = snapshots(world, "item")
-    world.maintain()
+    before = snapshots(env, "item")
+    env.maintain()
 
-    assert len(before) > len(snapshots(world, "item"))
-    assert set(seen) <= snapshots(world, "item")
+    assert len(before) > len(snapshots(env, "item"))
+    assert set(seen) <= snapshots(env, "item")
     for snapshot, rows in seen.items():
-        assert shown(world, "item", snapshot) == (rows, rows)
+        assert shown(env, "item", snapshot) == (rows, rows)
 
-    world.ledger.execute(
+    env.ledger.execute(
         "update penstock.cut set published_at = date_trunc('day', now(), 'UTC') - interval '40 days' "
         "+ number * interval '1 second' where pipeline = %s",
-        world.name,
+        env.name,
     )
-    world.settings["maintain"] = {"patience": "1s", "cuts": "1s"}
-    busy(world, 1)
+    env.settings["maintain"] = {"patience": "1s", "cuts": "1s"}
+    busy(env, 1)
     time.sleep(1.1)
-    world.maintain()
-    world.settings["maintain"] = {"patience": "1s"}
-    assert not set(seen) & snapshots(world, "item"), "the cuts that showed them are older than maintain.daily_cuts"
-    assert equal(world)
+    env.maintain()
+    env.settings["maintain"] = {"patience": "1s"}
+    assert not set(seen) & snapshots(env, "item"), "the cuts that showed them are older than maintain.daily_cuts"
+    assert equal(env)
 
 
-def cut_snapshot(world: PipelineEnv, table: str) -> int:
+def cut_snapshot(env: PipelineEnv, table: str) -> int:
     """Return the snapshot that the last cut shows of a table."""
-    cut = world.ctx.ledger.merges.last_cut(world.name)
+    cut = env.ctx.ledger.merges.last_cut(env.name)
     assert cut is not None
     return next(int(each["snapshot_id"]) for each in cut.tables if each["name"] == table)
 
 
 @pytest.mark.slow
-def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(world: PipelineEnv) -> None:
-    retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
-    world.settings |= retention
+def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(env: PipelineEnv) -> None:
+    retention = {"landing": {"uri": str(env.landing), "retention": "1s"}}
+    env.settings |= retention
     try:
-        busy(world, 1)
-        dead = world.landing / world.name / "windows" / "00000000DEADBEEF-00000000DEADBEF0" / "attempt" / "1.1.parquet"
+        busy(env, 1)
+        dead = env.landing / env.name / "windows" / "00000000DEADBEEF-00000000DEADBEF0" / "attempt" / "1.1.parquet"
         dead.parent.mkdir(parents=True)
         dead.write_text("of a killed capture")
         time.sleep(1.1)
-        report, _ = maintained(world)
+        report, _ = maintained(env)
     finally:
-        world.settings = {name: value for name, value in world.settings.items() if name not in retention}
+        env.settings = {name: value for name, value in env.settings.items() if name not in retention}
 
     assert (report.landing.windows > 0, report.landing.copies) == (True, 4)
     assert not dead.exists()
-    assert list((world.landing / world.name / "windows").iterdir()) == []
-    assert list((world.landing / world.name / "copies").iterdir()) == []
-    busy(world, 1)
-    assert equal(world)
+    assert list((env.landing / env.name / "windows").iterdir()) == []
+    assert list((env.landing / env.name / "copies").iterdir()) == []
+    busy(env, 1)
+    assert equal(env)
 
 
 @pytest.mark.slow
-def test_a_table_with_a_foreign_commit_is_left_alone_and_named(world: PipelineEnv) -> None:
-    assert world.spark is not None
-    busy(world, 1, "update taken set note = note || '+'")
-    world.spark.sql(f"delete from lake.{world.name}.public.taken where id = 7")
-    before = snapshots(world, "taken")
+def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv) -> None:
+    assert env.spark is not None
+    busy(env, 1, "update taken set note = note || '+'")
+    env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
+    before = snapshots(env, "taken")
 
-    _, tables = maintained(world)
+    _, tables = maintained(env)
 
     assert tables["taken"].left is not None
     assert "did not publish" in tables["taken"].left
-    assert snapshots(world, "taken") == before
+    assert snapshots(env, "taken") == before
     assert tables["item"].left is None
     # mended: the row is back, and main is where the last merge left it
-    expected = next(table.snapshot_id for table in world.ctx.ledger.tables.all(world.name) if table.name == "taken")
-    world.spark.sql(f"call lake.system.rollback_to_snapshot('{world.name}.public.taken', {expected})")
-    busy(world, 1)
-    assert equal(world)
+    expected = next(table.snapshot_id for table in env.ctx.ledger.tables.all(env.name) if table.name == "taken")
+    env.spark.sql(f"call lake.system.rollback_to_snapshot('{env.name}.public.taken', {expected})")
+    busy(env, 1)
+    assert equal(env)
 
 
 @pytest.mark.slow
 def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert world.spark is not None
+    assert env.spark is not None
     for name in ("a", "b"):
-        world.spark.sql(f"create namespace if not exists lake.{world.name}._penstock_era0")
-        world.spark.sql(f"create table lake.{world.name}._penstock_era0.{name} using iceberg as select 1 as id")
-    world.spark.sql(f"create namespace if not exists lake.{world.name}._penstock_era1")
-    world.spark.sql(f"create table lake.{world.name}._penstock_era1.mine using iceberg as select 1 as id")
-    world.spark.sql(f"create table lake.{world.name}.public.removed using iceberg as select 1 as id")
-    removed = folder(world, "removed")
-    discard(world.ctx, (world.name, "public", "removed"))
+        env.spark.sql(f"create namespace if not exists lake.{env.name}._penstock_era0")
+        env.spark.sql(f"create table lake.{env.name}._penstock_era0.{name} using iceberg as select 1 as id")
+    env.spark.sql(f"create namespace if not exists lake.{env.name}._penstock_era1")
+    env.spark.sql(f"create table lake.{env.name}._penstock_era1.mine using iceberg as select 1 as id")
+    env.spark.sql(f"create table lake.{env.name}.public.removed using iceberg as select 1 as id")
+    removed = folder(env, "removed")
+    discard(env.ctx, (env.name, "public", "removed"))
     warehouse = removed.parents[1]
 
     def names() -> set[str]:
-        rows = world.ledger.execute(
-            "select table_name from iceberg_tables where table_namespace like %s", f"{world.name}.%"
+        rows = env.ledger.execute(
+            "select table_name from iceberg_tables where table_namespace like %s", f"{env.name}.%"
         )
         return {name for (name,) in rows}
 
@@ -290,49 +290,49 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
         folders = (warehouse / "_penstock_era0" / "a", warehouse / "_penstock_era0" / "b", removed)
         return [path for place in folders for path in place.rglob("*") if path.is_file()]
 
-    world.maintain()
+    env.maintain()
     assert {"a", "b", "mine"} <= names()
     assert len(files()) > 10
-    world.ledger.execute(
-        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", world.name
+    env.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", env.name
     )
 
     with monkeypatch.context() as patched:
         patched.setattr(drop_table, "replace", Killed.now)  # of the first one, dropped with its files and not reported
         with pytest.raises(Killed):
-            world.maintain()
+            env.maintain()
     assert not {"a", "b"} <= names()
-    report, _ = maintained(world)
+    report, _ = maintained(env)
     assert {"a", "b", "removed"} == {old.table for old in report.lake.dropped}
     assert (files(), {"a", "b"} & names(), "mine" in names()) == ([], set(), True)
-    assert equal(world)
+    assert equal(env)
 
 
 @pytest.mark.slow
-def test_a_name_that_was_taken_again_is_not_dropped(world: PipelineEnv) -> None:
-    assert world.spark is not None
-    name = f"lake.{world.name}.public.back"
-    world.spark.sql(f"create table {name} using iceberg as select 1 as id")
-    discard(world.ctx, (world.name, "public", "back"))
-    world.spark.sql(f"create table {name} using iceberg as select 2 as id")
-    world.ledger.execute(
-        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", world.name
+def test_a_name_that_was_taken_again_is_not_dropped(env: PipelineEnv) -> None:
+    assert env.spark is not None
+    name = f"lake.{env.name}.public.back"
+    env.spark.sql(f"create table {name} using iceberg as select 1 as id")
+    discard(env.ctx, (env.name, "public", "back"))
+    env.spark.sql(f"create table {name} using iceberg as select 2 as id")
+    env.ledger.execute(
+        "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", env.name
     )
 
-    report, _ = maintained(world)
+    report, _ = maintained(env)
 
     assert "back" not in {old.table for old in report.lake.dropped}
-    assert [tuple(row) for row in world.spark.table(name).collect()] == [(2,)]
-    world.spark.sql(f"drop table {name} purge")
+    assert [tuple(row) for row in env.spark.table(name).collect()] == [(2,)]
+    env.spark.sql(f"drop table {name} purge")
 
 
-def test_an_unknown_table_is_refused_before_any_work(world: PipelineEnv) -> None:
-    before = world.ctx.ledger.maintenance.all(world.name)
+def test_an_unknown_table_is_refused_before_any_work(env: PipelineEnv) -> None:
+    before = env.ctx.ledger.maintenance.all(env.name)
 
     with pytest.raises(ConfigError, match=r"table-unknown.*public\.nope.*public\.item"):
-        world.maintain(tables=["public.nope"])
+        env.maintain(tables=["public.nope"])
 
-    assert world.ctx.ledger.maintenance.all(world.name) == before
+    assert env.ctx.ledger.maintenance.all(env.name) == before
 
 
 # --- killed, doubled, beside others -----------------------------------------------------------------
@@ -348,34 +348,32 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
+    busy(env, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
     for _ in range(2):
         with monkeypatch.context() as patched:  # Spark's work is done, and the ledger never hears of it
             patched.setattr("penstock.ledger.maintenance.Maintenance.move_compacted", Killed.now)
             with pytest.raises(Killed):
-                world.maintain()
-    world.merge(force=True)
-    busy(world, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
-    assert equal(world)
+                env.maintain()
+    env.merge(force=True)
+    busy(env, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
+    assert equal(env)
 
 
 @pytest.mark.slow
-def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(world: PipelineEnv) -> None:
-    world.settings |= {"lake": {"wait": "1s"}}
-    with world.ctx.ledger.locks.hold(world.name, lake_lock.WORK):
-        for work in (world.maintain, world.merge):
-            with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {world.name} lake"):
+def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(env: PipelineEnv) -> None:
+    env.settings |= {"lake": {"wait": "1s"}}
+    with env.ctx.ledger.locks.hold(env.name, lake_lock.WORK):
+        for work in (env.maintain, env.merge):
+            with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {env.name} lake"):
                 work()
-    world.settings = {name: value for name, value in world.settings.items() if name != "lake"}
+    env.settings = {name: value for name, value in env.settings.items() if name != "lake"}
 
     held = ExitStack()
-    held.enter_context(
-        world.ctx.ledger.locks.hold(world.name, lake_lock.WORK, wait=10)
-    )  # a session ends a little later
+    held.enter_context(env.ctx.ledger.locks.hold(env.name, lake_lock.WORK, wait=10))  # a session ends a little later
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(world.maintain) for _ in range(2)]
+        both = [pool.submit(env.maintain) for _ in range(2)]
         time.sleep(1)
         assert not any(each.done() for each in both)
         held.close()
@@ -383,122 +381,122 @@ def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_ha
     assert first is not None
     assert second is not None
     assert first.attempt != second.attempt
-    assert equal(world)
+    assert equal(env)
 
 
 @pytest.mark.slow
-def test_a_prepared_merge_is_published_before_maintenance_begins(world: PipelineEnv) -> None:
-    world.settings["maintain"] = {"patience": "5m"}
-    change(world)
-    attempt = merge.plan(world.ctx)
+def test_a_prepared_merge_is_published_before_maintenance_begins(env: PipelineEnv) -> None:
+    env.settings["maintain"] = {"patience": "5m"}
+    change(env)
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
-    world.submit(merge.job(world.ctx, attempt))
+    env.submit(merge.job(env.ctx, attempt))
     with ThreadPoolExecutor(1) as pool:
-        maintenance = pool.submit(world.maintain)
+        maintenance = pool.submit(env.maintain)
         deadline = time.monotonic() + 60
-        while not any(f"merge {attempt} is prepared" in line for line in world.lines):
+        while not any(f"merge {attempt} is prepared" in line for line in env.lines):
             assert time.monotonic() < deadline, "maintenance never noticed the prepared merge"
             time.sleep(0.1)
-        with lake_lock.merge_lock(world.ctx):
-            cut = merge.publish(world.ctx, attempt)
+        with lake_lock.merge_lock(env.ctx):
+            cut = merge.publish(env.ctx, attempt)
         maintenance.result()
-    world.settings["maintain"] = {"patience": "1s"}
+    env.settings["maintain"] = {"patience": "1s"}
 
     assert cut.attempt == attempt
-    assert equal(world)
+    assert equal(env)
 
 
 @pytest.mark.slow
 def test_changelogs_that_are_being_filled_are_left_and_those_that_are_maintained_are_not_filled(
-    world: PipelineEnv,
+    env: PipelineEnv,
 ) -> None:
-    world.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.item"]}}
-    ((start,),) = world.sql("select clock_timestamp()")
-    change(world)
-    ((end,),) = world.sql("select clock_timestamp()")
-    change(world)
-    world.merge()
-    world.changelog(start, end)
+    env.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.item"]}}
+    ((start,),) = env.sql("select clock_timestamp()")
+    change(env)
+    ((end,),) = env.sql("select clock_timestamp()")
+    change(env)
+    env.merge()
+    env.changelog(start, end)
 
-    with world.ctx.ledger.locks.hold(world.name, changelog.WORK):
-        _, tables = maintained(world)
+    with env.ctx.ledger.locks.hold(env.name, changelog.WORK):
+        _, tables = maintained(env)
     assert "item__changelog" not in tables
-    assert "changelogs are being filled: they are left for the next time" in world.lines
+    assert "changelogs are being filled: they are left for the next time" in env.lines
 
     def submit(job: SparkJob) -> None:
-        with pytest.raises(LedgerError, match=rf"work-under-way.*changelog of {world.name}.*held by"):
-            world.changelog(start, end)
-        world.submit(job)
+        with pytest.raises(LedgerError, match=rf"work-under-way.*changelog of {env.name}.*held by"):
+            env.changelog(start, end)
+        env.submit(job)
 
-    report = maintain.maintain(world.ctx, submit)
+    report = maintain.maintain(env.ctx, submit)
     assert report is not None
     assert "item__changelog" in {table.target[-1] for table in report.lake.tables}
-    assert world.changelog(start, end).rows > 0
-    del world.settings["changelog"]
-    assert equal(world)
+    assert env.changelog(start, end).rows > 0
+    del env.settings["changelog"]
+    assert equal(env)
 
 
 @pytest.mark.slow
-def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(world: PipelineEnv) -> None:
-    retention = {"landing": {"uri": str(world.landing), "retention": "1s"}}
-    busy(world, 1)
+def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(env: PipelineEnv) -> None:
+    retention = {"landing": {"uri": str(env.landing), "retention": "1s"}}
+    busy(env, 1)
     reports = []
 
     def submit(job: SparkJob) -> None:
-        change(world)
-        world.merge()
+        change(env)
+        env.merge()
         time.sleep(1.1)
-        world.settings |= retention
-        reports.append(maintained(world)[0])
-        world.submit(job)
+        env.settings |= retention
+        reports.append(maintained(env)[0])
+        env.submit(job)
 
     try:
-        ids = rebuild.resync(world.ctx, ["public.item", "public.visit"], submit)
-        change(world)
-        world.maintain()
-        assert rebuild.switch(world.ctx, ids, world.submit)
+        ids = rebuild.resync(env.ctx, ["public.item", "public.visit"], submit)
+        change(env)
+        env.maintain()
+        assert rebuild.switch(env.ctx, ids, env.submit)
     finally:
-        world.settings = {name: value for name, value in world.settings.items() if name not in retention}
+        env.settings = {name: value for name, value in env.settings.items() if name not in retention}
     assert len(reports) == 2, "beside the copy, and beside the building"
-    assert equal(world)
-    busy(world, 1)
-    assert equal(world)
+    assert equal(env)
+    busy(env, 1)
+    assert equal(env)
 
 
 @pytest.mark.slow
 def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_nothing_is_lost(
-    world: PipelineEnv,
+    env: PipelineEnv,
 ) -> None:
-    change(world)
-    attempt = merge.plan(world.ctx)
+    change(env)
+    attempt = merge.plan(env.ctx)
     assert attempt is not None
-    world.maintain()
-    world.submit(merge.job(world.ctx, attempt))  # a Spark run that outlived its task
+    env.maintain()
+    env.submit(merge.job(env.ctx, attempt))  # a Spark run that outlived its task
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(world.ctx, attempt)
-    world.merge()
-    assert equal(world)
+        merge.publish(env.ctx, attempt)
+    env.merge()
+    assert equal(env)
 
 
 @pytest.mark.slow
 def test_without_time_the_tables_that_were_left_come_first_next_time(
-    world: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy(world, 1)
+    busy(env, 1)
     ticks = iter([0.0, 0.0, 1e9])
     with monkeypatch.context() as patched:
-        patched.setattr(world, "settings", {**world.settings, "spark": {"parallel_tables": 1}})
+        patched.setattr(env, "settings", {**env.settings, "spark": {"parallel_tables": 1}})
         patched.setattr(maintaining, "time", _Clock(ticks))
-        report, _ = maintained(world)
+        report, _ = maintained(env)
     done = [table.target for table in report.lake.tables if table.after]
     left = [table.target for table in report.lake.tables if table.left and "time budget" in table.left]
     assert (len(done), len(left)) == (1, len(report.lake.tables) - 1)
     assert {target[-1] for target in done + left} >= {"item", "visit", "still", "taken", CUTS_TABLE}
 
-    report, _ = maintained(world)
+    report, _ = maintained(env)
     assert [table.target for table in report.lake.tables][-2] == done[0]
-    assert equal(world)
+    assert equal(env)
 
 
 class _Clock:
@@ -513,35 +511,35 @@ class _Clock:
         return self._last
 
 
-def test_a_cut_says_by_which_time_of_the_source_it_is_complete(world: PipelineEnv) -> None:
+def test_a_cut_says_by_which_time_of_the_source_it_is_complete(env: PipelineEnv) -> None:
     before = datetime.now(UTC)
-    change(world)
-    ((late,),) = world.sql("select clock_timestamp()")
-    world.merge()
-    first = source_time(world)
-    world.capture()  # nothing new: time passes all the same
-    world.merge(force=True)
-    second = source_time(world)
+    change(env)
+    ((late,),) = env.sql("select clock_timestamp()")
+    env.merge()
+    first = source_time(env)
+    env.capture()  # nothing new: time passes all the same
+    env.merge(force=True)
+    second = source_time(env)
 
     assert before - DAY < first <= late <= second
-    world.settings["capture"] = {"max_wal_bytes": 64}
-    world.sql(f"{CHANGES} set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    assert capture.capture_window(world.ctx).behind > 0
-    del world.settings["capture"]
-    world.merge(force=True)
-    assert source_time(world) == second, "the window ends long before what was committed then"
-    world.capture()
-    world.merge()
-    assert source_time(world) > second
-    assert equal(world)
+    env.settings["capture"] = {"max_wal_bytes": 64}
+    env.sql(f"{CHANGES} set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    assert capture.capture_window(env.ctx).behind > 0
+    del env.settings["capture"]
+    env.merge(force=True)
+    assert source_time(env) == second, "the window ends long before what was committed then"
+    env.capture()
+    env.merge()
+    assert source_time(env) > second
+    assert equal(env)
 
 
-def source_time(world: PipelineEnv) -> datetime:
+def source_time(env: PipelineEnv) -> datetime:
     """Return the newest cut's time of the source, as readers find it."""
-    assert world.spark is not None
-    cuts = f"lake.{world.name}._penstock_cuts"
-    world.spark.sql(f"refresh table {cuts}")
-    ((seconds,),) = world.spark.sql(
+    assert env.spark is not None
+    cuts = f"lake.{env.name}._penstock_cuts"
+    env.spark.sql(f"refresh table {cuts}")
+    ((seconds,),) = env.spark.sql(
         f"select cast(source_time as double) from {cuts} order by published_at desc limit 1"
     ).collect()
     return datetime.fromtimestamp(seconds, UTC)

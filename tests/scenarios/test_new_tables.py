@@ -28,13 +28,13 @@ update {0} set id = -id where id = (select min(id) from {0} where id > 0);
 
 
 @contextmanager
-def under_load(world: PipelineEnv, *tables: str) -> Iterator[None]:
+def under_load(env: PipelineEnv, *tables: str) -> Iterator[None]:
     """Let somebody write to these tables, in transactions of several statements, until the block ends."""
     stop, wrong = threading.Event(), list[BaseException]()
 
     def write() -> None:
         try:
-            with world.source.connect() as conn:
+            with env.source.connect() as conn:
                 while not stop.wait(0.05):
                     for table in tables:
                         conn.execute(f"begin; {CHANGES.format(table)} commit".encode())
@@ -51,144 +51,144 @@ def under_load(world: PipelineEnv, *tables: str) -> Iterator[None]:
     assert not wrong, wrong
 
 
-def copy_new(world: PipelineEnv) -> None:
+def copy_new(env: PipelineEnv) -> None:
     """Do what the DAG does that capture wakes."""
-    ids = rebuild.resync(world.ctx, None, world.submit)
-    assert rebuild.switch(world.ctx, ids, world.submit)
+    ids = rebuild.resync(env.ctx, None, env.submit)
+    assert rebuild.switch(env.ctx, ids, env.submit)
 
 
-def catch_up(world: PipelineEnv) -> None:
-    flush(world)
-    world.capture()
-    world.merge()
+def catch_up(env: PipelineEnv) -> None:
+    flush(env)
+    env.capture()
+    env.merge()
 
 
-def equal(world: PipelineEnv) -> None:
-    found = compare(world.ctx)
+def equal(env: PipelineEnv) -> None:
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
 
-def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(world: PipelineEnv) -> None:
-    world.settings["tables"] = {"include": ["public.t*"]}
-    world.sql(TABLE.format("t") + TABLE.format("u"))
-    world.bootstrap()
+def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(env: PipelineEnv) -> None:
+    env.settings["tables"] = {"include": ["public.t*"]}
+    env.sql(TABLE.format("t") + TABLE.format("u"))
+    env.bootstrap()
 
-    with world.source.connect() as early, under_load(world, "t", "u"):
-        world.sql(TABLE.format("t2"))
+    with env.source.connect() as early, under_load(env, "t", "u"):
+        env.sql(TABLE.format("t2"))
         early.execute("begin; insert into t2 values (1000, 'before it joined'); insert into u values (1000, 'so, too')")
-        world.settings["tables"] = {"include": ["public.t*", "public.u"]}
-        world.capture()
-        assert states(world) == {"t": "ready", "t2": "waiting", "u": "waiting"}
+        env.settings["tables"] = {"include": ["public.t*", "public.u"]}
+        env.capture()
+        assert states(env) == {"t": "ready", "t2": "waiting", "u": "waiting"}
         threading.Timer(2, lambda: early.execute("update t2 set note = 'late' where id = 1000; commit")).start()
-        copy_new(world)
-        assert states(world) == dict.fromkeys(("t", "t2", "u"), "ready")
-    catch_up(world)
+        copy_new(env)
+        assert states(env) == dict.fromkeys(("t", "t2", "u"), "ready")
+    catch_up(env)
 
-    equal(world)
-    assert ("late",) in world.lake_rows("t2", "note")
-    assert ("so, too",) in world.lake_rows("u", "note")
+    equal(env)
+    assert ("late",) in env.lake_rows("t2", "note")
+    assert ("so, too",) in env.lake_rows("u", "note")
 
 
 @pytest.mark.slow
-def test_a_table_added_by_the_owners_own_statement_joins_under_load(world16: PipelineEnv) -> None:
-    world = world16
-    name = world.ctx.pipeline.publication
-    world.settings["source"] = {**world.settings["source"], "adopt": True}
-    world.sql(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
-    world.bootstrap()
+def test_a_table_added_by_the_owners_own_statement_joins_under_load(env16: PipelineEnv) -> None:
+    env = env16
+    name = env.ctx.pipeline.publication
+    env.settings["source"] = {**env.settings["source"], "adopt": True}
+    env.sql(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
+    env.bootstrap()
 
-    with under_load(world, "t", "u"):
-        world.sql(f"alter publication {name} add table only u")
-        world.capture()
-        copy_new(world)
-    catch_up(world)
+    with under_load(env, "t", "u"):
+        env.sql(f"alter publication {name} add table only u")
+        env.capture()
+        copy_new(env)
+    catch_up(env)
 
-    assert states(world) == {"t": "ready", "u": "ready"}
-    equal(world)
+    assert states(env) == {"t": "ready", "u": "ready"}
+    equal(env)
 
 
 @pytest.mark.slow
 def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_anew_when_it_comes_back(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    world = world16
-    world.sql(TABLE.format("t") + TABLE.format("u"))
-    world.bootstrap()
-    world.sql(CHANGES.format("u"))
-    flush(world)
-    world.capture()
-    told = sorted(world.sql("select * from u"))
+    env = env16
+    env.sql(TABLE.format("t") + TABLE.format("u"))
+    env.bootstrap()
+    env.sql(CHANGES.format("u"))
+    flush(env)
+    env.capture()
+    told = sorted(env.sql("select * from u"))
 
-    world.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
-    world.sql(CHANGES.format("u"))
-    flush(world)
-    world.capture()
-    assert states(world) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
-    world.merge()
-    (left,) = (table for table in world.ctx.ledger.tables.all(world.name) if table.name == "u")
+    env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
+    env.sql(CHANGES.format("u"))
+    flush(env)
+    env.capture()
+    assert states(env) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
+    env.merge()
+    (left,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == "u")
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
-    assert sorted(world.lake_rows("u", "id, note")) == told
-    world.sql(CHANGES.format("u"))
-    catch_up(world)
-    assert sorted(world.lake_rows("u", "id, note")) == told, "it stays as it was"
+    assert sorted(env.lake_rows("u", "id, note")) == told
+    env.sql(CHANGES.format("u"))
+    catch_up(env)
+    assert sorted(env.lake_rows("u", "id, note")) == told, "it stays as it was"
 
-    world.settings["tables"] = {"include": ["public.*"]}
-    world.capture()
-    assert sorted(world.lake_rows("u", "id, note")) == told, "until it is copied"
-    copy_new(world)
-    catch_up(world)
-    assert states(world) == {"t": "ready", "u": "ready"}
-    equal(world)
+    env.settings["tables"] = {"include": ["public.*"]}
+    env.capture()
+    assert sorted(env.lake_rows("u", "id, note")) == told, "until it is copied"
+    copy_new(env)
+    catch_up(env)
+    assert states(env) == {"t": "ready", "u": "ready"}
+    equal(env)
 
 
 @pytest.mark.slow
 def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    world = world16
-    world.sql(TABLE.format("t") + TABLE.format("u"))
-    world.bootstrap()
-    old = sorted(world.lake_rows("u", "id, note"))
+    env = env16
+    env.sql(TABLE.format("t") + TABLE.format("u"))
+    env.bootstrap()
+    old = sorted(env.lake_rows("u", "id, note"))
 
-    world.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
-    world.sql("insert into t values (1000, 'new')")
-    catch_up(world)
-    assert sorted(world.lake_rows("u", "id, note")) == old
-    copy_new(world)
-    world.sql("insert into u values ('b', 2)")
-    catch_up(world)
+    env.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
+    env.sql("insert into t values (1000, 'new')")
+    catch_up(env)
+    assert sorted(env.lake_rows("u", "id, note")) == old
+    copy_new(env)
+    env.sql("insert into u values ('b', 2)")
+    catch_up(env)
 
-    assert sorted(world.lake_rows("u", "key")) == [("a",), ("b",)]
-    equal(world)
+    assert sorted(env.lake_rows("u", "key")) == [("a",), ("b",)]
+    equal(env)
     kept = "select table_namespace from iceberg_tables where table_name = 'u' and table_namespace like %s"
-    assert len(world.lake.database.execute(kept, f"{world.name}._penstock_old_%")) == 1
+    assert len(env.lake.database.execute(kept, f"{env.name}._penstock_old_%")) == 1
 
 
 @pytest.mark.slow
-def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(world16: PipelineEnv) -> None:
-    world = world16
-    world.sql(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
-    world.bootstrap()
-    world.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
-    world.sql("drop table w")
-    catch_up(world)
-    world.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
-    catch_up(world)
-    assert states(world) == {"t": "ready", "u": "dropped", "w": "dropped"}
-    assert {table.name for table in world.ctx.ledger.membership.to_discard(world.name)} == {"u", "w"}
+def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(env16: PipelineEnv) -> None:
+    env = env16
+    env.sql(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
+    env.bootstrap()
+    env.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
+    env.sql("drop table w")
+    catch_up(env)
+    env.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
+    catch_up(env)
+    assert states(env) == {"t": "ready", "u": "dropped", "w": "dropped"}
+    assert {table.name for table in env.ctx.ledger.membership.to_discard(env.name)} == {"u", "w"}
 
-    world.maintain()
-    assert len(world.lake_rows("u")) == 50, "it rests before it goes"
-    world.settings["tables"] = {"include": ["public.t", "public.u"], "on_removed": "drop"}
-    world.capture()
-    assert {table.name for table in world.ctx.ledger.membership.to_discard(world.name)} == {"w"}, "u has come back"
+    env.maintain()
+    assert len(env.lake_rows("u")) == 50, "it rests before it goes"
+    env.settings["tables"] = {"include": ["public.t", "public.u"], "on_removed": "drop"}
+    env.capture()
+    assert {table.name for table in env.ctx.ledger.membership.to_discard(env.name)} == {"w"}, "u has come back"
 
-    world.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
-    world.maintain()
+    env.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
+    env.maintain()
     names = "select table_name from iceberg_tables where table_namespace = %s order by 1"
-    assert world.lake.database.execute(names, f"{world.name}.public") == [("t",), ("u",)]
-    assert world.ctx.ledger.membership.to_discard(world.name) == []
-    copy_new(world)
-    catch_up(world)
-    equal(world)
-    assert members(world) == {"t", "u"}
+    assert env.lake.database.execute(names, f"{env.name}.public") == [("t",), ("u",)]
+    assert env.ctx.ledger.membership.to_discard(env.name) == []
+    copy_new(env)
+    catch_up(env)
+    equal(env)
+    assert members(env) == {"t", "u"}

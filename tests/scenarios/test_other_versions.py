@@ -15,9 +15,9 @@ from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
+from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import flush
-from tests.worlds import world_on
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ CHANGES = (
 
 
 @pytest.fixture(params=[14, 17, 18])
-def world_of_version(
+def env_of_version(
     request: pytest.FixtureRequest,
     new_server: NewServer,
     binaries_of: Callable[[int], Binaries],
@@ -64,22 +64,22 @@ def world_of_version(
     server = new_server(binaries_of(request.param), HASTY)
     try:
         with server.temporary_database(f"version{request.param}") as source:
-            yield from world_on(source, postgres16, lake, spark, tmp_path)
+            yield from env_on(source, postgres16, lake, spark, tmp_path)
     finally:
         server.stop()
 
 
-def test_the_main_job_ends_with_an_equal_lake_on_every_version(world_of_version: PipelineEnv) -> None:
-    world = world_of_version
-    world.sql(TABLES)
-    world.bootstrap()
+def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: PipelineEnv) -> None:
+    env = env_of_version
+    env.sql(TABLES)
+    env.bootstrap()
     for change in CHANGES:
-        world.sql(change)
-        flush(world)
-        world.capture()
-    world.merge()
+        env.sql(change)
+        flush(env)
+        env.capture()
+    env.merge()
 
-    found = compare(world.ctx)
+    found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.name: table.source_rows for table in found.tables} == {"batch": 2, "item": 52, "log": 17, "sale": 25}
-    assert {table.state for table in world.ctx.ledger.tables.all(world.name)} == {"ready"}
+    assert {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}

@@ -24,27 +24,27 @@ from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, 
 pytestmark = pytest.mark.spark
 
 
-def begin(world: PipelineEnv) -> None:
+def begin(env: PipelineEnv) -> None:
     """Bootstrap, and land a window that is not merged."""
-    world.sql(SHOP)
-    world.bootstrap()
-    world.sql(LANDED)
-    flush(world)
-    world.capture()
+    env.sql(SHOP)
+    env.bootstrap()
+    env.sql(LANDED)
+    flush(env)
+    env.capture()
 
 
-def drop_slot(world: PipelineEnv) -> None:
-    world.sql(f"select pg_drop_replication_slot('{world.ctx.pipeline.slot}')")
+def drop_slot(env: PipelineEnv) -> None:
+    env.sql(f"select pg_drop_replication_slot('{env.ctx.pipeline.slot}')")
 
 
-def make_slot_anew(world: PipelineEnv) -> None:
-    drop_slot(world)
-    flush(world)
-    world.sql(f"select pg_create_logical_replication_slot('{world.ctx.pipeline.slot}', 'pgoutput')")
+def make_slot_anew(env: PipelineEnv) -> None:
+    drop_slot(env)
+    flush(env)
+    env.sql(f"select pg_create_logical_replication_slot('{env.ctx.pipeline.slot}', 'pgoutput')")
 
 
-def drop_publication(world: PipelineEnv) -> None:
-    world.sql(f"drop publication {world.ctx.pipeline.publication}")
+def drop_publication(env: PipelineEnv) -> None:
+    env.sql(f"drop publication {env.ctx.pipeline.publication}")
 
 
 BREAKAGES: list[tuple[str, Callable[[PipelineEnv], None]]] = [
@@ -62,150 +62,150 @@ NAMES = ["dropped", "created again", "consumed", "no publication"]
     ids=NAMES,
 )
 def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
-    world16: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
+    env16: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
 ) -> None:
-    begin(world16)
-    world16.sql(LOST)
-    breakage(world16)
-    flush(world16)
-    with pytest.raises(SourceError, match=slug), record_errors(world16.ctx):
-        world16.capture()
-    recovers(world16, slug)
+    begin(env16)
+    env16.sql(LOST)
+    breakage(env16)
+    flush(env16)
+    with pytest.raises(SourceError, match=slug), record_errors(env16.ctx):
+        env16.capture()
+    recovers(env16, slug)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=NAMES)
 def test_the_same_is_recovered_on_postgresql_15(
-    world15: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
+    env15: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
 ) -> None:
-    begin(world15)
-    world15.sql(LOST)
-    breakage(world15)
-    flush(world15)
-    with pytest.raises(SourceError, match=slug), record_errors(world15.ctx):
-        world15.capture()
+    begin(env15)
+    env15.sql(LOST)
+    breakage(env15)
+    flush(env15)
+    with pytest.raises(SourceError, match=slug), record_errors(env15.ctx):
+        env15.capture()
 
-    recovers(world15, slug)
+    recovers(env15, slug)
 
-    assert compare(world15.ctx).equal
+    assert compare(env15.ctx).equal
 
 
-def recovers(world: PipelineEnv, slug: str) -> None:
+def recovers(env: PipelineEnv, slug: str) -> None:
     """Dry run, recover and compare, with a look at the lake while the tables are copied."""
-    before = traces(world)
-    outlook = recover.look(world.ctx)
+    before = traces(env)
+    outlook = recover.look(env.ctx)
     assert outlook.slug == slug
     said = "\n".join(outlook.lines)
-    position = world.ctx.ledger.pipelines.get(world.name).position
+    position = env.ctx.ledger.pipelines.get(env.name).position
     assert f"lost to the stream: changes from {position} (20" in said
     assert "landed and safe: 3 changes in 1 windows, merged first" in said
     assert "3 tables" in said
-    assert traces(world) == before, "a dry run changes nothing"
+    assert traces(env) == before, "a dry run changes nothing"
 
     old = {}
 
     def meanwhile() -> None:
-        old.update(shown(world))
+        old.update(shown(env))
         assert len(old["item"]) == 30, "what was landed is merged first"
         assert {row[1] for row in old["item"] if row[0] in (1, 3)} == {"landed", "item 3"}
         assert len(old["visit"]) == 20
-        assert merge.due(world.ctx) is False, "no cut while tables are copied"
+        assert merge.due(env.ctx) is False, "no cut while tables are copied"
 
-    recovered(world, meanwhile)
+    recovered(env, meanwhile)
 
     assert old
-    equal(world)
-    assert {row[0] for row in world.lake_rows("item")}.isdisjoint({4, 5, 6}), "rows deleted meanwhile are gone"
-    follows(world)
-    record = world.ctx.ledger.pipelines.get(world.name)
+    equal(env)
+    assert {row[0] for row in env.lake_rows("item")}.isdisjoint({4, 5, 6}), "rows deleted meanwhile are gone"
+    follows(env)
+    record = env.ctx.ledger.pipelines.get(env.name)
     assert (record.state, record.era, record.slot_made) == ("running", 2, True)
-    (gap,) = world.ctx.ledger.pipelines.gaps(world.name)
+    (gap,) = env.ctx.ledger.pipelines.gaps(env.name)
     assert (gap.era, gap.reason, gap.from_lsn, gap.upto_lsn) == (1, slug, position, record.consistent_point)
     assert gap.from_time is not None
     assert gap.upto_time is not None
     assert gap.from_time < gap.upto_time
-    assert {cut.era for cut in world.ctx.ledger.merges.cuts(world.name)} == {1, 2}
-    assert kept(world) == old["item"], "the old table stays, under another name, until somebody drops it"
+    assert {cut.era for cut in env.ctx.ledger.merges.cuts(env.name)} == {1, 2}
+    assert kept(env) == old["item"], "the old table stays, under another name, until somebody drops it"
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(world.ctx)
+        recover.look(env.ctx)
 
 
-def kept(world: PipelineEnv, era: int = 1) -> list[tuple[object, ...]]:
-    assert world.spark is not None
-    name = f"lake.{world.name}._penstock_era{era}.public.item"
-    return sorted(tuple(row) for row in world.spark.sql(f"select * from {name}").collect())
-
-
-@pytest.mark.slow
-def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(world16: PipelineEnv) -> None:
-    begin(world16)
-    drop_slot(world16)
-    recovered(world16)
-    follows(world16)
-    world16.sql(LOST)
-    drop_slot(world16)
-    recovered(world16)
-
-    follows(world16)
-    assert [gap.era for gap in world16.ctx.ledger.pipelines.gaps(world16.name)] == [2, 1]
-    assert len(kept(world16, 1)) == 30
-    assert len(kept(world16, 2)) == 31
+def kept(env: PipelineEnv, era: int = 1) -> list[tuple[object, ...]]:
+    assert env.spark is not None
+    name = f"lake.{env.name}._penstock_era{era}.public.item"
+    return sorted(tuple(row) for row in env.spark.sql(f"select * from {name}").collect())
 
 
 @pytest.mark.slow
-def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(world16: PipelineEnv) -> None:
-    begin(world16)
-    drop_slot(world16)
-    recover.begin(world16.ctx, recover.look(world16.ctx))
-    recover.new_era(world16.ctx)
+def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(env16: PipelineEnv) -> None:
+    begin(env16)
+    drop_slot(env16)
+    recovered(env16)
+    follows(env16)
+    env16.sql(LOST)
+    drop_slot(env16)
+    recovered(env16)
+
+    follows(env16)
+    assert [gap.era for gap in env16.ctx.ledger.pipelines.gaps(env16.name)] == [2, 1]
+    assert len(kept(env16, 1)) == 30
+    assert len(kept(env16, 2)) == 31
+
+
+@pytest.mark.slow
+def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(env16: PipelineEnv) -> None:
+    begin(env16)
+    drop_slot(env16)
+    recover.begin(env16.ctx, recover.look(env16.ctx))
+    recover.new_era(env16.ctx)
 
     def lose(job: object) -> None:
-        drop_slot(world16)
+        drop_slot(env16)
         raise RuntimeError("Spark died, too")
 
     with pytest.raises(RuntimeError):
-        bootstrap.copy(world16.ctx, lose)
-    world16.sql(LOST)
+        bootstrap.copy(env16.ctx, lose)
+    env16.sql(LOST)
 
-    assert recover.look(world16.ctx).slug == "slot-missing"
-    recovered(world16)
-    follows(world16)
-    assert world16.ctx.ledger.pipelines.get(world16.name).era == 3
-    assert len(kept(world16, 1)) == 30
+    assert recover.look(env16.ctx).slug == "slot-missing"
+    recovered(env16)
+    follows(env16)
+    assert env16.ctx.ledger.pipelines.get(env16.name).era == 3
+    assert len(kept(env16, 1)) == 30
 
 
 @pytest.mark.slow
-def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(world16: PipelineEnv) -> None:
-    begin(world16)
-    world16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
-    drop_slot(world16)
+def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
+    drop_slot(env16)
 
-    recovered(world16)
+    recovered(env16)
 
-    assert compare(world16.ctx).equal
-    world16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
-    flush(world16)
-    world16.capture()
-    world16.merge()
-    assert compare(world16.ctx).equal
+    assert compare(env16.ctx).equal
+    env16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
+    flush(env16)
+    env16.capture()
+    env16.merge()
+    assert compare(env16.ctx).equal
 
 
-def test_a_healthy_pipeline_is_not_recovered(world16: PipelineEnv) -> None:
-    begin(world16)
-    before = traces(world16)
+def test_a_healthy_pipeline_is_not_recovered(env16: PipelineEnv) -> None:
+    begin(env16)
+    before = traces(env16)
 
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(world16.ctx)
+        recover.look(env16.ctx)
 
-    assert traces(world16) == before
+    assert traces(env16) == before
 
 
-def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(world16: PipelineEnv) -> None:
-    world16.sql(SHOP)
-    bootstrap.prepare(world16.ctx)
+def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(env16: PipelineEnv) -> None:
+    env16.sql(SHOP)
+    bootstrap.prepare(env16.ctx)
 
     with pytest.raises(LedgerError, match="not-bootstrapped"):
-        recover.look(world16.ctx)
+        recover.look(env16.ctx)
 
 
 # --- servers of one's own ---------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def own(
     spark: SparkSession,
     tmp_path: Path,
 ) -> Iterator[PipelineEnv]:
-    """A world on a server of its own, which the test may break."""
+    """A pipeline on a server of its own, which the test may break."""
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
     with postgres16.temporary_database(f"own_ledger{server.port}") as ledger:
         source = Database(server, "postgres")
@@ -328,25 +328,25 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
 
 @pytest.mark.slow
 def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
-    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from penstock_spark import cuts as spark_cuts  # noqa: PLC0415  # tests without Spark do not pay for it
 
     columns = spark_cuts.CUTS_COLUMNS
     with monkeypatch.context() as before:
         before.setattr(spark_cuts, "CUTS_COLUMNS", tuple(column for column in columns if column.name != "era"))
-        begin(world16)
-    assert world16.spark is not None
-    cuts = f"lake.{world16.name}._penstock_cuts"
-    assert "era" not in world16.spark.table(cuts).columns
+        begin(env16)
+    assert env16.spark is not None
+    cuts = f"lake.{env16.name}._penstock_cuts"
+    assert "era" not in env16.spark.table(cuts).columns
 
-    world16.merge()
+    env16.merge()
 
-    world16.spark.sql(f"refresh table {cuts}")
-    assert [row["era"] for row in world16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1]
-    assert compare(world16.ctx).equal
-    drop_slot(world16)
-    recovered(world16)
-    world16.spark.sql(f"refresh table {cuts}")
-    assert [row["era"] for row in world16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1, 2]
-    follows(world16)
+    env16.spark.sql(f"refresh table {cuts}")
+    assert [row["era"] for row in env16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1]
+    assert compare(env16.ctx).equal
+    drop_slot(env16)
+    recovered(env16)
+    env16.spark.sql(f"refresh table {cuts}")
+    assert [row["era"] for row in env16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1, 2]
+    follows(env16)

@@ -40,12 +40,12 @@ def oncall(watched: Watched, binaries16: Binaries, shell_with_spark: dict[str, s
     """A person whose shell has Spark too."""
     home = tmp_path / "shell"
     home.mkdir()
-    return OnCall(watched.world, home, binaries16, shell_with_spark)
+    return OnCall(watched.env, home, binaries16, shell_with_spark)
 
 
 def lose(watched: Watched) -> None:
     watched.noise(110)
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
 
 
 def let_health_drop(watched: Watched) -> None:
@@ -54,12 +54,12 @@ def let_health_drop(watched: Watched) -> None:
 
 
 def drop(watched: Watched) -> None:
-    watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
 
 
 def consume(watched: Watched) -> None:
-    flush(watched.world)
-    watched.world.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
+    flush(watched.env)
+    watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
 
 
 BREAKAGES: list[tuple[str, str, Callable[[Watched], None]]] = [
@@ -74,19 +74,19 @@ BREAKAGES: list[tuple[str, str, Callable[[Watched], None]]] = [
 def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
     watched: Watched, oncall: OnCall, page: str, alarm: str, breakage: Callable[[Watched], None]
 ) -> None:
-    world = watched.world
-    world.sql(SHOP)
+    env = watched.env
+    env.sql(SHOP)
     oncall.type(Step("bin/penstock bootstrap <pipeline>"), {})
-    world.sql(LANDED)
-    flush(world)
-    world.capture()
-    world.sql(LOST)
+    env.sql(LANDED)
+    flush(env)
+    env.capture()
+    env.sql(LOST)
     breakage(watched)
     for _ in range(2):  # the first one drops, the second one finds the pipeline halted
         watched.check()
     if page == "slot-ahead":
-        with pytest.raises(SourceError, match="slot-ahead"), record_errors(world.ctx):
-            world.capture()
+        with pytest.raises(SourceError, match="slot-ahead"), record_errors(env.ctx):
+            env.capture()
         watched.check()
     assert watched.open_alarms()[alarm] == "critical"
 
@@ -94,10 +94,10 @@ def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
         "that page lists the slots that there are"
     )
     assert "lost to the stream" in oncall.do(page, "penstock recover")
-    assert world.ctx.ledger.pipelines.get(world.name).era == 1, "a dry run"
+    assert env.ctx.ledger.pipelines.get(env.name).era == 1, "a dry run"
     oncall.do(page, "penstock recover", "--no-dry-run")
 
-    compared = compare(world.ctx)
+    compared = compare(env.ctx)
     assert (compared.equal, compared.rows > 0) == (True, True)
     watched.check()
     assert watched.open_alarms() == {}

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
-from tests.worlds import Command
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: PipelineEnv, penstock: Command) -> None:
-    world16.sql(SHOP)
+def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: PipelineEnv, penstock: Command) -> None:
+    env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
-    world16.sql(LANDED)
-    flush(world16)
+    env16.sql(LANDED)
+    flush(env16)
     assert penstock("capture").exit_code == 0
     assert "[nothing-to-recover]" in penstock("recover").output
 
-    world16.sql(LOST)
-    world16.sql(f"select pg_drop_replication_slot('{world16.ctx.pipeline.slot}')")
+    env16.sql(LOST)
+    env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
     halted = penstock("capture")
     assert halted.exit_code == 1
     assert "docs/runbooks/slot-missing.md" in halted.output
@@ -33,25 +33,25 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(world16: Pip
     looked = penstock("recover")
     assert looked.exit_code == 0, looked.output
     assert "lost to the stream: changes from" in looked.output
-    assert world16.ctx.ledger.pipelines.get(world16.name).era == 1
+    assert env16.ctx.ledger.pipelines.get(env16.name).era == 1
 
     done = penstock("recover", "--no-dry-run")
     assert done.exit_code == 0, done.output
-    equal(world16)
+    equal(env16)
     assert "gap after era 1" in penstock("status").output
-    follows(world16)
+    follows(env16)
 
 
 @pytest.mark.slow
-def test_what_is_landed_and_gone_is_left_out_by_command(world16: PipelineEnv, penstock: Command) -> None:
-    world16.sql(SHOP)
+def test_what_is_landed_and_gone_is_left_out_by_command(env16: PipelineEnv, penstock: Command) -> None:
+    env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
-    world16.sql(LANDED)
-    flush(world16)
+    env16.sql(LANDED)
+    flush(env16)
     assert penstock("capture").exit_code == 0
-    for window in world16.ctx.ledger.windows.all(world16.name):
+    for window in env16.ctx.ledger.windows.all(env16.name):
         for entry in window.files:
-            Path(world16.landing, entry.path).unlink()
+            Path(env16.landing, entry.path).unlink()
     for verb in ("merge", "resume"):
         failed = penstock(verb)
         assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
@@ -59,21 +59,21 @@ def test_what_is_landed_and_gone_is_left_out_by_command(world16: PipelineEnv, pe
     assert "where the cause is fixed, resume is enough" in penstock("recover").output
     failed = penstock("recover", "--no-dry-run")
     assert (failed.exit_code, "landing-file-missing" in failed.output) == (1, True)
-    assert world16.ctx.ledger.pipelines.get(world16.name).era == 1, "nothing is left behind before a person says so"
+    assert env16.ctx.ledger.pipelines.get(env16.name).era == 1, "nothing is left behind before a person says so"
 
     done = penstock("recover", "--no-dry-run", "--no-merge-first")
     assert done.exit_code == 0, done.output
-    equal(world16)
-    follows(world16)
+    equal(env16)
+    follows(env16)
 
 
 @pytest.mark.slow
 def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
-    world16: PipelineEnv, penstock: Command, tmp_path: Path
+    env16: PipelineEnv, penstock: Command, tmp_path: Path
 ) -> None:
-    world16.sql(SHOP)
+    env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
-    world16.sql(LANDED)
+    env16.sql(LANDED)
 
     equal_ = penstock("verify")
     assert equal_.exit_code == 0, equal_.output
@@ -83,10 +83,10 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     assert unknown.exit_code == 1
     assert "[table-unknown]" in unknown.output
 
-    name = world16.ctx.ledger.tables.all(world16.name)[0].name
-    assert world16.spark is not None
-    world16.spark.sql(f"delete from lake.{world16.name}.public.`{name}`")
-    world16.believe(name)
+    name = env16.ctx.ledger.tables.all(env16.name)[0].name
+    assert env16.spark is not None
+    env16.spark.sql(f"delete from lake.{env16.name}.public.`{name}`")
+    env16.believe(name)
     differs = penstock("verify", "--table", f"public.{name}")
     assert differs.exit_code == 1
     assert "[verify-differs]" in differs.output

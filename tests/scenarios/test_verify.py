@@ -38,12 +38,12 @@ DAMAGED = ("lost", "extra", "value", "void", "misfit", "intact")
 
 
 @contextmanager
-def written_to(world: PipelineEnv) -> Iterator[None]:
+def written_to(env: PipelineEnv) -> Iterator[None]:
     """Let two writers change the source until the block ends; when it begins, both have."""
     stop, begun = threading.Event(), threading.Barrier(3, timeout=60)
 
     def write(number: int) -> None:
-        with world.source.connect() as connection:
+        with env.source.connect() as connection:
             connection.autocommit = True
             connection.execute(STEP.format(number))
             begun.wait()
@@ -57,7 +57,7 @@ def written_to(world: PipelineEnv) -> Iterator[None]:
 
 
 @contextmanager
-def scheduled(world: PipelineEnv) -> Iterator[None]:
+def scheduled(env: PipelineEnv) -> Iterator[None]:
     """Capture and merge again and again, as two DAGs would, until the block ends."""
     stop = threading.Event()
 
@@ -66,7 +66,7 @@ def scheduled(world: PipelineEnv) -> Iterator[None]:
             with suppress(SourceError):  # the verification may be capturing just now
                 work()
 
-    with _running(stop, lambda: repeat(world.capture), lambda: repeat(world.merge)):
+    with _running(stop, lambda: repeat(env.capture), lambda: repeat(env.merge)):
         yield
 
 
@@ -83,45 +83,45 @@ def _running(stop: threading.Event, *bodies: Callable[[], None]) -> Iterator[Non
             thread.join()
 
 
-def verified(world: PipelineEnv, **options: Any) -> Verification:
+def verified(env: PipelineEnv, **options: Any) -> Verification:
     def merge() -> None:
-        world.merge()
+        env.merge()
 
-    return verify(world.ctx, merge=merge, **options)
+    return verify(env.ctx, merge=merge, **options)
 
 
 def by_table(found: Verification) -> dict[str, Finding]:
     return {finding.name: finding for finding in found.findings}
 
 
-def left_at_source(world: PipelineEnv) -> list[tuple[Any, ...]]:
+def left_at_source(env: PipelineEnv) -> list[tuple[Any, ...]]:
     """Return what a verification must not leave at the source: slots, and transactions that are open."""
-    return world.sql(
+    return env.sql(
         "select slot_name from pg_replication_slots where temporary union all "
-        f"select application_name from pg_stat_activity where application_name like 'penstock:{world.name}:verify%'"
+        f"select application_name from pg_stat_activity where application_name like 'penstock:{env.name}:verify%'"
     )
 
 
-def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(world: PipelineEnv) -> None:
-    world.sql(SHOP)
-    world.bootstrap()
+def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(env: PipelineEnv) -> None:
+    env.sql(SHOP)
+    env.bootstrap()
 
-    with written_to(world), scheduled(world):
-        first = verify(world.ctx, merge=lambda: "the scheduled merge is awaited")
-        second = verify(world.ctx, merge=lambda: "the scheduled merge is awaited")
+    with written_to(env), scheduled(env):
+        first = verify(env.ctx, merge=lambda: "the scheduled merge is awaited")
+        second = verify(env.ctx, merge=lambda: "the scheduled merge is awaited")
 
     for found in (first, second):
-        assert [finding.outcome for finding in found.findings] == ["equal", "equal"], world.lines
-        (cut,) = [cut for cut in world.ctx.ledger.merges.cuts(world.name, limit=1000) if cut.lsn == found.lsn]
+        assert [finding.outcome for finding in found.findings] == ["equal", "equal"], env.lines
+        (cut,) = [cut for cut in env.ctx.ledger.merges.cuts(env.name, limit=1000) if cut.lsn == found.lsn]
         assert {table["complete_through"] for table in cut.tables} == {str(found.lsn)}
     assert second.rows > first.rows > 200
-    assert {table.verified_through for table in world.ctx.ledger.verifications.tables(world.name)} == {second.lsn}
-    assert world.ctx.ledger.barriers.all(world.name) == []
-    assert left_at_source(world) == []
+    assert {table.verified_through for table in env.ctx.ledger.verifications.tables(env.name)} == {second.lsn}
+    assert env.ctx.ledger.barriers.all(env.name) == []
+    assert left_at_source(env) == []
 
 
-def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(world16: PipelineEnv) -> None:
-    world16.sql(
+def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(env16: PipelineEnv) -> None:
+    env16.sql(
         ";".join(
             f"create table {name} (id int primary key, note text, born date);"
             f"insert into {name} select n, 'note ' || n, date '2020-01-01' + n from generate_series(1, 30) n;"
@@ -129,19 +129,19 @@ def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_
             for name in DAMAGED
         )
     )
-    world16.bootstrap()
-    assert require_equal(verified(world16).differing, "0/0") is None
-    spark, place = world16.spark, f"lake.{world16.name}.public"
+    env16.bootstrap()
+    assert require_equal(verified(env16).differing, "0/0") is None
+    spark, place = env16.spark, f"lake.{env16.name}.public"
     assert spark is not None
     spark.sql(f"delete from {place}.lost where id = 7")
     spark.sql(f"insert into {place}.extra select 99, note, born, _misfits from {place}.extra where id = 1")
     spark.sql(f"update {place}.value set note = 'other' where id = 7")
     spark.sql(f"update {place}.void set born = null where id = 7")
     spark.sql(f"update {place}.misfit set _misfits = map('born', '-infinity') where id = 31")
-    world16.believe(*DAMAGED)
+    env16.believe(*DAMAGED)
 
-    world16.sql("update intact set note = 'changed' where id = 1")
-    found = verified(world16)
+    env16.sql("update intact set note = 'changed' where id = 1")
+    found = verified(env16)
 
     counts = {name: (each.missing, each.extra, each.different) for name, each in by_table(found).items()}
     assert counts == {
@@ -154,21 +154,21 @@ def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_
     }
     assert found.differing == [f"public.{name}" for name in ("extra", "lost", "misfit", "value", "void")]
     assert by_table(found)["void"].details["first"][0]["columns"] == ["born"]
-    ledger = world16.ctx.ledger
-    alarms = {alarm.subject: alarm for alarm in ledger.health.alarms(world16.name)}
+    ledger = env16.ctx.ledger
+    alarms = {alarm.subject: alarm for alarm in ledger.health.alarms(env16.name)}
     assert sorted(alarms) == found.differing
     assert {alarm.slug for alarm in alarms.values()} == {"verify-differs"}
-    assert not any("note 7" in line or "other" in line or "infinity" in line for line in world16.lines)
+    assert not any("note 7" in line or "other" in line or "infinity" in line for line in env16.lines)
     with pytest.raises(LakeError, match=r"\[verify-differs\].*public\.lost"):
         require_equal(found.differing, found.lsn)
-    assert {table.state for table in ledger.tables.all(world16.name)} == {"ready"}, "a difference pauses nothing"
+    assert {table.state for table in ledger.tables.all(env16.name)} == {"ready"}, "a difference pauses nothing"
 
     spark.sql(f"update {place}.void set born = date '2020-01-08' where id = 7")
-    world16.believe("void")
-    again = verified(world16, tables=["public.void", "public.intact"])
+    env16.believe("void")
+    again = verified(env16, tables=["public.void", "public.intact"])
     assert again.differing == []
-    assert "public.void" not in {alarm.subject for alarm in ledger.health.alarms(world16.name)}
-    assert len(ledger.health.alarms(world16.name)) == 4
+    assert "public.void" not in {alarm.subject for alarm in ledger.health.alarms(env16.name)}
+    assert len(ledger.health.alarms(env16.name)) == 4
 
 
 KEYS = {
@@ -184,29 +184,29 @@ KEYS = {
 
 
 @pytest.mark.slow
-def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16: PipelineEnv) -> None:
-    world16.settings["verify"] = {"share": "1/4", "whole_below": 1}
+def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(env16: PipelineEnv) -> None:
+    env16.settings["verify"] = {"share": "1/4", "whole_below": 1}
     for name, (type, value) in KEYS.items():
-        world16.sql(f"create table {name} (id {type} primary key, other int)")
-        world16.sql(f"insert into {name} select {value}, n from generate_series(1, 400) n")
-    world16.sql("insert into by_day values ('infinity', 0), ('-infinity', 0), ('0044-03-15 BC', 0), ('10000-01-01', 0)")
-    world16.sql("insert into by_time values ('infinity', 0), ('-infinity', 0)")
-    world16.sql("insert into by_price values ('NaN', 0)")
-    world16.bootstrap()
-    spark, place = world16.spark, f"lake.{world16.name}.public"
+        env16.sql(f"create table {name} (id {type} primary key, other int)")
+        env16.sql(f"insert into {name} select {value}, n from generate_series(1, 400) n")
+    env16.sql("insert into by_day values ('infinity', 0), ('-infinity', 0), ('0044-03-15 BC', 0), ('10000-01-01', 0)")
+    env16.sql("insert into by_time values ('infinity', 0), ('-infinity', 0)")
+    env16.sql("insert into by_price values ('NaN', 0)")
+    env16.bootstrap()
+    spark, place = env16.spark, f"lake.{env16.name}.public"
     assert spark is not None
     for name in KEYS:
         spark.sql(f"update {place}.{name} set other = -1 where other = 399")
         spark.sql(f"delete from {place}.{name} where other = 3")
         spark.sql(f"insert into {place}.{name} (id, other) select null, 1234567 from {place}.{name} limit 1")
-    world16.believe(*KEYS)
+    env16.believe(*KEYS)
 
-    runs = [verified(world16, mode="sample") for _ in range(4)]
+    runs = [verified(env16, mode="sample") for _ in range(4)]
 
     for name in KEYS:
         due = [next(each for each in run.findings if each.name == name) for run in runs]
         assert [(each.share, each.shares) for each in due] == [(1, 4), (2, 4), (3, 4), (4, 4)], name
-        ((rows,),) = world16.sql(f"select count(*) from {name}")
+        ((rows,),) = env16.sql(f"select count(*) from {name}")
         assert sum(each.source_rows for each in due) == rows, name
         assert max(each.source_rows for each in due) < rows / 3, name
         damage = sum((each.missing, each.extra, each.different) != (0, 0, 0) for each in due)
@@ -215,68 +215,66 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(world16
         assert sum(each.extra for each in due) == 1, name
         assert sum(each.different for each in due) == 1, name
     assert {
-        share.indexed for oid in world16.ctx.ledger.verifications.key_shares(world16.name).values() for share in oid
+        share.indexed for oid in env16.ctx.ledger.verifications.key_shares(env16.name).values() for share in oid
     } == {
         True,
         False,
     }
-    assert {table.verified_through for table in world16.ctx.ledger.verifications.tables(world16.name)} == {None}
+    assert {table.verified_through for table in env16.ctx.ledger.verifications.tables(env16.name)} == {None}
 
 
 @pytest.mark.slow
-def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(world16: PipelineEnv) -> None:
-    world16.settings["verify"] = {"share": "1/3", "whole_below": 1}
-    world16.sql(
-        "create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n"
-    )
-    world16.bootstrap()
-    spark, place = world16.spark, f"lake.{world16.name}.public.t"
+def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(env16: PipelineEnv) -> None:
+    env16.settings["verify"] = {"share": "1/3", "whole_below": 1}
+    env16.sql("create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n")
+    env16.bootstrap()
+    spark, place = env16.spark, f"lake.{env16.name}.public.t"
     assert spark is not None
     spark.sql(f"update {place} set other = -1 where id = 5")
-    world16.believe("t")
+    env16.believe("t")
 
     def shares(found: Verification) -> list[tuple[int, str]]:
         return [(each.share, each.outcome) for each in found.findings]
 
-    assert shares(verified(world16, mode="sample")) == [(1, "differs")]
-    assert shares(verified(world16, mode="sample")) == [(2, "equal"), (1, "differs")]
-    assert [alarm.slug for alarm in world16.ctx.ledger.health.alarms(world16.name)] == ["verify-differs"]
+    assert shares(verified(env16, mode="sample")) == [(1, "differs")]
+    assert shares(verified(env16, mode="sample")) == [(2, "equal"), (1, "differs")]
+    assert [alarm.slug for alarm in env16.ctx.ledger.health.alarms(env16.name)] == ["verify-differs"]
     spark.sql(f"update {place} set other = 5 where id = 5")
-    world16.believe("t")
-    last = verified(world16, mode="sample")
+    env16.believe("t")
+    last = verified(env16, mode="sample")
     assert shares(last) == [(3, "equal"), (1, "equal")]
-    assert world16.ctx.ledger.health.alarms(world16.name) == []
-    (table,) = world16.ctx.ledger.verifications.tables(world16.name)
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
+    (table,) = env16.ctx.ledger.verifications.tables(env16.name)
     assert table.verified_through is not None
     assert table.verified_through < last.lsn, "share 2 was looked at before"
-    assert shares(verified(world16, mode="sample")) == [(1, "equal")], "a new round"
+    assert shares(verified(env16, mode="sample")) == [(1, "equal")], "a new round"
 
 
-def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(world16: PipelineEnv) -> None:
-    world16.settings["verify"] = {"share": "1/2", "whole_below": 1}
-    world16.sql(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
-    world16.bootstrap()
-    with world16.source.connect(autocommit=False) as writer:
+def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(env16: PipelineEnv) -> None:
+    env16.settings["verify"] = {"share": "1/2", "whole_below": 1}
+    env16.sql(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
+    env16.bootstrap()
+    with env16.source.connect(autocommit=False) as writer:
         writer.execute(
             "insert into late values (99)"
         )  # until it ends no slot can be made: each would be refused for that
 
         with pytest.raises(ConfigError, match=r"\[table-unknown\].*got public\.acount; did you mean public\.account\?"):
-            verified(world16, tables=["public.acount"])
+            verified(env16, tables=["public.acount"])
         with pytest.raises(ConfigError, match=r"expected public\.entry to have a key.*mode whole"):
-            verified(world16, tables=["public.entry"], mode="sample")
+            verified(env16, tables=["public.entry"], mode="sample")
         with (
-            world16.ctx.ledger.locks.hold(world16.name, "verify"),
+            env16.ctx.ledger.locks.hold(env16.name, "verify"),
             pytest.raises(LedgerError, match=r"\[work-under-way\].*verify"),
         ):
-            verified(world16)
+            verified(env16)
         writer.rollback()
 
-    world16.ctx.ledger.tables.pause(
-        world16.name, next(t.oid for t in world16.ctx.ledger.tables.all(world16.name) if t.name == "late"),
+    env16.ctx.ledger.tables.pause(
+        env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "late"),
         slug="schema-change", reason="for the test",
     )  # fmt: skip
-    found = by_table(verified(world16, mode="sample"))
+    found = by_table(verified(env16, mode="sample"))
     assert (found["entry"].outcome, found["entry"].reason) == (
         "skipped",
         "it has no key by which its rows could be cut into shares",
@@ -286,72 +284,72 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
 
 
 def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_called_wrong(
-    world16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world16.sql(SHOP + "insert into entry values (1, 1)")
-    world16.bootstrap()
+    env16.sql(SHOP + "insert into entry values (1, 1)")
+    env16.bootstrap()
     from penstock.flow.verify import run as module  # noqa: PLC0415
 
     read = module.fingerprint
 
     def truncating(*arguments: Any) -> Any:
-        world16.sql("truncate entry")
+        env16.sql("truncate entry")
         return read(*arguments)
 
     monkeypatch.setattr(module, "fingerprint", truncating)
 
-    found = by_table(verified(world16))
+    found = by_table(verified(env16))
 
     assert found["account"].outcome == "equal"
     assert found["entry"].outcome == "skipped"
     assert "truncated, rewritten, renamed or dropped" in (found["entry"].reason or "")
-    assert by_table(verified(world16, tables=["public.account"]))["account"].outcome == "equal"
+    assert by_table(verified(env16, tables=["public.account"]))["account"].outcome == "equal"
 
 
 @pytest.mark.slow
 def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_and_not_called_wrong(
-    world16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    world16.sql(SHOP + "insert into entry values (1, 1)")
-    world16.bootstrap()
+    env16.sql(SHOP + "insert into entry values (1, 1)")
+    env16.bootstrap()
     meanwhile = []
 
     def submit(job: SparkJob) -> None:
-        meanwhile.append(by_table(verified(world16)))
-        world16.sql("update account set balance = balance + 1")
-        world16.submit(job)
+        meanwhile.append(by_table(verified(env16)))
+        env16.sql("update account set balance = balance + 1")
+        env16.submit(job)
 
-    ids = rebuild.resync(world16.ctx, ["public.account"], submit)
+    ids = rebuild.resync(env16.ctx, ["public.account"], submit)
 
     assert [{name: each.outcome for name, each in found.items()} for found in meanwhile] == [
         {"account": "equal", "entry": "equal"}
     ] * len(meanwhile)
     assert meanwhile
-    assert world16.ctx.ledger.rebuilds.all(world16.name, states=["ready"]), (
+    assert env16.ctx.ledger.rebuilds.all(env16.name, states=["ready"]), (
         "it takes its name in the cut of the verification"
     )
-    assert by_table(verified(world16))["account"].outcome == "equal"
-    assert {each.id for each in world16.ctx.ledger.rebuilds.all(world16.name, states=["done"])} == set(ids)
+    assert by_table(verified(env16))["account"].outcome == "equal"
+    assert {each.id for each in env16.ctx.ledger.rebuilds.all(env16.name, states=["done"])} == set(ids)
 
     def merge() -> None:
-        world16.merge()
-        again = rebuild.resync(world16.ctx, ["public.account"], world16.submit)
-        assert rebuild.switch(world16.ctx, again, world16.submit)
+        env16.merge()
+        again = rebuild.resync(env16.ctx, ["public.account"], env16.submit)
+        assert rebuild.switch(env16.ctx, again, env16.submit)
 
-    found = by_table(verify(world16.ctx, merge=merge))
+    found = by_table(verify(env16.ctx, merge=merge))
     assert (found["account"].outcome, found["account"].reason) == ("skipped", "it was replaced while it was verified")
     assert found["entry"].outcome == "equal"
-    assert world16.ctx.ledger.health.alarms(world16.name) == []
-    assert by_table(verified(world16))["account"].outcome == "equal"
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
+    assert by_table(verified(env16))["account"].outcome == "equal"
 
 
-def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(world16: PipelineEnv) -> None:
-    world16.settings["verify"] = {"wait": "1s"}
-    world16.sql(SHOP)
-    world16.bootstrap()
+def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(env16: PipelineEnv) -> None:
+    env16.settings["verify"] = {"wait": "1s"}
+    env16.sql(SHOP)
+    env16.bootstrap()
 
     with pytest.raises(LakeError, match=r"\[verify-late\].*within 1 s.*(nobody merges here|take too long)"):
-        verify(world16.ctx, merge=lambda: "nobody merges here")
+        verify(env16.ctx, merge=lambda: "nobody merges here")
 
-    assert world16.ctx.ledger.barriers.all(world16.name) == []
-    assert left_at_source(world16) == []
+    assert env16.ctx.ledger.barriers.all(env16.name) == []
+    assert left_at_source(env16) == []

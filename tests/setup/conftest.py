@@ -1,5 +1,5 @@
-"""The set-up's fixtures: a world without Spark."""
+"""The set-up's fixtures: a pipeline without Spark."""
 
-from tests.worlds import bare16
+from tests.env_fixtures import landing_env16
 
-__all__ = ["bare16"]
+__all__ = ["landing_env16"]

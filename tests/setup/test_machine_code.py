@@ -54,18 +54,22 @@ def test_a_process_without_any_variable_loads_what_the_set_up_compiled(tmp_path:
 
 
 def test_the_command_line_captures_without_the_stacks_environment_and_compiles_nothing(
-    bare16: PipelineEnv, tmp_path: Path
+    landing_env16: PipelineEnv, tmp_path: Path
 ) -> None:
     stats(tmp_path, NUMBA_CACHE_DIR=str(ROOT / ".local" / "numba"))
-    bare16.source.execute("create table t (id int primary key, v text)")
-    bootstrap.prepare(bare16.ctx)
-    bootstrap.copy(bare16.ctx, copy_without_spark)
-    bare16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
+    landing_env16.source.execute("create table t (id int primary key, v text)")
+    bootstrap.prepare(landing_env16.ctx)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
     file = tmp_path / "pipeline.yaml"
-    chosen = {"name": bare16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(bare16.landing)}}
-    file.write_text(yaml.safe_dump({**chosen, **bare16.settings}))
+    chosen = {
+        "name": landing_env16.name,
+        "tables": {"include": ["public.*"]},
+        "landing": {"uri": str(landing_env16.landing)},
+    }
+    file.write_text(yaml.safe_dump({**chosen, **landing_env16.settings}))
     shell = {"HOME": str(tmp_path)}
-    for name, place in (("SOURCE", bare16.source), ("LEDGER", bare16.ledger)):
+    for name, place in (("SOURCE", landing_env16.source), ("LEDGER", landing_env16.ledger)):
         known = connection(place, name)
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})

@@ -233,7 +233,7 @@ def test_a_policy_that_would_hide_rows_stops_the_copy(conn, writer, new_role):
 
 
 def test_a_task_needs_drivers_and_arrow_only():
-    """Spark's tasks import this module from a zip: nothing of Airflow's world may come along."""
+    """Spark's tasks import this module from a zip: nothing of Airflow's env may come along."""
     code = "import sys, penstock.source.copy; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "plugins"}

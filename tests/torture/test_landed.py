@@ -21,22 +21,22 @@ update made set v = 5 where id < 5
 """
 
 
-def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(bare16: PipelineEnv) -> None:
-    bare16.sql(stand.TABLES)
-    bare16.sql(stand.FILLED)
-    bootstrap.prepare(bare16.ctx)
-    bootstrap.copy(bare16.ctx, copy_without_spark)
-    bare16.sql(CHANGES)
-    flush(bare16)
+def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(landing_env16: PipelineEnv) -> None:
+    landing_env16.sql(stand.TABLES)
+    landing_env16.sql(stand.FILLED)
+    bootstrap.prepare(landing_env16.ctx)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.sql(CHANGES)
+    flush(landing_env16)
 
-    assert unlike(bare16) == {f"public.{name}" for name in ("plain", "toasted", "bag", "nest", "parted", "made")}
-    bare16.capture()
-    assert unlike(bare16) == set()
+    assert unlike(landing_env16) == {f"public.{name}" for name in ("plain", "toasted", "bag", "nest", "parted", "made")}
+    landing_env16.capture()
+    assert unlike(landing_env16) == set()
 
 
-def unlike(world: PipelineEnv) -> set[str]:
-    with world.source.connect() as conn:
-        now = model.read(conn, world.ctx.pipeline.publication)
-    found = dict(landed.judge(world, now))
+def unlike(env: PipelineEnv) -> set[str]:
+    with env.source.connect() as conn:
+        now = model.read(conn, env.ctx.pipeline.publication)
+    found = dict(landed.judge(env, now))
     assert len(found) == 13
     return {table for table, lines in found.items() if lines}

@@ -15,20 +15,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_round_compares_every_table_and_a_lake_that_was_changed_behind_its_back_is_found(
-    world16: PipelineEnv, tmp_path: Path
+    env16: PipelineEnv, tmp_path: Path
 ) -> None:
-    stand.begin(world16)
+    stand.begin(env16)
     said: list[str] = []
     report = Report(7, tmp_path / "torture.log", said.append)
-    torture = Torture(world16, report, Mix(full=False, faults=False, steps=20, busy=False))
+    torture = Torture(env16, report, Mix(full=False, faults=False, steps=20, busy=False))
 
     torture.run(seconds=600, rounds=1)
     assert (report.findings, report.round) == ([], 1)
     assert report.compared >= 10
     assert report.statements > 10
 
-    assert world16.spark is not None
-    world16.spark.sql(f"delete from lake.{world16.name}.public.nest where id < 9")
+    assert env16.spark is not None
+    env16.spark.sql(f"delete from lake.{env16.name}.public.nest where id < 9")
     torture.compare()
     assert {(finding.kind, finding.table) for finding in report.findings} == {("difference", "public.nest")}
     assert any("FOUND difference" in line for line in said)

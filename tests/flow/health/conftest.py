@@ -34,50 +34,50 @@ _numbers = itertools.count(1)
 class Watched:
     """A pipeline under slot health: what it was told, and what it told."""
 
-    world: PipelineEnv
+    env: PipelineEnv
     told: list[Alert] = field(default_factory=list)
 
     @property
     def slot(self) -> str:
-        return self.world.ctx.pipeline.slot
+        return self.env.ctx.pipeline.slot
 
     def policy(self, **keys: Any) -> None:
         """Change the pipeline's section `health`."""
-        self.world.settings = {**self.world.settings, "health": {**self.world.settings.get("health", {}), **keys}}
+        self.env.settings = {**self.env.settings, "health": {**self.env.settings.get("health", {}), **keys}}
 
     def check(self, **capture: Any) -> flow.Checked:
         """Run one health check, as the DAG does."""
         state = CaptureState(**{"paused": False, **capture})
-        return flow.check(self.world.ctx, state, self.deliver)
+        return flow.check(self.env.ctx, state, self.deliver)
 
     def look(self) -> flow.Verdict:
-        return flow.look(self.world.ctx, CaptureState(paused=False))
+        return flow.look(self.env.ctx, CaptureState(paused=False))
 
     def deliver(self, alert: Alert) -> Delivery:
         self.told.append(alert)
         return Delivery(taken=1)
 
     def open_alarms(self) -> dict[str, str]:
-        alarms = self.world.ctx.ledger.health.alarms(self.world.name)
+        alarms = self.env.ctx.ledger.health.alarms(self.env.name)
         return {alarm.slug: alarm.level for alarm in alarms if alarm.closed_at is None}
 
     def events(self, slug: str) -> list[str]:
-        events = self.world.ctx.ledger.events.all(self.world.name, limit=100)
+        events = self.env.ctx.ledger.events.all(self.env.name, limit=100)
         return [event.message for event in events if event.slug == slug]
 
     def slots(self) -> set[str]:
-        return {name for (name,) in self.world.sql("select slot_name from pg_replication_slots")}
+        return {name for (name,) in self.env.sql("select slot_name from pg_replication_slots")}
 
     def noise(self, megabytes: int) -> None:
         """Write WAL that no pipeline asks for."""
-        self.world.sql(
+        self.env.sql(
             f"select pg_logical_emit_message(false, 'noise', repeat('x', 1 << 20)) from generate_series(1, {megabytes});"
             "set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')"
         )
 
     def foreign(self, name: str) -> str:
         """Make a slot of somebody else's."""
-        self.world.sql(f"select pg_create_logical_replication_slot('{name}', 'pgoutput')")
+        self.env.sql(f"select pg_create_logical_replication_slot('{name}', 'pgoutput')")
         return name
 
 
@@ -96,11 +96,11 @@ def watched_on(postgres16: Server, tmp_path: Path) -> Iterator[NewWatched]:
                 connection.execute(f"create database {name}".encode())
             database = Database(server, name)
             made.append(database)
-            world = PipelineEnv(database, ledger, tmp_path / "landing", name)
-            world.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
-            bootstrap.prepare(world.ctx)
-            bootstrap.copy(world.ctx, copy_without_spark)
-            return Watched(world)
+            env = PipelineEnv(database, ledger, tmp_path / "landing", name)
+            env.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
+            bootstrap.prepare(env.ctx)
+            bootstrap.copy(env.ctx, copy_without_spark)
+            return Watched(env)
 
         yield make
         for database in made:

@@ -64,9 +64,9 @@ class Page:
 
 @dataclass
 class OnCall:
-    """The person, at the machine of a world; `more` fills what a page leaves open, such as `<gid>` and `:pid`."""
+    """The person, at the machine of a pipeline; `more` fills what a page leaves open, such as `<gid>` and `:pid`."""
 
-    world: PipelineEnv
+    env: PipelineEnv
     home: Path
     programs: Binaries
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -88,17 +88,17 @@ class OnCall:
 
     def type(self, step: Step, more: Mapping[str, str]) -> str:
         """Type one step; return what it showed."""
-        known = {"pipeline": self.world.name, "port": str(self.world.source.server.port), "host": "127.0.0.1", **more}
+        known = {"pipeline": self.env.name, "port": str(self.env.source.server.port), "host": "127.0.0.1", **more}
         text = re.sub(r"<(\w+)>", lambda found: known[found[1]], step.text)
         if step.place is None:
             return self._run(["bash", "-c", text], self.shell())
-        database = self.world.source if step.place == "on the source" else self.world.ledger
+        database = self.env.source if step.place == "on the source" else self.env.ledger
         return self.psql(database, text, more)
 
     def psql(self, database: Database, statements: str, more: Mapping[str, str]) -> str:
         """Put statements to psql, with the variables that the runbooks name."""
-        pipeline = self.world.ctx.pipeline
-        variables = {"slot": pipeline.slot, "publication": pipeline.publication, "pipeline": self.world.name, **more}
+        pipeline = self.env.ctx.pipeline
+        variables = {"slot": pipeline.slot, "publication": pipeline.publication, "pipeline": self.env.name, **more}
         place = {"PGHOST": "127.0.0.1", "PGPORT": str(database.server.port), "PGUSER": "postgres"}
         place |= {"PGPASSWORD": database.server.password, "PGDATABASE": database.name}
         sets = [word for name, value in variables.items() for word in ("-v", f"{name}={value}")]
@@ -107,13 +107,13 @@ class OnCall:
 
     def shell(self) -> dict[str, str]:
         """Return the environment of the person's shell: the pipeline's file, as it is now, and its connections."""
-        settings = {"name": self.world.name, "tables": {"include": ["public.*"]}, **self.world.settings}
+        settings = {"name": self.env.name, "tables": {"include": ["public.*"]}, **self.env.settings}
         (self.home / "pipeline.yaml").write_text(
-            yaml.safe_dump({**settings, "landing": {"uri": str(self.world.landing)}})
+            yaml.safe_dump({**settings, "landing": {"uri": str(self.env.landing)}})
         )
-        places = {"SOURCE": self.world.source, "LEDGER": self.world.ledger}
-        if self.world.lake is not None:
-            places["CATALOG"] = self.world.lake.database
+        places = {"SOURCE": self.env.source, "LEDGER": self.env.ledger}
+        if self.env.lake is not None:
+            places["CATALOG"] = self.env.lake.database
         variables = {f"AIRFLOW_CONN_PENSTOCK_{name}": _airflow(place) for name, place in places.items()}
         path = os.pathsep.join([str(self.programs.folder), os.environ["PATH"]])
         ours = {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}

@@ -37,7 +37,7 @@ def test_200_slots_and_1000_tables_take_as_many_statements_as_one(
     monkeypatch.setattr(session.SourceSession, "cursor", counting)
     watched.look()
     few = len(counted)
-    with spacious16.connect(watched.world.source.name) as connection:
+    with spacious16.connect(watched.env.source.name) as connection:
         connection.execute(
             "do $$ begin for n in 1..1000 loop execute format('create table many_%s (id int primary key)', n); end loop; end $$"
         )

@@ -12,13 +12,13 @@ from tests.flow.health.conftest import Watched
 @pytest.fixture
 def environment(watched: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path) -> str:
     """The pipeline's file and connections, as a shell has them; returns the file."""
-    world = watched.world
-    for name, place in (("SOURCE", world.source), ("LEDGER", world.ledger)):
+    env = watched.env
+    for name, place in (("SOURCE", env.source), ("LEDGER", env.ledger)):
         value = {"conn_type": "postgres", "host": "127.0.0.1", "port": place.server.port, "login": "postgres"}
         value |= {"password": place.server.password, "schema": place.name}
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name}", json.dumps(value))
     file = tmp_path / "pipeline.yaml"
-    file.write_text(f'name: {world.name}\ntables: {{include: ["public.*"]}}\nlanding: {{uri: "{world.landing}"}}\n')
+    file.write_text(f'name: {env.name}\ntables: {{include: ["public.*"]}}\nlanding: {{uri: "{env.landing}"}}\n')
     return str(file)
 
 
@@ -32,4 +32,4 @@ def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, e
     assert "slot-retained" in shown.stdout
     assert {alarm["slug"] for alarm in json.loads(plain.stdout)["alarms"]} == {"slot-retained", "slot-unread"}
     assert watched.open_alarms() == {}
-    assert watched.world.ctx.ledger.health.slot_samples(watched.world.name, watched.slot) == []
+    assert watched.env.ctx.ledger.health.slot_samples(watched.env.name, watched.slot) == []

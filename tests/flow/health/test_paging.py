@@ -16,7 +16,7 @@ TASK = "shop.capture.windows"
 
 def meet(watched: Watched, slug: str = "source-disk-full", task: str = TASK) -> None:
     tree = SourceError if slug.startswith("source-") else LakeError
-    paging.page(watched.world.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
+    paging.page(watched.env.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
 
 
 def told(watched: Watched) -> list[tuple[str, str, str]]:
@@ -44,9 +44,9 @@ def test_an_error_is_told_once_and_again_only_at_its_interval(watched: Watched) 
 def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(watched: Watched) -> None:
     meet(watched)
 
-    paging.mended(watched.world.ctx, "shop.merge.plan", watched.deliver)
+    paging.mended(watched.env.ctx, "shop.merge.plan", watched.deliver)
     assert watched.open_alarms() == {"source-disk-full": "critical"}
-    paging.mended(watched.world.ctx, TASK, watched.deliver)
+    paging.mended(watched.env.ctx, TASK, watched.deliver)
 
     assert watched.open_alarms() == {}
     assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
@@ -61,7 +61,7 @@ def test_slot_health_neither_closes_nor_repeats_it(watched: Watched) -> None:
 
     watched.noise(1)
     for _ in range(3):
-        watched.world.sql("select pg_sleep(0.5)")
+        watched.env.sql("select pg_sleep(0.5)")
         watched.check()
 
     assert watched.open_alarms()["source-disk-full"] == "critical"
@@ -72,15 +72,15 @@ def test_slot_health_tells_what_no_channel_has_taken(watched: Watched) -> None:
     def refuse(_: Alert) -> Delivery:
         return Delivery(0, ("expected channel hook to take an alert, but its JSON did not",))
 
-    paging.page(watched.world.ctx, SourceError("source-corrupt", "expected whole files"), TASK, refuse)
-    assert any("[alert-undelivered]" in line for line in watched.world.lines)
+    paging.page(watched.env.ctx, SourceError("source-corrupt", "expected whole files"), TASK, refuse)
+    assert any("[alert-undelivered]" in line for line in watched.env.lines)
     watched.check()
 
     assert told(watched) == [("opened", "source-corrupt", "critical")]
 
 
 def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watched) -> None:
-    server = watched.world.source.server
+    server = watched.env.source.server
     password, server.password = server.password, "not the password"
     try:
         with pytest.raises(SourceError) as refused:
@@ -88,7 +88,7 @@ def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watche
     finally:
         server.password = password
 
-    paging.page(watched.world.ctx, refused.value, TASK, watched.deliver)
+    paging.page(watched.env.ctx, refused.value, TASK, watched.deliver)
 
     assert refused.value.slug == "source-auth"
     assert [slug for _, slug, _ in told(watched)] == ["source-unreachable"]
@@ -97,35 +97,35 @@ def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watche
 
 
 def test_people_are_told_even_if_the_ledger_cannot_note_it(watched: Watched) -> None:
-    watched.world.name = "unknown"
+    watched.env.name = "unknown"
     meet(watched, "comparison-differs")
 
     assert told(watched) == [("opened", "comparison-differs", "critical")]
-    assert any("the ledger cannot record" in line for line in watched.world.lines)
+    assert any("the ledger cannot record" in line for line in watched.env.lines)
 
 
 def test_a_person_who_has_mended_it_closes_it_by_resume(watched: Watched) -> None:
     meet(watched, "target-clash", "shop.bootstrap.check")
-    resume.resume(watched.world.ctx)
+    resume.resume(watched.env.ctx)
     assert watched.open_alarms() == {}
     watched.check()
     assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        resume.resume(watched.world.ctx)
+        resume.resume(watched.env.ctx)
     meet(watched, "target-clash")
-    watched.world.ctx.ledger.pipelines.halt(watched.world.name, slug="source-changed", reason="for this test")
-    resume.resume(watched.world.ctx)
+    watched.env.ctx.ledger.pipelines.halt(watched.env.name, slug="source-changed", reason="for this test")
+    resume.resume(watched.env.ctx)
 
     assert watched.open_alarms() == {}
-    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
+    assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "running"
 
 
 def test_nothing_stays_open_for_a_pipeline_that_is_torn_down(watched: Watched) -> None:
     meet(watched)
-    teardown.teardown(watched.world.ctx)
+    teardown.teardown(watched.env.ctx)
     assert watched.open_alarms() == {"source-disk-full": "critical"}, "a dry run"
 
-    teardown.teardown(watched.world.ctx, dry_run=False)
+    teardown.teardown(watched.env.ctx, dry_run=False)
 
     assert watched.open_alarms() == {}

@@ -35,7 +35,7 @@ def hire(tmp_path: Path, binaries16: Binaries) -> Hire:
     """A function that puts a person in front of a pipeline."""
     home = tmp_path / "shell"
     home.mkdir()
-    return lambda watched: OnCall(watched.world, home, binaries16)
+    return lambda watched: OnCall(watched.env, home, binaries16)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def captured(watched: Watched, oncall: OnCall, slug: str, alarm: str) -> None:
         watched.check()
         if alarm not in watched.open_alarms():
             return
-        watched.world.sql("checkpoint")
+        watched.env.sql("checkpoint")
     raise AssertionError(f"{alarm} stays open: {watched.open_alarms()}")
 
 
@@ -87,7 +87,7 @@ def test_slot_unread_and_slot_retained(watched: Watched, oncall: OnCall) -> None
 
 def test_transaction_open_long(watched: Watched, oncall: OnCall) -> None:
     watched.policy(watch={"transaction": 1})
-    with watched.world.source.connect(autocommit=False, application_name="nightly") as writer:
+    with watched.env.source.connect(autocommit=False, application_name="nightly") as writer:
         writer.execute("insert into t values (99, 'x')")
         until(watched, "transaction-open-long")
 
@@ -102,9 +102,9 @@ def test_transaction_open_long(watched: Watched, oncall: OnCall) -> None:
 
 
 def test_transaction_prepared_long(watched: Watched, oncall: OnCall) -> None:
-    gid = f"forgotten_{watched.world.name}"
+    gid = f"forgotten_{watched.env.name}"
     watched.policy(watch={"transaction": 1})
-    with watched.world.source.connect(autocommit=False) as writer:
+    with watched.env.source.connect(autocommit=False) as writer:
         writer.execute("insert into t values (98, 'x')")
         writer.execute(f"prepare transaction '{gid}'".encode())
     until(watched, "transaction-prepared-long")
@@ -127,7 +127,7 @@ def test_slot_unreserved(own: Server, watched_on: NewWatched, hire: Hire) -> Non
     oncall.do("slot-unreserved", "max_slot_wal_keep_size")
     oncall.do("slot-unreserved", "pg_reload_conf")
     until(watched, "slot-unreserved", gone=True)
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
     watched.check()
     assert "slot-lost" not in watched.open_alarms(), "the checkpoint has come, and taken nothing"
     oncall.do("slot-unreserved", "penstock capture")
@@ -137,7 +137,7 @@ def test_slot_unreserved(own: Server, watched_on: NewWatched, hire: Hire) -> Non
 
 
 def test_slot_orphaned(watched: Watched, oncall: OnCall) -> None:
-    watched.world.ctx.ledger.pipelines.tear_down(watched.world.name)
+    watched.env.ctx.ledger.pipelines.tear_down(watched.env.name)
     watched.check()
     assert watched.open_alarms() == {"slot-orphaned": "critical"}
 
@@ -149,10 +149,10 @@ def test_slot_orphaned(watched: Watched, oncall: OnCall) -> None:
 
 
 def test_slot_abandoned(watched: Watched, oncall: OnCall) -> None:
-    foreign = watched.foreign(f"reporting_{watched.world.name}")
+    foreign = watched.foreign(f"reporting_{watched.env.name}")
     watched.policy(watch={"abandoned": 1})
     watched.noise(20)
-    capture.capture(watched.world.ctx)
+    capture.capture(watched.env.ctx)
     until(watched, "slot-abandoned")
 
     assert foreign in oncall.confirm("slot-abandoned")
@@ -166,7 +166,7 @@ def test_slot_abandoned(watched: Watched, oncall: OnCall) -> None:
 def test_slots_nearly_full(own: Server, watched_on: NewWatched, hire: Hire) -> None:
     watched = watched_on(own)
     oncall = hire(watched)
-    foreign = [watched.foreign(f"other{number}_{watched.world.name}") for number in range(2)]
+    foreign = [watched.foreign(f"other{number}_{watched.env.name}") for number in range(2)]
     watched.check()
     assert watched.open_alarms()["slots-nearly-full"] == "warn"
 
@@ -179,9 +179,9 @@ def test_slots_nearly_full(own: Server, watched_on: NewWatched, hire: Hire) -> N
 
 
 def test_slot_stalled(watched: Watched, oncall: OnCall) -> None:
-    watched.world.settings["capture"] = {"time_budget": 1}
+    watched.env.settings["capture"] = {"time_budget": 1}
     watched.policy(watch={"unchanged_schedules": 1})
-    watched.world.sql("insert into t values (2, 'two')")
+    watched.env.sql("insert into t values (2, 'two')")
     watched.noise(1)
     until(watched, "slot-stalled")
 
@@ -194,9 +194,9 @@ def test_slot_stalled(watched: Watched, oncall: OnCall) -> None:
 
 def test_catalog_xmin_old(watched: Watched, oncall: OnCall) -> None:
     watched.policy(watch={"catalog_age": 50})
-    watched.world.sql("create procedure burn() language plpgsql as "
+    watched.env.sql("create procedure burn() language plpgsql as "
                       "$$begin for n in 1..300 loop perform pg_current_xact_id(); commit; end loop; end$$")  # fmt: skip
-    watched.world.sql("call burn()")
+    watched.env.sql("call burn()")
     watched.check()
     assert watched.open_alarms()["catalog-xmin-old"] == "critical", "four times the limit"
 
@@ -208,39 +208,39 @@ def test_catalog_xmin_old(watched: Watched, oncall: OnCall) -> None:
 
 
 def test_decoding_spills(watched: Watched, oncall: OnCall) -> None:
-    watched.world.settings["capture"] = {"work_mem": "64KiB"}
-    watched.world.sql("insert into t select n, repeat('y', 1000) from generate_series(2, 90000) n")
+    watched.env.settings["capture"] = {"work_mem": "64KiB"}
+    watched.env.sql("insert into t select n, repeat('y', 1000) from generate_series(2, 90000) n")
     watched.noise(1)
     oncall.do("slot-stalled", "penstock capture")
     until(watched, "decoding-spills")
     assert watched.open_alarms()["decoding-spills"] == "warn"
 
     assert re.search(rf"{watched.slot} +\| [6-9]\d MB|{watched.slot} +\| 1\d\d MB", oncall.confirm("decoding-spills"))
-    watched.world.settings["capture"] = {"work_mem": "256MiB"}
+    watched.env.settings["capture"] = {"work_mem": "256MiB"}
     oncall.do("decoding-spills", "pg_stat_reset_replication_slot")
-    watched.world.sql("update t set note = note || 'z'")
+    watched.env.sql("update t set note = note || 'z'")
     watched.noise(1)
     oncall.do("slot-stalled", "penstock capture")
 
     watched.check()
     assert "decoding-spills" not in watched.open_alarms()
-    ((spilled, decoded),) = watched.world.sql(
+    ((spilled, decoded),) = watched.env.sql(
         f"select spill_bytes, total_bytes from pg_stat_replication_slots where slot_name = '{watched.slot}'"
     )
     assert (spilled, decoded > 64 << 20) == (0, True), "as much was decoded again, and nothing of it spilled"
 
 
 def test_capture_too_slow(watched: Watched, oncall: OnCall) -> None:
-    watched.world.settings["capture"] = {"max_wal_bytes": "1MiB"}
+    watched.env.settings["capture"] = {"max_wal_bytes": "1MiB"}
     for _ in range(6):  # the source writes many windows' worth between two windows
         watched.noise(60)
-        capture.capture_window(watched.world.ctx)
+        capture.capture_window(watched.env.ctx)
         watched.check()
     assert "capture-too-slow" in watched.open_alarms()
 
     watched.noise(1)  # the source continues: a queue that has not grown since the last look is not told
     assert "capture-too-slow" in oncall.confirm("capture-too-slow")
-    watched.world.settings["capture"] = {"max_wal_bytes": "512MiB", "time_budget": 600}
+    watched.env.settings["capture"] = {"max_wal_bytes": "512MiB", "time_budget": 600}
     oncall.do("capture-too-slow", "penstock capture")
 
     watched.check()
@@ -248,13 +248,13 @@ def test_capture_too_slow(watched: Watched, oncall: OnCall) -> None:
 
 
 def test_pipeline_halted(watched: Watched, oncall: OnCall) -> None:
-    right = watched.world.source
+    right = watched.env.source
     with right.server.temporary_database(f"wrong_{right.name}") as wrong:
-        watched.world.source = wrong
+        watched.env.source = wrong
         with pytest.raises(SourceError, match="source-changed") as caught:
-            capture.capture(watched.world.ctx)
-        watched.world.ctx.ledger.pipelines.halt(watched.world.name, slug=caught.value.slug, reason=caught.value.message)
-        watched.world.source = right
+            capture.capture(watched.env.ctx)
+        watched.env.ctx.ledger.pipelines.halt(watched.env.name, slug=caught.value.slug, reason=caught.value.message)
+        watched.env.source = right
     watched.check()
     assert watched.open_alarms()["pipeline-halted"] == "critical"
 
@@ -287,42 +287,42 @@ def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None
     watched = watched_on(own)
     oncall = hire(watched)
     role = "penstock_reader"
-    watched.world.sql(f"create role {role} superuser login replication")
-    watched.world.sql(f"alter role {role} set temp_file_limit = '1MB'")
-    watched.world.sql("alter role postgres set temp_file_limit = '1MB'")
-    watched.world.settings["capture"] = {"work_mem": "64KiB"}
-    watched.world.sql("insert into t select n, repeat(md5(n::text), 200) from generate_series(2, 1000) n")
+    watched.env.sql(f"create role {role} superuser login replication")
+    watched.env.sql(f"alter role {role} set temp_file_limit = '1MB'")
+    watched.env.sql("alter role postgres set temp_file_limit = '1MB'")
+    watched.env.settings["capture"] = {"work_mem": "64KiB"}
+    watched.env.sql("insert into t select n, repeat(md5(n::text), 200) from generate_series(2, 1000) n")
     watched.noise(1)
     with pytest.raises(SourceError, match="decoding-limit") as caught:
-        capture.capture(watched.world.ctx)
-    paging.page(watched.world.ctx, caught.value, "shop.capture.windows", watched.deliver)
+        capture.capture(watched.env.ctx)
+    paging.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {"decoding-limit": "critical"}
 
     assert "1MB" in oncall.confirm("decoding-limit")
     oncall.do("decoding-limit", "temp_file_limit")
-    assert watched.world.sql(f"select setconfig from pg_db_role_setting where setrole = '{role}'::regrole") == [
+    assert watched.env.sql(f"select setconfig from pg_db_role_setting where setrole = '{role}'::regrole") == [
         (["temp_file_limit=-1"],)
     ]
-    watched.world.sql("alter role postgres set temp_file_limit = '-1'")  # the tests' own reader
+    watched.env.sql("alter role postgres set temp_file_limit = '-1'")  # the tests' own reader
 
-    assert capture.capture(watched.world.ctx).changes == 999
-    paging.mended(watched.world.ctx, "shop.capture.windows", watched.deliver)
+    assert capture.capture(watched.env.ctx).changes == 999
+    paging.mended(watched.env.ctx, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {}
 
 
 def test_source_auth(watched: Watched, oncall: OnCall) -> None:
-    role, source = "penstock_reader", watched.world.source
-    watched.world.sql(
+    role, source = "penstock_reader", watched.env.source
+    watched.env.sql(
         "create schema sales; create table sales.orders (id int primary key); insert into sales.orders values (1);"
         f"create role {role} nologin password 'of the role';"
-        f"alter publication {watched.world.ctx.pipeline.publication} add table sales.orders"
+        f"alter publication {watched.env.ctx.pipeline.publication} add table sales.orders"
     )
     reader = Connection("source", "127.0.0.1", source.server.port, role, "of the role", source.name)
     try:
         with pytest.raises(SourceError) as caught:
             session.connect(reader, what="test")
         assert caught.value.slug == "source-auth"
-        paging.page(watched.world.ctx, caught.value, "shop.capture.windows", watched.deliver)
+        paging.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {"source-auth": "critical"}
 
         shown = oncall.confirm("source-auth", role=role)
@@ -332,17 +332,17 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
 
         with session.connect(reader, what="test") as conn:
             assert conn.execute("select id from sales.orders").fetchall() == [(1,)]
-        paging.mended(watched.world.ctx, "shop.capture.windows", watched.deliver)
+        paging.mended(watched.env.ctx, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {}
     finally:
-        watched.world.sql(f"drop owned by {role}; drop role {role}")
+        watched.env.sql(f"drop owned by {role}; drop role {role}")
 
 
 @pytest.fixture
 def pair(own: Server, servers_home: Path, watched_on: NewWatched) -> Iterator[tuple[Watched, Server]]:
     """A pipeline on a primary, and a hot standby that tells its primary nothing."""
     watched = watched_on(own)
-    home = servers_home / f"standby_of_{watched.world.name}"
+    home = servers_home / f"standby_of_{watched.env.name}"
     home.mkdir()
     own.account.own(home)
     own.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
@@ -354,22 +354,22 @@ def pair(own: Server, servers_home: Path, watched_on: NewWatched) -> Iterator[tu
 
 def test_standby_feedback_off(pair: tuple[Watched, Server], hire: Hire) -> None:
     watched, standby = pair
-    primary = watched.world.source
+    primary = watched.env.source
     on_standby = type(primary)(standby, primary.name)
     oncall = hire(watched)
-    watched.world.source = on_standby
+    watched.env.source = on_standby
     watched.check()
     assert watched.open_alarms()["standby-feedback-off"] == "critical"
 
     assert re.search(r"t +\| off", oncall.confirm("standby-feedback-off"))
-    watched.world.source = primary
+    watched.env.source = primary
     oncall.do("standby-feedback-off", "pg_create_physical_replication_slot")
-    watched.world.source = on_standby
+    watched.env.source = on_standby
     oncall.do("standby-feedback-off", "alter system set")
     oncall.do("standby-feedback-off", "pg_reload_conf")
 
     until(watched, "standby-feedback-off", gone=True)
-    watched.world.source = primary
+    watched.env.source = primary
     until_active(watched)
     assert "standby-feedback-off" not in watched.open_alarms()
 
@@ -378,6 +378,6 @@ def until_active(watched: Watched) -> None:
     """Wait until the standby holds its slot and its feedback has arrived."""
     deadline = time.monotonic() + 120
     ask = "select active and xmin is not null from pg_replication_slots where slot_name = 'standby_of_penstock'"
-    while watched.world.sql(ask) != [(True,)]:
+    while watched.env.sql(ask) != [(True,)]:
         assert time.monotonic() < deadline, "the primary never heard of the standby's needs"
         time.sleep(0.5)

@@ -41,7 +41,7 @@ def test_an_idle_slot_goes_from_warn_to_critical_to_unreserved_to_lost(watched: 
     watched.noise(60)
     watched.check()
     assert watched.open_alarms()["slot-unreserved"] == "critical"
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
     watched.check()
     assert watched.open_alarms() == {"slot-lost": "critical"}
 
@@ -49,12 +49,12 @@ def test_an_idle_slot_goes_from_warn_to_critical_to_unreserved_to_lost(watched: 
     happenings = [(alert.happening, alert.alarm.slug) for alert in watched.told]
     assert happenings.count(("opened", "slot-retained")) == happenings.count(("closed", "slot-retained")) == 1
     assert happenings.count(("raised", "slot-retained")) == happenings.count(("opened", "slot-lost")) == 1
-    assert any("dry run, would run" in line for line in watched.world.lines)
+    assert any("dry run, would run" in line for line in watched.env.lines)
 
 
 def test_a_lost_slot_is_dropped_when_it_may_be_and_the_pipeline_halts_with_the_way_out(watched: Watched) -> None:
     watched.noise(110)
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
     watched.check()
     assert watched.slots() == {watched.slot}
 
@@ -62,12 +62,12 @@ def test_a_lost_slot_is_dropped_when_it_may_be_and_the_pipeline_halts_with_the_w
     watched.check()
 
     assert watched.slots() == set()
-    record = watched.world.ctx.ledger.pipelines.get(watched.world.name)
+    record = watched.env.ctx.ledger.pipelines.get(watched.env.name)
     assert (record.state, record.halted_slug) == ("halted", "slot-dropped")
-    assert f"{watched.world.name}.recover" in str(record.halted_reason)
+    assert f"{watched.env.name}.recover" in str(record.halted_reason)
     assert any("pg_drop_replication_slot" in message for message in watched.events("slot-dropped"))
     with pytest.raises(PenstockError, match=r"halted by slot-dropped"):
-        capture.capture(watched.world.ctx)
+        capture.capture(watched.env.ctx)
     watched.check()
     assert watched.open_alarms() == {"pipeline-halted": "critical"}
 
@@ -88,7 +88,7 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
     assert watched.slots() == set()
     (event,) = [
         e
-        for e in watched.world.ctx.ledger.events.all(watched.world.name, limit=50)
+        for e in watched.env.ctx.ledger.events.all(watched.env.name, limit=50)
         if e.slug == "slot-dropped" and "ran:" in e.message
     ]
     assert event.details["retained"] >= event.details["drop"]
@@ -97,14 +97,14 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
 def test_draining_frees_the_wal_in_larger_windows_and_the_alarms_close(watched: Watched) -> None:
     from penstock.flow.health.check import drain  # noqa: PLC0415
 
-    watched.world.settings["capture"] = {"max_wal_bytes": "4MiB"}
-    watched.world.sql("insert into t select n, repeat('y', 100) from generate_series(2, 1000) n")
+    watched.env.settings["capture"] = {"max_wal_bytes": "4MiB"}
+    watched.env.sql("insert into t select n, repeat('y', 100) from generate_series(2, 1000) n")
     watched.noise(40)
     assert watched.check().verdict.drain
     # restart_lsn follows to a record of the running transactions: servers write one here, and every 15 seconds
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
 
-    done = drain(watched.world.ctx)
+    done = drain(watched.env.ctx)
 
     assert (done.changes, done.caught_up) == (999, True)
     assert len(done.windows) <= 4
@@ -114,14 +114,14 @@ def test_draining_frees_the_wal_in_larger_windows_and_the_alarms_close(watched: 
 
 
 def test_a_slot_dropped_by_hand_is_missed(watched: Watched) -> None:
-    watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
     watched.check()
 
     assert watched.open_alarms() == {"slot-missing": "critical"}
 
 
 def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched: Watched) -> None:
-    watched.world.ctx.ledger.pipelines.tear_down(watched.world.name)
+    watched.env.ctx.ledger.pipelines.tear_down(watched.env.name)
     watched.check()
     assert watched.open_alarms() == {"slot-orphaned": "critical"}
     assert watched.slots() == {watched.slot}
@@ -130,17 +130,17 @@ def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched
     watched.check()
 
     assert watched.slots() == set()
-    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "torn_down"
+    assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "torn_down"
 
 
 def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_without_dry_run(
     watched: Watched,
 ) -> None:
-    foreign = watched.foreign(f"reporting_{watched.world.name}")
+    foreign = watched.foreign(f"reporting_{watched.env.name}")
     try:
         watched.policy(watch={"abandoned": 1})
         watched.noise(20)
-        capture.capture(watched.world.ctx)
+        capture.capture(watched.env.ctx)
         watched.check()
         eventually(watched, "slot-abandoned")
         watched.check()
@@ -157,26 +157,26 @@ def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_w
         watched.check()
         assert foreign not in watched.slots()
         assert any("rule 'report*'" in message for message in watched.events("slot-abandoned"))
-        assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
+        assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "running"
     finally:
         if foreign in watched.slots():
-            watched.world.sql(f"select pg_drop_replication_slot('{foreign}')")
+            watched.env.sql(f"select pg_drop_replication_slot('{foreign}')")
 
 
 @pytest.fixture
 def foreign_due(watched: Watched) -> Iterator[str]:
     """A foreign slot that a rule drops; the health check has judged it inactive."""
-    foreign = watched.foreign(f"reporting_{watched.world.name}")
+    foreign = watched.foreign(f"reporting_{watched.env.name}")
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
-    watched.world.ctx.ledger.health.record_slot_samples(watched.world.name, watched.look().samples.values())
+    watched.env.ctx.ledger.health.record_slot_samples(watched.env.name, watched.look().samples.values())
     deadline = time.monotonic() + 120
     while not watched.look().drops:
         assert time.monotonic() < deadline
         time.sleep(0.3)
     yield foreign
     if foreign in watched.slots():
-        watched.world.sql(f"select pg_drop_replication_slot('{foreign}')")
+        watched.env.sql(f"select pg_drop_replication_slot('{foreign}')")
 
 
 def reading(database: Database, slot: str) -> Any:
@@ -190,9 +190,9 @@ def reading(database: Database, slot: str) -> Any:
 
 def test_a_slot_that_somebody_took_between_the_decision_and_the_drop_stays(watched: Watched, foreign_due: str) -> None:
     verdict = watched.look()
-    reader = reading(watched.world.source, foreign_due)
+    reader = reading(watched.env.source, foreign_due)
     try:
-        act.act(watched.world.ctx, verdict, watched.deliver)
+        act.act(watched.env.ctx, verdict, watched.deliver)
         assert foreign_due in watched.slots()
         assert any("did not drop" in message for message in watched.events("slot-abandoned"))
         assert watched.look().drops == (), "an active slot is not even judged"
@@ -202,9 +202,9 @@ def test_a_slot_that_somebody_took_between_the_decision_and_the_drop_stays(watch
 
 def test_a_slot_that_moved_between_the_decision_and_the_drop_stays(watched: Watched, foreign_due: str) -> None:
     verdict = watched.look()
-    watched.world.sql(f"select pg_replication_slot_advance('{foreign_due}', pg_current_wal_flush_lsn())")
+    watched.env.sql(f"select pg_replication_slot_advance('{foreign_due}', pg_current_wal_flush_lsn())")
 
-    act.act(watched.world.ctx, verdict, watched.deliver)
+    act.act(watched.env.ctx, verdict, watched.deliver)
 
     assert foreign_due in watched.slots()
     assert any("moved" in message for message in watched.events("slot-abandoned"))
@@ -212,18 +212,18 @@ def test_a_slot_that_moved_between_the_decision_and_the_drop_stays(watched: Watc
 
 def test_a_slot_that_was_replaced_between_the_decision_and_the_drop_stays(watched: Watched, foreign_due: str) -> None:
     verdict = watched.look()
-    watched.world.sql(f"select pg_drop_replication_slot('{foreign_due}')")
+    watched.env.sql(f"select pg_drop_replication_slot('{foreign_due}')")
     watched.foreign(foreign_due)
 
-    act.act(watched.world.ctx, verdict, watched.deliver)
+    act.act(watched.env.ctx, verdict, watched.deliver)
 
     assert foreign_due in watched.slots()
 
 
 def test_a_slot_that_no_rule_names_stays_beside_one_that_goes(watched: Watched, foreign_due: str) -> None:
-    kept = watched.foreign(f"crm_{watched.world.name}")
-    physical = f"report_physical_{watched.world.name}"
-    watched.world.sql(f"select pg_create_physical_replication_slot('{physical}', true)")
+    kept = watched.foreign(f"crm_{watched.env.name}")
+    physical = f"report_physical_{watched.env.name}"
+    watched.env.sql(f"select pg_create_physical_replication_slot('{physical}', true)")
     try:
         watched.noise(1)
         watched.check()
@@ -231,14 +231,14 @@ def test_a_slot_that_no_rule_names_stays_beside_one_that_goes(watched: Watched, 
         assert watched.slots() == {watched.slot, kept, physical}
     finally:
         for name in (kept, physical):
-            watched.world.sql(f"select pg_drop_replication_slot('{name}')")
+            watched.env.sql(f"select pg_drop_replication_slot('{name}')")
 
 
 def test_a_slot_of_another_database_stays_unless_the_rule_names_the_database(
     watched: Watched, watched_on: NewWatched
 ) -> None:
-    other = watched_on(watched.world.source.server)
-    foreign = other.foreign(f"reporting_{other.world.name}")
+    other = watched_on(watched.env.source.server)
+    foreign = other.foreign(f"reporting_{other.env.name}")
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
     watched.check()
@@ -248,7 +248,7 @@ def test_a_slot_of_another_database_stays_unless_the_rule_names_the_database(
     watched.check()
     assert foreign in watched.slots()
 
-    watched.policy(drop={"foreign": [{**RULE, "database": other.world.name}]})
+    watched.policy(drop={"foreign": [{**RULE, "database": other.env.name}]})
     eventually_dropped(watched, foreign)
     assert other.slot in watched.slots(), "another pipeline's slot"
 
@@ -263,19 +263,19 @@ def eventually_dropped(watched: Watched, slot: str) -> None:
 
 def test_the_own_slot_stays_while_a_capture_is_at_work(watched: Watched) -> None:
     watched.noise(110)
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
     watched.policy(dry_run=False)
-    with session.connect(watched.world.ctx.source, what="capture") as conn, lock.hold(conn, watched.world.name):
+    with session.connect(watched.env.ctx.source, what="capture") as conn, lock.hold(conn, watched.env.name):
         watched.check()
 
     assert watched.slots() == {watched.slot}
-    assert watched.world.ctx.ledger.pipelines.get(watched.world.name).state == "running"
+    assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "running"
     assert any("did not drop" in message for message in watched.events("slot-dropped"))
 
 
 def test_a_transaction_that_stays_open_is_named_and_the_alarm_closes_with_it(watched: Watched) -> None:
     watched.policy(watch={"transaction": 1})
-    with watched.world.source.connect(autocommit=False, application_name="nightly") as writer:
+    with watched.env.source.connect(autocommit=False, application_name="nightly") as writer:
         writer.execute("insert into t values (99, 'a secret value')")
         eventually(watched, "transaction-open-long")
         watched.check()
@@ -290,14 +290,14 @@ def test_a_transaction_that_stays_open_is_named_and_the_alarm_closes_with_it(wat
 
 def test_a_forgotten_prepared_transaction_is_named(watched: Watched) -> None:
     watched.policy(watch={"transaction": 1})
-    with watched.world.source.connect(autocommit=False) as writer:
+    with watched.env.source.connect(autocommit=False) as writer:
         writer.execute("insert into t values (98, 'x')")
-        writer.execute(f"prepare transaction 'forgotten_{watched.world.name}'".encode())
+        writer.execute(f"prepare transaction 'forgotten_{watched.env.name}'".encode())
     eventually(watched, "transaction-prepared-long")
     watched.check()
 
     assert watched.open_alarms()["transaction-prepared-long"] == "warn"
-    assert f'prepared "forgotten_{watched.world.name}"' in watched.told[0].text()
+    assert f'prepared "forgotten_{watched.env.name}"' in watched.told[0].text()
 
 
 def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -> None:
@@ -310,7 +310,7 @@ def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -
 def test_a_source_that_cannot_be_asked_is_an_alarm_that_closes_when_it_answers(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = watched.world.source.server
+    server = watched.env.source.server
     password = server.password
     server.password = "not the password"
     try:
@@ -326,17 +326,17 @@ def test_a_source_that_cannot_be_asked_is_an_alarm_that_closes_when_it_answers(
 
 
 def test_a_pipeline_that_nobody_bootstrapped_is_looked_at_and_nothing_is_recorded(watched: Watched) -> None:
-    watched.world.name = "unknown"
+    watched.env.name = "unknown"
     watched.noise(40)
     watched.check()
 
     assert watched.told == []
-    assert any("the ledger does not know it" in line for line in watched.world.lines)
+    assert any("the ledger does not know it" in line for line in watched.env.lines)
 
 
 def test_samples_carry_the_limits_and_old_ones_are_forgotten(watched: Watched) -> None:
     watched.check()
-    ledger, name = watched.world.ctx.ledger, watched.world.name
+    ledger, name = watched.env.ctx.ledger, watched.env.name
     (sample,) = ledger.health.slot_samples(name, watched.slot)
     assert sample.details["limits"]["warn"] == 16 << 20
     assert sample.retained is not None
@@ -349,14 +349,14 @@ def test_samples_carry_the_limits_and_old_ones_are_forgotten(watched: Watched) -
 
 
 def test_a_role_without_rights_is_told_what_it_could_not_see(watched: Watched) -> None:
-    world = watched.world
-    role = f"blind_{world.name}"
-    world.sql(f"create role {role} login replication password 'of the role'")
+    env = watched.env
+    role = f"blind_{env.name}"
+    env.sql(f"create role {role} login replication password 'of the role'")
     try:
-        with world.source.connect(autocommit=False) as writer:
+        with env.source.connect(autocommit=False) as writer:
             writer.execute("insert into t values (97, 'x')")
-            poor = type(world.ctx.source)(
-                "source", "127.0.0.1", world.source.server.port, role, "of the role", world.source.name
+            poor = type(env.ctx.source)(
+                "source", "127.0.0.1", env.source.server.port, role, "of the role", env.source.name
             )
             with session.connect(poor, what="test") as conn:
                 from penstock.source import health  # noqa: PLC0415
@@ -364,7 +364,7 @@ def test_a_role_without_rights_is_told_what_it_could_not_see(watched: Watched) -
                 seen = health.look(conn)
             writer.rollback()
     finally:
-        world.sql(f"drop role {role}")
+        env.sql(f"drop role {role}")
 
     assert seen.wal_directory is None
     assert len(seen.unseen) == 2
@@ -375,8 +375,8 @@ def test_a_role_without_rights_is_told_what_it_could_not_see(watched: Watched) -
 def test_the_report_reads_well_and_is_plain_data_too(watched: Watched) -> None:
     watched.noise(20)
     verdict = watched.look()
-    lines = dict(report.lines(verdict, watched.world.ctx.pipeline.health))
-    plain = report.plain(verdict, watched.world.ctx.pipeline.health)
+    lines = dict(report.lines(verdict, watched.env.ctx.pipeline.health))
+    plain = report.plain(verdict, watched.env.ctx.pipeline.health)
 
     assert "keeps" in lines["warn slot-retained"]
     assert lines["alerts go to"].startswith("nobody")

@@ -46,7 +46,7 @@ def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: S
     watched.noise(90)
     watched.check()
     assert watched.open_alarms()["slot-unreserved"] == "critical"
-    watched.world.sql("checkpoint")
+    watched.env.sql("checkpoint")
     verdict = watched.check().verdict
     assert watched.open_alarms() == {"slot-lost": "critical"}
     assert verdict.samples[watched.slot].invalidation == "wal_removed"
@@ -72,7 +72,7 @@ def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, wa
     assert watched.open_alarms()["slot-idle-timeout"] == "critical", "capture comes every minute"
 
     def lost() -> bool:
-        watched.world.sql("checkpoint")
+        watched.env.sql("checkpoint")
         return watched.look().samples[watched.slot].invalidation is not None
 
     until(lost, "the invalidation")
@@ -86,7 +86,7 @@ def test_an_idle_timeout_is_raised_as_its_page_says(
     impatient18: Server, watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
 ) -> None:
     watched: Watched = watched_on(impatient18)
-    oncall = OnCall(watched.world, tmp_path, binaries16)
+    oncall = OnCall(watched.env, tmp_path, binaries16)
     watched.check()
     assert watched.open_alarms()["slot-idle-timeout"] == "critical"
 
@@ -139,21 +139,21 @@ def test_a_synchronised_slot_is_seen_and_never_dropped(
 ) -> None:
     primary, standby = pair18
     watched = watched_on(primary)
-    oncall = OnCall(watched.world, tmp_path, binaries16)
-    name = watched.world.source.name
-    watched.world.sql(f"select pg_drop_replication_slot('{watched.slot}')")
-    watched.world.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
+    oncall = OnCall(watched.env, tmp_path, binaries16)
+    name = watched.env.source.name
+    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+    watched.env.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
     place = Connection("source", "127.0.0.1", standby.port, "postgres", standby.password, name)
 
     def synced() -> bool:
-        watched.world.sql("select pg_log_standby_snapshot()")
-        watched.world.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
+        watched.env.sql("select pg_log_standby_snapshot()")
+        watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
         with session.connect(place, what="test") as conn:
             return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
 
     until(synced, "the synchronised slot")
-    on_primary = watched.world.source
-    watched.world.source = type(on_primary)(standby, name)
+    on_primary = watched.env.source
+    watched.env.source = type(on_primary)(standby, name)
     watched.policy(dry_run=False, drop={"foreign": [{"name": "*", "inactive": 1, "retained": 1}]})
     watched.check()
 
@@ -161,6 +161,6 @@ def test_a_synchronised_slot_is_seen_and_never_dropped(
     assert "standby-feedback-off" not in watched.open_alarms()
     assert watched.slots() == {watched.slot, "phys"}
     assert re.search(r"t +\| true", oncall.confirm("slot-synced"))
-    watched.world.source = on_primary  # what the page says: lead the connection there
+    watched.env.source = on_primary  # what the page says: lead the connection there
     watched.check()
     assert "slot-synced" not in watched.open_alarms()

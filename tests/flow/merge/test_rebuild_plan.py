@@ -70,35 +70,35 @@ def test_a_snapshot_sees_what_had_ended_before_it() -> None:
 
 
 def fitting(
-    world: PipelineEnv, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None
+    env: PipelineEnv, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None
 ) -> list[str]:
-    found = rebuild_plan.fitting(world.ctx, Copied(FACTS, snapshot), windows, SHAPES, goal=goal)
+    found = rebuild_plan.fitting(env.ctx, Copied(FACTS, snapshot), windows, SHAPES, goal=goal)
     return [each.path for each in found]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> PipelineEnv:
+def env(tmp_path: Path) -> PipelineEnv:
     return PipelineEnv(None, None, tmp_path, "p")
 
 
-def test_files_that_the_copy_saw_whole_or_that_come_after_the_goal_are_left_out(world: PipelineEnv) -> None:
+def test_files_that_the_copy_saw_whole_or_that_come_after_the_goal_are_left_out(env: PipelineEnv) -> None:
     seen, after = window(50, entry(52, max_xid=699)), window(60, entry(62), entry(69))
 
-    assert fitting(world, *WINDOWS, seen) == ["12.1", "32.1", "42.1"]
-    assert fitting(world, after, goal=Lsn(65)) == ["62.1"]
+    assert fitting(env, *WINDOWS, seen) == ["12.1", "32.1", "42.1"]
+    assert fitting(env, after, goal=Lsn(65)) == ["62.1"]
 
 
-def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_in_it(world: PipelineEnv) -> None:
+def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_in_it(env: PipelineEnv) -> None:
     def landed(*xids: int) -> WindowRecord:
         path = f"{'-'.join(map(str, xids))}.parquet"
-        writer = world.ctx.landing.writer(path, ["id"])
+        writer = env.ctx.landing.writer(path, ["id"])
         writer.write(rows(xids))
         writer.close(oid=1, version=2, inserts=len(xids))
         return window(70, replace(entry(72, version=2, max_xid=max(xids)), path=path))
 
-    assert fitting(world, landed(690, 700, 704)) == []
+    assert fitting(env, landed(690, 700, 704)) == []
     with pytest.raises(LakeError, match=r"schema-change.*a column old that the catalog no longer has"):
-        fitting(world, landed(690, 701))
+        fitting(env, landed(690, 701))
 
 
 def rows(xids: tuple[int, ...]) -> object:
@@ -116,15 +116,13 @@ def rows(xids: tuple[int, ...]) -> object:
 
 
 @pytest.mark.parametrize("text", ["", "now", "16-B374D848", "yesterday", "G/1"])
-def test_a_place_that_is_neither_a_position_nor_a_time_is_refused_with_both_forms(
-    world: PipelineEnv, text: str
-) -> None:
+def test_a_place_that_is_neither_a_position_nor_a_time_is_refused_with_both_forms(env: PipelineEnv, text: str) -> None:
     with pytest.raises(ConfigError, match=r"range-invalid.*16/B374D848.*2026-11-21T09:30:00Z"):
-        resolve_position(world.ctx, "upto", text, WINDOWS, Lsn(50))
+        resolve_position(env.ctx, "upto", text, WINDOWS, Lsn(50))
 
 
-def test_a_place_that_is_not_landed_yet_is_refused(world: PipelineEnv) -> None:
-    assert resolve_position(world.ctx, "upto", " 0/32 ", WINDOWS, Lsn(0x32)) == 0x32
+def test_a_place_that_is_not_landed_yet_is_refused(env: PipelineEnv) -> None:
+    assert resolve_position(env.ctx, "upto", " 0/32 ", WINDOWS, Lsn(0x32)) == 0x32
     for text in ("0/33", "2026-11-21T00:00:01", "2026-11-21T01:00:01+01:00"):
         with pytest.raises(ConfigError, match=r"range-invalid.*everything is landed through"):
-            resolve_position(world.ctx, "upto", text, WINDOWS, Lsn(0x32))
+            resolve_position(env.ctx, "upto", text, WINDOWS, Lsn(0x32))

@@ -25,43 +25,43 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def world(
+def env(
     database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
 ) -> Iterator[PipelineEnv]:
     """A pipeline on each PostgreSQL version in turn."""
-    yield from world_on(database, postgres16, lake, spark, tmp_path)
+    yield from env_on(database, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
-def world16(
+def env16(
     database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
 ) -> Iterator[PipelineEnv]:
     """A pipeline on the embedded server only."""
-    yield from world_on(database16, postgres16, lake, spark, tmp_path)
+    yield from env_on(database16, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
-def bare(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
+def landing_env(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
-    yield from world_on(database, postgres16, lake, None, tmp_path)
+    yield from env_on(database, postgres16, lake, None, tmp_path)
 
 
 @pytest.fixture
-def world15(
+def env15(
     postgres15: Server, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
 ) -> Iterator[PipelineEnv]:
     """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
     with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
-        yield from world_on(source, postgres16, lake, spark, tmp_path)
+        yield from env_on(source, postgres16, lake, spark, tmp_path)
 
 
 @pytest.fixture
-def bare16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
+def landing_env16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
-    yield from world_on(database16, postgres16, lake, None, tmp_path)
+    yield from env_on(database16, postgres16, lake, None, tmp_path)
 
 
-def world_on(
+def env_on(
     source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
 ) -> Iterator[PipelineEnv]:
     """Lend a pipeline on this source, with a ledger of its own on the control server."""
@@ -74,20 +74,20 @@ def world_on(
 
 
 @pytest.fixture
-def penstock(world16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """A function that runs `bin/penstock` on the world, as it is set then; Spark runs in the tests' own session."""
-    places: dict[str, Any] = {"source": world16.source, "ledger": world16.ledger}
-    places["catalog"] = world16.lake.database if world16.lake else None
+def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A function that runs `bin/penstock` on the pipeline, with its settings of that moment; Spark runs in the tests' own session."""
+    places: dict[str, Any] = {"source": env16.source, "ledger": env16.ledger}
+    places["catalog"] = env16.lake.database if env16.lake else None
     for name, place in places.items():
         known = connection(place, name)
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
-    monkeypatch.setattr(cli, "submitter", lambda ctx: world16.submit)
+    monkeypatch.setattr(cli, "submitter", lambda ctx: env16.submit)
     monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
-    chosen = {"name": world16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(world16.landing)}}
+    chosen = {"name": env16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env16.landing)}}
     file = tmp_path / "pipeline.yaml"
-    file.write_text(yaml.safe_dump({**chosen, **world16.settings}))
+    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
 
     def run(verb: str, *options: str, pipeline: str = str(file)) -> Result:
         return CliRunner().invoke(cli.app, [verb, pipeline, *options], env={"COLUMNS": "400"})
