@@ -9,7 +9,7 @@ copy of every table into new tables -> one cut in which the new tables take the 
 other way. A pipeline whose slot can be read on is refused with `nothing-to-recover`.
 
 **Meanwhile** the old tables stay readable at their last cut; afterwards they stay in the namespace `_penstock_era<n>`
-until you drop them. Leave `capture` and `merge` unpaused: they are skipped until there is a new slot, and capture must
+until maintenance drops them. Leave `capture` and `merge` unpaused: they are skipped until there is a new slot, and capture must
 begin then. Rows end up right; the changes in between are in no window, and `penstock status` shows that gap.
 
 **Safe to repeat, to clear, to kill.** Each step looks at what is already there: trigger it again, and finished tables
