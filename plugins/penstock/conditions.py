@@ -71,10 +71,12 @@ def _conditions() -> dict[str, Condition]:
         "no-matching-tables": Condition("A table pattern of the pipeline matches no table.", fail),
         "no-usable-identity": Condition("A table would refuse updates or deletes once published.", fail),
         "table-unknown": Condition("The pipeline has no table of this name.", fail),
-        "range-invalid": Condition("The places given are not a range: the wrong way round, or in the future.", fail),
+        "range-invalid": Condition(
+            "The positions given are not a range: the wrong way round, or not landed yet.", fail
+        ),
         "range-unavailable": Condition("The landing zone no longer holds, or never held, what this range needs.", fail),
         "shadow-exists": Condition("The lake has a table under the name that the shadow would get.", fail),
-        "table-not-ready": Condition("The table is in a state in which this cannot be done to it.", fail),
+        "table-not-ready": Condition("The table's state does not allow this yet.", fail),
         # the source
         "source-unreachable": Condition(
             "The source could not be asked: it did not accept the connection, or closed it.",
@@ -95,8 +97,8 @@ def _conditions() -> dict[str, Condition]:
         "decoding-limit": Condition(
             "The source's limits do not allow what a window or a row takes.", page, _critical()
         ),
-        "recovery-conflict": Condition("The standby cancelled the read to replay what its primary has done.", retry),
-        "source-error": Condition("The source answered with an error that has no kind of its own.", retry),
+        "recovery-conflict": Condition("The standby cancelled the read, because it conflicted with replay.", retry),
+        "source-error": Condition("The source answered with an error that has no slug of its own.", retry),
         "source-changed": Condition("Another server, timeline or database answers behind the source's address.", halt),
         "publication-missing": Condition(
             "The publication is gone, was created again, or was created after the slot.", halt
@@ -107,7 +109,9 @@ def _conditions() -> dict[str, Condition]:
         "slot-dropped": Condition("Slot health has dropped the pipeline's slot, as its policy says.", halt),
         "slot-lost": Condition("The slot was invalidated and can never be read again.", halt, _critical("it is final")),
         "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", halt),
-        "nothing-to-recover": Condition("The slot can be read on: a recovery would copy everything for nothing.", fail),
+        "nothing-to-recover": Condition(
+            "The slot can still be read: a recovery would copy everything for nothing.", fail
+        ),
         "slot-in-use": Condition("Another session holds the slot or the pipeline's lock.", retry),
         "slot-unusable": Condition("The slot was made with options that a batch reader cannot use.", halt),
         "no-free-slot": Condition("The server has no free replication slot.", fail),
@@ -121,10 +125,10 @@ def _conditions() -> dict[str, Condition]:
         "table-added": Condition("A table joined the publication and waits for its copy.", note),
         "table-removed": Condition("A table left the publication, or was dropped at the source.", note),
         "publication-differs": Condition(
-            "The publication is not what the patterns choose, and not ours to alter.", note
+            "The publication is not what the patterns choose, and Penstock may not alter it.", note
         ),
         # bytes
-        "protocol-truncated": Condition("A message ended before its last field, or went on after it.", halt),
+        "protocol-truncated": Condition("A message ended before its last field, or continued after it.", halt),
         "protocol-unknown": Condition("A message, flag or column kind is not part of the protocol.", halt),
         "protocol-sequence": Condition("A message came at a place where the protocol does not allow it.", halt),
         # the ledger
@@ -144,7 +148,7 @@ def _conditions() -> dict[str, Condition]:
         "landing-file-missing": Condition("A landing file that a manifest lists is not there or is damaged.", halt),
         "landing-version": Condition("A landing file has a contract version this code does not read.", halt),
         "interval-invalid": Condition("An interval to fill ends before it begins, or is not over yet.", fail),
-        "interval-gone": Condition("The landing zone does not hold all changes of an interval, or no longer.", fail),
+        "interval-gone": Condition("The landing zone does not, or no longer, hold all changes of an interval.", fail),
         "interval-not-captured": Condition("The changes of an interval are not captured yet.", fail),
         "target-clash": Condition("Two source tables would share one target table.", page, _critical()),
         "spark-failed": Condition("The Spark application ended without a result.", retry),
@@ -164,10 +168,10 @@ def _conditions() -> dict[str, Condition]:
             "A transaction that touched the table could not be decoded and was left out.", pause, needs_copy=True
         ),
         "divergence": Condition("A change refers to a row that neither the batch nor the lake has.", pause),
-        "merge-conflict": Condition("Changes met rows that should or should not have been there.", pause),
-        "merge-failed": Condition("The merge of one table ended with an error that has no kind of its own.", pause),
+        "merge-conflict": Condition("Changes met absent rows, or rows that should have been absent.", pause),
+        "merge-failed": Condition("The merge of one table ended with an error that has no slug of its own.", pause),
         "misfit-refused": Condition("A value does not fit its column and the policy is to stop.", pause),
-        "verify-late": Condition("Capture and merge did not come to the compared position in time.", retry),
+        "verify-late": Condition("Capture and merge did not reach the compared position in time.", retry),
         "verify-differs": Condition(
             "A verification found a table in which source and lake differ.",
             fail,
@@ -221,18 +225,18 @@ def _conditions() -> dict[str, Condition]:
         # alarms about the server
         "slot-abandoned": Condition("A slot that is not the pipeline's is inactive and keeps WAL.", alarm=_critical()),
         "slots-nearly-full": Condition(
-            "Few replication slots or WAL senders are free.", alarm=_warn("it stops the next one who needs one")
+            "Few replication slots or WAL senders are free.", alarm=_warn("the next that needs one is refused")
         ),
         "transaction-open-long": Condition(
             "A transaction that has written has been open for long.",
             alarm=_warn("slowly: WAL stays, every capture reads more"),
         ),
         "transaction-prepared-long": Condition(
-            "A prepared transaction waits for its end for long.",
+            "A prepared transaction has been open for long.",
             alarm=_warn("slowly: WAL stays, every capture reads more"),
         ),
         "standby-feedback-off": Condition(
-            "The source is a standby that lets its primary vacuum what the slot needs.",
+            "The source is a standby whose primary may vacuum what the slot needs.",
             alarm=_critical("any vacuum can do it"),
         ),
         # alarms about the lake
