@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from bench.figures import Figure
 from bench.lake import workbench
+from penstock.contract.manifest import ChangeCounts
+from penstock.contract.schema import landing_schema
 from penstock.jobs.merge_plan import FileRef
-from penstock.landing.schema import landing_schema
 from penstock.landing.zone import LandingZone
 from tests.spark.workbench import Table, Workbench, column
 
@@ -179,7 +180,12 @@ def _write(path: Path, rows: pa.Table) -> FileRef:
     for batch in rows.to_batches(max_chunksize=BATCH):
         writer.write(batch)
     ops = {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["op"]).to_pylist()}
-    counts = {"inserts": ops.get("I", 0), "updates": ops.get("U", 0), "deletes": ops.get("D", 0)}
-    counts |= {"unchanged": len(rows) - rows["unchanged"].null_count, "old_key": ops.get("D", 0)}
-    landed = writer.close(oid=1, version=1, **counts)
-    return FileRef(uri=f"file://{path}", rows=landed.rows, bytes=landed.bytes, columns=landed.columns, **counts)
+    counts = ChangeCounts(
+        inserts=ops.get("I", 0),
+        updates=ops.get("U", 0),
+        deletes=ops.get("D", 0),
+        unchanged=len(rows) - rows["unchanged"].null_count,
+        old_key=ops.get("D", 0),
+    )
+    landed = writer.close(oid=1, version=1, counts=counts)
+    return FileRef(uri=f"file://{path}", rows=landed.rows, bytes=landed.bytes, columns=landed.columns, counts=counts)

@@ -18,7 +18,7 @@ from penstock.errors import LakeError
 from penstock.jobs.merge_plan import MET, MergePlan, TableResult
 from penstock.jobs.pointers import Pointer
 from penstock.lake import properties
-from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, add_columns
+from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE
 from penstock.lsn import Lsn
 from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java
@@ -32,7 +32,7 @@ def cuts_target(plan: MergePlan) -> tuple[str, ...]:
 def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> tuple[Pointer, int]:
     """Stage one more row of `_penstock_cuts`; returns its pointer and snapshot.
 
-    Raises LakeError("foreign-commit") when another writer wrote to the table.
+    Raises LakeError("foreign-commit") when another writer wrote to the table, or dropped a column of it.
     """
     cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
     there = cuts.exists()
@@ -46,9 +46,12 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "see the runbook",
         )
     known = {column.name for column in cuts.columns()}
-    missing = [column for column in CUTS_COLUMNS if column.name not in known]
-    if missing:  # made by an older Penstock
-        session.sql(add_columns(plan.catalog, cuts.target, missing))
+    missing = [column.name for column in CUTS_COLUMNS if column.name not in known]
+    if missing:
+        raise LakeError(
+            "foreign-commit",
+            f"expected {cuts.sql_name} with the columns that Penstock made, but {', '.join(missing)} are gone; see the runbook",
+        )
     cuts.cut_branch()
     marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)
     _append(

@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.contract.schema import field_ids
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.landing.schema import field_ids
 from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type
 from penstock_spark.lake_table import LakeTable, commit_marked

@@ -18,13 +18,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
+from penstock.contract.manifest import Typed
+from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION, NO_COLUMNS_FIELD
 from penstock.errors import LakeError
-from penstock.jobs.json_values import Typed
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import identifier
-from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.session import java
 
 AT_ONCE = 8

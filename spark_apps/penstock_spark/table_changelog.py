@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimestampType
 
+from penstock.contract.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
 from penstock.errors import LakeError
 from penstock.jobs.changelog_plan import (
     ChangelogFile,
@@ -29,7 +30,6 @@ from penstock.jobs.pointers import Pointer
 from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock.lake.quoting import path
-from penstock.landing.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract, read_parquet
 from penstock_spark.session import configure, fit_to

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.conditions import Directive
+from penstock.contract.manifest import ChangeCounts
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
@@ -91,6 +92,7 @@ class TableMerge:
     damaged: bool = False
 
     def __post_init__(self) -> None:
+        self.landed = sum((file.counts for file in self.order.files), ChangeCounts())
         self.table = self._lake_table(self.order.fresh or self.order.target)
         through = self.plan.upto_lsn if self.order.through is None else self.order.through
         self.marks = properties.watermark(self.plan.pipeline, through, self.plan.attempt)
@@ -215,13 +217,14 @@ class TableMerge:
         old = self._lake_table(self.order.target)
         if not old.exists():
             return None, 0
-        if old.property(properties.PIPELINE) != self.plan.pipeline:
+        era = old.property(properties.ERA)
+        if old.property(properties.PIPELINE) != self.plan.pipeline or era is None:
             raise LakeError(
                 "foreign-commit",
                 f"expected {'.'.join(self.order.target)} to be a table of this pipeline's, it is of another's; "
                 "move it out of the way, then resume the table",
             )
-        return old.location(), int(old.property(properties.ERA) or 1)
+        return old.location(), int(era)
 
     def _lake_table(self, target: tuple[str, ...]) -> LakeTable:
         return LakeTable(self.session, self.plan.catalog, target, self.plan.branch)
@@ -234,12 +237,12 @@ class TableMerge:
         read = landing.read(self.session, files, self.order.columns)
         seen_by = landing.SourceSnapshot.parse(self.order.copy_snapshot) if self.order.copy_snapshot else None
         if not self.plan.skip_commit_lsns and seen_by is None and self.order.before is None:
-            self.counts.update({name: sum(getattr(file, name) for file in files) for name in _OPS.values()})
-            return read if sum(file.rows for file in files) else None
+            self.counts.update({name: getattr(self.landed, name) for name in _OPS.values()})
+            return read if self.landed.rows else None
         changes = landing.leave_out(read, self.plan.skip_commit_lsns, seen_by, self.order.before)
         found = {_OPS[row["op"]]: row["count"] for row in changes.groupBy("op").count().collect()}
         self.counts.update(found)
-        self.counts["skipped"] = sum(file.rows for file in files) - sum(found.values())
+        self.counts["skipped"] = self.landed.rows - sum(found.values())
         return changes if found else None
 
     def _load(self, files: Sequence[FileRef]) -> int:
@@ -264,12 +267,11 @@ class TableMerge:
             changes = landing.after(changes, truncated_at)
         changes = changes.where("op <> 'T'")
         batch = self._batch(changes, self._mirror(changes), start=start, truncated=truncated_at is not None)
-        files = self.order.files
         if batch.mirror.keys:
             keyed.apply(batch)
-        elif self.order.identity == "f" or any(file.old_full for file in files):
+        elif self.order.identity == "f" or self.landed.old_full:
             keyless.apply(batch)
-        elif any(file.updates or file.deletes for file in files):
+        elif self.landed.updates or self.landed.deletes:
             raise LakeError(
                 "schema-change",
                 "expected inserts only for a table without a replica identity, got updates or deletes; "
@@ -279,7 +281,7 @@ class TableMerge:
             keyless.append(batch)
 
     def _mirror(self, changes: DataFrame) -> Mirror:
-        if not any(file.unchanged for file in self.order.files):
+        if not self.landed.unchanged:
             return Mirror(self.order.columns)
         left_out = landing.left_out(changes)
         positions = {column.name: position for position, column in enumerate(self.order.columns)}
@@ -290,14 +292,13 @@ class TableMerge:
         )
 
     def _batch(self, changes: DataFrame, mirror: Mirror, *, start: int | None, truncated: bool) -> Batch:
-        files = self.order.files
         return Batch(
             table=self.table,
             mirror=mirror,
             changes=changes,
             start=start,
             truncated=truncated,
-            moves=sum(file.old_key + file.old_full - file.deletes for file in files) > 0,
+            moves=self.landed.old_key + self.landed.old_full > self.landed.deletes,
             stop_on_conflict=self.plan.on_conflict == "fail",
             stop_on_misfit=self.plan.on_misfit == "fail",
             keep=self.keep,

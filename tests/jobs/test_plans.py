@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from penstock.contract.manifest import ChangeCounts
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.jobs.pointers import Pointer
@@ -18,8 +19,8 @@ INTS = PgType(1007, -1, "pg_catalog", "_int4", "b", element=INT)
 def plan() -> MergePlan:
     columns = (MirrorColumn("k", 1, POSITIVE, key=True), MirrorColumn("l", 3, INTS, missing_text="{1}"))
     files = (
-        FileRef("file:///x", 3, 100, ("k",), inserts=3, typed=(("k", "int"),)),
-        FileRef("file:///y", 1, 90, ("k", "l"), truncates=1),
+        FileRef("file:///x", 3, 100, ("k",), counts=ChangeCounts(inserts=3), typed=(("k", "int"),)),
+        FileRef("file:///y", 1, 90, ("k", "l"), counts=ChangeCounts(truncates=1)),
     )
     table = TablePlan(7, "public", "t", ("shop", "public", "t"), "d", columns, files, (), "1:2:", 1 << 62)
     return MergePlan("shop", "a1", "b1", "lake", "shop", 1, (1 << 63) + 5, (table,), skip_commit_lsns=(1 << 40,))

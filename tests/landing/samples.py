@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from penstock.landing.schema import landing_schema
+from penstock.contract.schema import landing_schema
 
 COLUMNS = ("id", "Note", "a.b")
 
@@ -26,7 +26,7 @@ def batch(
     unchanged: Sequence[list[str] | None] | None = None,
 ) -> pa.RecordBatch:
     count = len(ops)
-    row = pa.struct([pa.field(name, pa.string()) for name in columns])
+    schema = landing_schema(columns)
     arrays = {
         "commit_lsn": pa.array(range(first_lsn, first_lsn + count), pa.int64()),
         "ordinal": pa.array(range(count), pa.int64()),
@@ -34,9 +34,9 @@ def batch(
         "committed_at": pa.array([1_763_000_000_000_000] * count, pa.timestamp("us", tz="UTC")),
         "xid": pa.array([xid] * count, pa.int64()),
         "origin": pa.array(["elsewhere"] * count).dictionary_encode(),
-        "new": pa.array(new, row),
-        "old": pa.array(old, row),
+        "new": pa.array(new, schema.field("new").type),
+        "old": pa.array(old, schema.field("old").type),
         "old_kind": pa.array([None if image is None else "K" for image in old], pa.string()),
-        "unchanged": pa.array(unchanged or [None] * count, landing_schema(columns).field("unchanged").type),
+        "unchanged": pa.array(unchanged or [None] * count, schema.field("unchanged").type),
     }
     return pa.RecordBatch.from_pydict(arrays)

@@ -15,6 +15,7 @@ import pytest
 
 from penstock.conditions import Directive
 from penstock.config import Pipeline
+from penstock.contract.manifest import ChangeCounts
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention
@@ -90,7 +91,7 @@ def test_a_landing_file_larger_than_one_part_of_an_upload_goes_both_ways(zone: L
     writer = zone.writer("files/t.parquet", COLUMNS)
     for _ in range(3):
         writer.write(inserts(3))
-    entry = writer.close(oid=1, version=1, inserts=9)
+    entry = writer.close(oid=1, version=1, counts=ChangeCounts(inserts=9))
     zone.write_text("files/large.txt", "x" * (12 << 20))
 
     assert zone.read("files/t.parquet").num_rows == 9

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.contract.manifest import ChangeCounts
+from penstock.contract.schema import CONTRACT_KEY, landing_schema
 from penstock.errors import LakeError
-from penstock.landing.schema import CONTRACT_KEY, landing_schema
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, inserts
 
@@ -21,7 +22,7 @@ def zone(tmp_path: Path) -> LandingZone:
 def landed(zone: LandingZone, tmp_path: Path) -> Path:
     writer = zone.writer("t.parquet", COLUMNS)
     writer.write(inserts(1000, text="x" * 50))
-    writer.close(oid=1, version=1, inserts=1000)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1000))
     return tmp_path / "t.parquet"
 
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.contract.manifest import ChangeCounts
+from penstock.contract.schema import CONTRACT_KEY, NO_COLUMNS_FIELD, copy_file_schema, copy_schema, landing_schema
 from penstock.errors import LakeError
 from penstock.landing import writer as writer_module
 from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, Budget
-from penstock.landing.schema import CONTRACT_KEY, NO_COLUMNS_FIELD, copy_file_schema, copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, batch, inserts
 
@@ -38,7 +39,9 @@ def test_what_was_written_is_read_back_with_null_empty_and_unknown_apart(zone: L
     writer.write(
         batch(["I", "U", "D"], [new, new, None], [None, {**new, "id": "0"}, new], unchanged=[None, ["a.b"], None])
     )
-    entry = writer.close(oid=16385, version=1, inserts=1, updates=1, deletes=1, unchanged=1, old_key=2)
+    entry = writer.close(
+        oid=16385, version=1, counts=ChangeCounts(inserts=1, updates=1, deletes=1, unchanged=1, old_key=2)
+    )
 
     table = zone.read(PATH)
     assert table.schema.equals(landing_schema(COLUMNS), check_metadata=True)
@@ -47,7 +50,7 @@ def test_what_was_written_is_read_back_with_null_empty_and_unknown_apart(zone: L
     assert table.column("old").to_pylist() == [None, {**new, "id": "0"}, new]
     assert table.column("unchanged").to_pylist() == [None, ["a.b"], None]
     assert (entry.rows, entry.min_commit_lsn, entry.max_commit_lsn) == (3, 1000, 1002)
-    assert (entry.inserts, entry.updates, entry.deletes, entry.unchanged, entry.old_key) == (1, 1, 1, 1, 2)
+    assert entry.counts == ChangeCounts(inserts=1, updates=1, deletes=1, unchanged=1, old_key=2)
     assert (entry.path, entry.oid, entry.version, entry.columns) == (PATH, 16385, 1, COLUMNS)
     assert entry.bytes == zone.size(PATH)
 
@@ -65,7 +68,7 @@ def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> No
     assert table.schema.metadata == {CONTRACT_KEY: b"3"}
     assert [field.metadata[b"PARQUET:field_id"] for field in table.schema] == [b"1", b"2", b"3", b"4"]
     assert table.to_pylist() == [{**row, "_misfits": None} for row in rows]
-    assert (entry.rows, entry.inserts, entry.version, entry.min_commit_lsn) == (2, 2, 0, None)
+    assert (entry.rows, entry.counts, entry.version, entry.min_commit_lsn) == (2, ChangeCounts(inserts=2), 0, None)
     assert (entry.columns, dict(entry.typed)) == (COLUMNS, typed)
     assert entry.bytes == zone.size(PATH)
 
@@ -84,7 +87,7 @@ def test_positions_are_kept_over_all_batches_in_any_order(zone: LandingZone) -> 
     writer = zone.writer(PATH, COLUMNS)
     for lsn, xid in ((500, 8), (90, 1 << 40), (70_000, None)):
         writer.write(inserts(2, first_lsn=lsn, xid=xid))
-    entry = writer.close(oid=1, version=1, inserts=6)
+    entry = writer.close(oid=1, version=1, counts=ChangeCounts(inserts=6))
 
     assert (entry.min_commit_lsn, entry.max_commit_lsn, entry.max_xid) == (90, 70_001, 1 << 40)
 
@@ -99,14 +102,16 @@ def test_commit_times_are_kept_unless_one_is_unknown(zone: LandingZone) -> None:
     for values in ((5, 9), (-(1 << 60), 7)):
         writer.write(times(*values))
     timeless.write(times(5, None))
-    entries = [each.close(oid=1, version=1, inserts=each.rows) for each in (writer, timeless, empty)]
+    entries = [
+        each.close(oid=1, version=1, counts=ChangeCounts(inserts=each.rows)) for each in (writer, timeless, empty)
+    ]
 
     ends = [(entry.min_committed_at, entry.max_committed_at) for entry in entries]
     assert ends == [(-(1 << 60), 9), (None, None), (None, None)]
 
 
 def test_a_file_without_rows_is_a_whole_file(zone: LandingZone) -> None:
-    entry = zone.writer(PATH, COLUMNS).close(oid=1, version=0)
+    entry = zone.writer(PATH, COLUMNS).close(oid=1, version=1, counts=ChangeCounts())
 
     assert (entry.rows, entry.min_commit_lsn, entry.max_commit_lsn, entry.max_xid) == (0, None, None, None)
     assert zone.read(PATH).schema.equals(landing_schema(COLUMNS))
@@ -115,7 +120,7 @@ def test_a_file_without_rows_is_a_whole_file(zone: LandingZone) -> None:
 def test_a_relation_without_columns_keeps_its_rows(zone: LandingZone) -> None:
     writer = zone.writer(PATH, ())
     writer.write(batch(["I", "D"], [{}, None], [None, {}], columns=()))
-    entry = writer.close(oid=1, version=1, inserts=1, deletes=1)
+    entry = writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1, deletes=1))
 
     table = zone.read(PATH)
     assert entry.columns == ()
@@ -128,14 +133,14 @@ def test_counts_that_do_not_add_up_are_refused(zone: LandingZone) -> None:
     writer.write(inserts(2))
 
     with pytest.raises(ValueError, match="expected counts of 2 rows"):
-        writer.close(oid=1, version=1, inserts=1)
+        writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1))
     writer.abort()
 
 
 def test_duckdb_reads_the_file_as_we_do(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.writer(PATH, COLUMNS)
     writer.write(inserts(3, text="süß"))
-    writer.close(oid=1, version=1, inserts=3)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=3))
 
     query = f"""select commit_lsn, op, origin, new."Note", new."a.b", old from '{tmp_path / PATH}' order by ordinal"""
     assert duckdb.sql(query).fetchall() == [(1000 + n, "I", "elsewhere", "süß", None, None) for n in range(3)]
@@ -144,7 +149,7 @@ def test_duckdb_reads_the_file_as_we_do(zone: LandingZone, tmp_path: Path) -> No
 def test_values_are_plain_and_zstd_while_operations_have_a_dictionary(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.writer(PATH, COLUMNS)
     writer.write(inserts(10))
-    writer.close(oid=1, version=1, inserts=10)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=10))
 
     group = pq.ParquetFile(tmp_path / PATH).metadata.row_group(0)
     columns = {group.column(number).path_in_schema: group.column(number) for number in range(group.num_columns)}
@@ -161,7 +166,7 @@ def test_the_file_appears_only_when_it_is_closed(zone: LandingZone, tmp_path: Pa
 
     assert zone.list("shop") == []
     assert [name.endswith(".part") for name in files(tmp_path)] == [True]
-    writer.close(oid=1, version=1, inserts=10)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=10))
     assert files(tmp_path) == [PATH]
 
 
@@ -178,7 +183,7 @@ def test_an_aborted_file_leaves_nothing(zone: LandingZone, tmp_path: Path) -> No
 
 def test_aborting_a_closed_file_keeps_it(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.writer(PATH, COLUMNS)
-    writer.close(oid=1, version=1)
+    writer.close(oid=1, version=1, counts=ChangeCounts())
     writer.abort()
 
     assert files(tmp_path) == [PATH]
@@ -186,7 +191,7 @@ def test_aborting_a_closed_file_keeps_it(zone: LandingZone, tmp_path: Path) -> N
 
 def test_a_closed_file_takes_no_more_rows(zone: LandingZone) -> None:
     writer = zone.writer(PATH, COLUMNS)
-    writer.close(oid=1, version=1)
+    writer.close(oid=1, version=1, counts=ChangeCounts())
 
     with pytest.raises(ValueError, match="which is closed"):
         writer.write(inserts(1))
@@ -199,7 +204,7 @@ def test_a_row_group_is_written_when_enough_bytes_have_come(
     writer = zone.writer(PATH, COLUMNS)
     for _ in range(5):
         writer.write(inserts(1, text="x" * 60_000))
-    writer.close(oid=1, version=1, inserts=5)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=5))
 
     groups = pq.ParquetFile(tmp_path / PATH).metadata
     assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [2, 2, 1]
@@ -213,7 +218,7 @@ def test_a_thousand_open_files_hold_no_more_memory_than_the_budget(zone: Landing
     for number in range(2000):
         writers[number % 1000].write(inserts(1, text=chr(97 + number % 26) * 100_000))
         held.append(pa.total_allocated_bytes() - before)
-    entries = [writer.close(oid=oid, version=1, inserts=2) for oid, writer in enumerate(writers)]
+    entries = [writer.close(oid=oid, version=1, counts=ChangeCounts(inserts=2)) for oid, writer in enumerate(writers)]
 
     assert sum(entry.rows for entry in entries) == 2000
     assert BUFFERED_BYTES // 2 < max(held) < BUFFERED_BYTES + (8 << 20)
@@ -236,6 +241,7 @@ def test_more_files_than_the_soft_limit_allows_can_be_open(tmp_path: Path) -> No
     code = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from penstock.contract.manifest import ChangeCounts
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, inserts
 zone = LandingZone.open(sys.argv[1], {})
@@ -244,7 +250,7 @@ for writer in writers:
     writer.write(inserts(1))
     writer.flush()
 for writer in writers:
-    writer.close(oid=1, version=1, inserts=1)
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1))
 """
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=_environment())
 
@@ -313,7 +319,7 @@ def test_a_disk_that_is_full_at_the_close_is_reported_there(tiny_disk: Path) -> 
         writer.write(inserts(1, text=os.urandom(40_000).hex()))
 
     with pytest.raises(LakeError, match="landing-unwritable"):
-        writer.close(oid=1, version=1, inserts=20)
+        writer.close(oid=1, version=1, counts=ChangeCounts(inserts=20))
     writer.abort()
     assert files(tiny_disk) == []
 

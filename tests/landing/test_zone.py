@@ -7,6 +7,7 @@ import pytest
 from pyarrow import fs
 
 from penstock.conditions import Directive
+from penstock.contract.manifest import ChangeCounts
 from penstock.errors import ConfigError, LakeError
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, inserts
@@ -50,7 +51,7 @@ def test_a_landing_file_goes_both_ways(zone: LandingZone, tmp_path: Path) -> Non
     writer.write(inserts(3))
     writer.flush()
     assert not zone.exists("t.parquet")
-    entry = writer.close(oid=1, version=1, inserts=3)
+    entry = writer.close(oid=1, version=1, counts=ChangeCounts(inserts=3))
 
     assert zone.read("t.parquet").num_rows == 3
     assert zone.size("t.parquet") == entry.bytes
@@ -134,7 +135,7 @@ def test_a_store_that_does_not_answer_is_worth_another_try(dead_store: LandingZo
     writer = dead_store.writer("p/t.parquet", COLUMNS)
     writer.write(inserts(1))
     calls = {
-        "landing-unwritable": lambda: writer.close(oid=1, version=1, inserts=1),
+        "landing-unwritable": lambda: writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1)),
         "landing-unreachable": lambda: dead_store.read("p/t.parquet"),
     }
     for slug, call in calls.items():

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connection
+from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.jobs.pointers import Pointer
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.records import TableFacts, WindowRecord
@@ -125,7 +125,7 @@ def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) ->
 
 def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100, max_xid: int | None = 700) -> FileEntry:
     path = f"p/{oid}.{version}.parquet"
-    return FileEntry(path, oid, version, rows, size, 1, 2, ("id",), inserts=rows, max_xid=max_xid)
+    return FileEntry(path, oid, version, rows, size, 1, 2, ("id",), counts=ChangeCounts(inserts=rows), max_xid=max_xid)
 
 
 def facts(oid: int, table: str, **changes: Any) -> TableFacts:

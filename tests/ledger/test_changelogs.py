@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.connections import Connection
+from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LakeError
-from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger import Ledger
 from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
@@ -26,7 +26,17 @@ def hour(number: float) -> datetime:
 def file(low: datetime | None, high: datetime | None, rows: int = 3) -> FileEntry:
     ends = [microseconds(time) if time else None for time in (low, high)]
     return FileEntry(
-        "f", 1, 1, rows, 9, 1, 2, ("id",), inserts=rows, min_committed_at=ends[0], max_committed_at=ends[1]
+        "f",
+        1,
+        1,
+        rows,
+        9,
+        1,
+        2,
+        ("id",),
+        ChangeCounts(inserts=rows),
+        min_committed_at=ends[0],
+        max_committed_at=ends[1],
     )
 
 

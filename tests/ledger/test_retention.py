@@ -17,10 +17,10 @@ import pytest
 
 from penstock.config import Pipeline
 from penstock.connections import Connection
+from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.rebuilds import NewRebuild
@@ -85,7 +85,10 @@ class Model:
         self.xid += self.chance.randrange(3)
         for path in paths.values():
             self.ctx.landing.write_text(path, "rows")
-        entries = [FileEntry(path, oid, 1, 1, 4, 1, 2, ("id",), max_xid=self.xid) for oid, path in paths.items()]
+        entries = [
+            FileEntry(path, oid, 1, 1, 4, 1, 2, ("id",), ChangeCounts(inserts=1), max_xid=self.xid)
+            for oid, path in paths.items()
+        ]
         stage(self.ledger, self.name, self.position, attempt, files=entries)
         self.windows.append(Landed(self.position, upto, paths, self.xid if paths else None))
         self.position = upto
@@ -168,7 +171,7 @@ class Model:
         return copied
 
     def _entry(self, copied: Copied) -> FileEntry:
-        return FileEntry(copied.path, copied.oid, 0, 1, 4, 1, 2, ("id",))
+        return FileEntry(copied.path, copied.oid, 0, 1, 4, 1, 2, ("id",), ChangeCounts(inserts=1))
 
     # --- what must hold -----------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.connections import Connection
+from penstock.contract.schema import copy_schema
 from penstock.errors import SourceError
 from penstock.jobs.copy_plan import CopyRange
-from penstock.landing.schema import copy_schema
 from penstock.source import catalog, copy, slot
 from penstock.source.session import SourceSession
 from tests.source.conftest import copied

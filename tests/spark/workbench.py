@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from penstock.contract.manifest import ChangeCounts
+from penstock.contract.schema import copy_schema, landing_schema
 from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.landing.schema import copy_schema, landing_schema
 from penstock.landing.zone import LandingZone
 from penstock.values.parsed import parse, parsed_type
 from penstock.values.pgtype import PgType
@@ -86,7 +87,12 @@ class Table:
             writer.write(batch)
         entry = writer.close(oid=self.oid)
         return FileRef(
-            zone.uri(entry.path), entry.rows, entry.bytes, entry.columns, inserts=entry.inserts, typed=entry.typed
+            zone.uri(entry.path),
+            entry.rows,
+            entry.bytes,
+            entry.columns,
+            counts=entry.counts,
+            typed=entry.typed,
         )
 
     def order(self) -> TablePlan:
@@ -124,13 +130,15 @@ class Table:
             rows=len(rows),
             bytes=path.stat().st_size,
             columns=names,
-            inserts=ops["I"],
-            updates=ops["U"],
-            deletes=ops["D"],
-            truncates=ops["T"],
-            unchanged=sum(row["unchanged"] is not None for row in rows),
-            old_key=kinds["K"],
-            old_full=kinds["O"],
+            counts=ChangeCounts(
+                inserts=ops["I"],
+                updates=ops["U"],
+                deletes=ops["D"],
+                truncates=ops["T"],
+                unchanged=sum(row["unchanged"] is not None for row in rows),
+                old_key=kinds["K"],
+                old_full=kinds["O"],
+            ),
         )
 
 

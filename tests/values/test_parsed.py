@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.landing.schema import copy_schema
+from penstock.contract.schema import copy_schema
 from penstock.values.casts import cast_sql, cast_to
 from penstock.values.parsed import parse, parsed_type
 from tests.values.conftest import Source

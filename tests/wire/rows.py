@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from penstock.landing.schema import NO_COLUMNS_FIELD
+from penstock.contract.manifest import ChangeCounts
+from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
-from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Totals
+from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Totals
 from penstock.wire.pgoutput import Decoder
 
 HORIZON = 5 << 32
@@ -66,10 +67,10 @@ def _rows(block: ChangeBlock) -> list[Row]:
     return rows
 
 
-def counts_of(rows: list[Row]) -> Counts:
+def counts_of(rows: list[Row]) -> ChangeCounts:
     """Count the hard way what a block says it counted."""
     ops, kinds = [row.op for row in rows], [row.old_kind for row in rows]
-    return Counts(
+    return ChangeCounts(
         inserts=ops.count("I"),
         updates=ops.count("U"),
         deletes=ops.count("D"),

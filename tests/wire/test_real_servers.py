@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.errors import ProtocolError
-from penstock.landing.schema import NO_COLUMNS_FIELD
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from tests.wire.conftest import Peek, Source

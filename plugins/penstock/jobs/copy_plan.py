@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-from penstock.jobs.json_values import Typed, tuples
+from penstock.contract.manifest import Typed, from_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,5 @@ class CopyPlan:
     def loads(cls, text: str) -> CopyPlan:
         """Read what `dumps` wrote."""
         data = json.loads(text)
-        ranges = tuple(CopyRange(**tuples(entry)) for entry in data.pop("ranges"))
+        ranges = tuple(CopyRange(**from_lists(entry)) for entry in data.pop("ranges"))
         return cls(ranges=ranges, **data)

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.jobs.json_values import Typed, tuples
+from penstock.contract.manifest import ChangeCounts, Typed, from_lists
 from penstock.jobs.pointers import Pointer
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
@@ -24,22 +24,14 @@ MET = (*CONFLICTS, "misfits")
 class FileRef:
     """Name one landing file and what is known of it before it is read.
 
-    `columns` are the fields of its `new` and `old` structs; the counts are rows per kind of change,
-    `unchanged` the rows with at least one unknown column, `old_key`/`old_full` the rows with an old image.
-    `typed` pairs the columns of a copy that hold values instead of texts with their lake types.
+    `columns` are the fields of its `new` and `old` structs.
     """
 
     uri: str
     rows: int
     bytes: int
     columns: tuple[str, ...]
-    inserts: int = 0
-    updates: int = 0
-    deletes: int = 0
-    truncates: int = 0
-    unchanged: int = 0
-    old_key: int = 0
-    old_full: int = 0
+    counts: ChangeCounts
     typed: Typed = ()
 
 
@@ -189,7 +181,7 @@ def _table(data: dict[str, Any]) -> TablePlan:
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    return FileRef(**tuples(data))
+    return FileRef(**from_lists(data) | {"counts": ChangeCounts(**data["counts"])})
 
 
 def _type(data: dict[str, Any]) -> PgType:

@@ -51,12 +51,6 @@ def create_table(
     return f"{made}{parts}{place}tblproperties (\n  {pairs}\n)"
 
 
-def add_columns(catalog: str, target: Sequence[str], columns: Sequence[LakeColumn]) -> str:
-    """Return the statement that adds columns, NULL in the rows that are there."""
-    added = ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
-    return f"alter table {path(catalog, *target)} add columns ({added})"
-
-
 def drop_table(catalog: str, target: Sequence[str]) -> str:
     """Return the statement that drops a table and leaves its files."""
     return f"drop table if exists {path(catalog, *target)}"

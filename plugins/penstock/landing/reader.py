@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSIONS
 from penstock.errors import LakeError
 from penstock.landing.io_errors import missing, unreachable
-from penstock.landing.schema import CONTRACT_KEY, CONTRACT_VERSIONS
 
 
 def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.contract.manifest import ChangeCounts, FileEntry
+from penstock.contract.schema import copy_file_schema, landing_schema
 from penstock.landing.atomic_file import Draft
-from penstock.landing.manifest import FileEntry
 from penstock.landing.row_groups import COPY_GROUP_BYTES, ROW_GROUP_BYTES, Budget, RowGroups
-from penstock.landing.schema import NO_COLUMNS_FIELD, copy_file_schema, landing_schema
 
 _Span = tuple[int, int]
 
@@ -51,30 +51,18 @@ class FileWriter:
         if batch.num_rows == 0:
             return
         self._note(batch)
-        self._groups.write(self._conform(batch))
+        self._groups.write(batch.cast(self._schema))
 
     def flush(self) -> None:
         """Write what is buffered; raises LakeError("landing-unwritable")."""
         self._groups.flush()
 
-    def close(
-        self,
-        *,
-        oid: int,
-        version: int,
-        inserts: int = 0,
-        updates: int = 0,
-        deletes: int = 0,
-        truncates: int = 0,
-        unchanged: int = 0,
-        old_key: int = 0,
-        old_full: int = 0,
-    ) -> FileEntry:
+    def close(self, *, oid: int, version: int, counts: ChangeCounts) -> FileEntry:
         """Make the file durable under its name and return its manifest entry.
 
         The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable").
         """
-        if inserts + updates + deletes + truncates != self.rows:
+        if counts.rows != self.rows:
             raise ValueError(f"expected counts of {self.rows} rows for {self._path}, got others; this is a bug")
         size = self._groups.publish()
         times = None if self._timeless else self._times
@@ -87,13 +75,7 @@ class FileWriter:
             min_commit_lsn=self._lsns and self._lsns[0],
             max_commit_lsn=self._lsns and self._lsns[1],
             columns=self._columns,
-            inserts=inserts,
-            updates=updates,
-            deletes=deletes,
-            truncates=truncates,
-            unchanged=unchanged,
-            old_key=old_key,
-            old_full=old_full,
+            counts=counts,
             max_xid=self._max_xid,
             min_committed_at=times and times[0],
             max_committed_at=times and times[1],
@@ -111,13 +93,6 @@ class FileWriter:
         xid = pc.max(batch.column("xid")).as_py()
         self._max_xid = max((known for known in (self._max_xid, xid) if known is not None), default=None)
         self.rows += batch.num_rows
-
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not self._columns:
-            for name in ("new", "old"):
-                place = batch.schema.get_field_index(name)
-                batch = batch.set_column(place, name, _with_placeholder(batch.column(name)))
-        return batch.cast(self._schema)
 
 
 class CopyWriter:
@@ -153,7 +128,7 @@ class CopyWriter:
             min_commit_lsn=None,
             max_commit_lsn=None,
             columns=self._columns,
-            inserts=self._rows,
+            counts=ChangeCounts(inserts=self._rows),
             typed=self._typed,
         )
 
@@ -169,9 +144,3 @@ def _wider(span: _Span | None, values: pa.Array) -> _Span | None:
         return span
     low, high = span or (found["min"], found["max"])
     return min(low, found["min"]), max(high, found["max"])
-
-
-def _with_placeholder(rows: pa.StructArray) -> pa.StructArray:
-    """Give structs without fields the placeholder field; whether a row is there stays what it was."""
-    nothing = pa.nulls(len(rows), pa.string())
-    return pa.StructArray.from_arrays([nothing], [NO_COLUMNS_FIELD], mask=rows.is_null())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import CopyRecord, CutRecord, PipelineRecord, RebuildRecord, TableRecord, WindowRecord
 from penstock.lsn import Lsn
 

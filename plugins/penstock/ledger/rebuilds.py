@@ -13,9 +13,9 @@ from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Pointer
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.json_codec import column_to_json
 from penstock.ledger.pipelines import lock, lock_active

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
+from penstock.contract.manifest import FileEntry
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation

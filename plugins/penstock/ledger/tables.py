@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord
 from penstock.ledger.session import Part, Transaction

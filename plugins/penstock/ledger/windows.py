@@ -12,8 +12,8 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
+from penstock.contract.manifest import FileEntry, moment
 from penstock.errors import LedgerError
-from penstock.landing.manifest import FileEntry, moment
 from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active

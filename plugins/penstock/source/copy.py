@@ -13,9 +13,9 @@ import pyarrow as pa
 from psycopg import sql
 
 from penstock.connections import Connection
+from penstock.contract.schema import copy_schema
 from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
-from penstock.landing.schema import copy_schema
 from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
 from penstock.source.tables import Leaf, SourceTable

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.contract.schema import landing_schema
 from penstock.errors import ProtocolError
 from penstock.wire.arrays import LARGE, NONE, Bits, Bytes, Gathered, Int64s, Rows, Sizes, Transactions
 from penstock.wire.cursor import NEXT_STEP
@@ -19,35 +20,9 @@ from penstock.wire.messages import POSTGRES_EPOCH_US, Relation
 from penstock.wire.passes import gather
 
 INT64 = np.iinfo(np.int64)
-NO_COLUMNS_FIELD = "_no_columns"  # always null: the contract's stand-in for no column at all, which Parquet can't hold
+TRANSACTION_FIELDS = [landing_schema(()).field(name) for name in ("commit_lsn", "committed_at", "xid", "origin")]
 
-TRANSACTION_FIELDS = [
-    pa.field("commit_lsn", pa.int64(), nullable=False),
-    pa.field("committed_at", pa.timestamp("us", tz="UTC")),
-    pa.field("xid", pa.int64()),
-    pa.field("origin", pa.string()),
-]
-
-
-@lru_cache(maxsize=256)
-def block_schema(column_names: tuple[str, ...]) -> pa.Schema:
-    """Return the schema of a block: the landing contract's, version 1, which a test holds against `landing`."""
-    row = pa.struct([pa.field(name, pa.string()) for name in column_names or (NO_COLUMNS_FIELD,)])
-    commit_lsn, committed_at, xid, origin = TRANSACTION_FIELDS
-    return pa.schema(
-        [
-            commit_lsn,
-            pa.field("ordinal", pa.int64(), nullable=False),
-            pa.field("op", pa.string(), nullable=False),
-            committed_at,
-            xid,
-            origin,
-            pa.field("new", row),
-            pa.field("old", row),
-            pa.field("old_kind", pa.string()),
-            pa.field("unchanged", pa.list_(pa.field("element", pa.string()))),
-        ]
-    )
+_block_schema = lru_cache(maxsize=256)(landing_schema)
 
 
 def transaction_batch(transactions: Transactions, origins: list[str], horizon: int) -> pa.RecordBatch:
@@ -96,7 +71,7 @@ def record_batch(
     `transactions` comes from `transaction_batch`; `sizes` are those of this shape, at least what the rows hold.
     Raises ProtocolError for text that is not UTF-8.
     """
-    schema = block_schema(tuple(column.name for column in relation.columns))
+    schema = _block_schema(tuple(column.name for column in relation.columns))
     row_type = schema.field("new").type
     new, gathered = _structs(relation, row_type, data, rows.new, sizes=sizes.new, unchanged=int(sizes.unchanged[0]))
     old, _ = _structs(relation, row_type, data, rows.old, sizes=sizes.old, unchanged=0)

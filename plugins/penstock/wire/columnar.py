@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.contract.manifest import ChangeCounts
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
@@ -28,23 +29,7 @@ from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import Relation, RelationColumn, Type
 from penstock.wire.pgoutput import Decoder, Place, Within
 
-__all__ = ["ChangeBlock", "ColumnarDecoder", "Counts", "Relation", "RelationColumn", "Totals", "warm_up"]
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Count the changes of a block by kind; `unchanged` are rows with at least one unchanged TOAST column."""
-
-    inserts: int = 0
-    updates: int = 0
-    deletes: int = 0
-    truncates: int = 0
-    unchanged: int = 0
-    old_key: int = 0
-    old_full: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+__all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Totals", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,7 @@ class ChangeBlock:
 
     relation: Relation
     batch: pa.RecordBatch
-    counts: Counts
+    counts: ChangeCounts
     old_nulls: frozenset[str] = frozenset()
 
 
@@ -211,10 +196,10 @@ class ColumnarDecoder:
         return Lsn(int(self._transactions.final_lsn[-1]))
 
 
-def _counts(rows: Rows, unchanged: pa.ListArray) -> Counts:
+def _counts(rows: Rows, unchanged: pa.ListArray) -> ChangeCounts:
     inserts, updates, deletes, truncates = (int(np.count_nonzero(rows.op == letter)) for letter in b"IUDT")
     old_key, old_full = (int(np.count_nonzero(rows.old_kind == letter)) for letter in b"KO")
-    return Counts(inserts, updates, deletes, truncates, len(unchanged) - unchanged.null_count, old_key, old_full)
+    return ChangeCounts(inserts, updates, deletes, truncates, len(unchanged) - unchanged.null_count, old_key, old_full)
 
 
 def _old_nulls(relation: Relation, old: pa.StructArray) -> frozenset[str]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, Verdict, judge, may_hold, parse
-from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger.changelogs import HistoryRecord
 from penstock.ledger.records import GapRecord
 from penstock.lsn import Lsn
@@ -118,7 +118,19 @@ def test_an_interval_of_an_era_that_retention_took_is_refused_and_one_within_the
 def test_a_file_may_hold_changes_of_an_interval_unless_its_times_say_otherwise() -> None:
     def entry(low: datetime | None, high: datetime | None, rows: int = 1) -> FileEntry:
         ends = (microseconds(low) if low else None, microseconds(high) if high else None)
-        return FileEntry("f", 1, 1, rows, 9, 1, 1, ("id",), min_committed_at=ends[0], max_committed_at=ends[1])
+        return FileEntry(
+            "f",
+            1,
+            1,
+            rows,
+            9,
+            1,
+            1,
+            ("id",),
+            ChangeCounts(inserts=rows),
+            min_committed_at=ends[0],
+            max_committed_at=ends[1],
+        )
 
     wanted = Interval(day(11), day(12))
     tick = timedelta(microseconds=1)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Snapshot
 from penstock.flow.rebuild.position import resolve_position
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import TableFacts, WindowRecord
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
@@ -29,7 +29,9 @@ SHAPES = {
 
 
 def entry(lsn: int, *, oid: int = 1, version: int = 1, size: int = 10, max_xid: int = 700) -> FileEntry:
-    return FileEntry(f"{lsn}.{oid}", oid, version, 1, size, lsn, lsn, ("id",), inserts=1, max_xid=max_xid)
+    return FileEntry(
+        f"{lsn}.{oid}", oid, version, 1, size, lsn, lsn, ("id",), counts=ChangeCounts(inserts=1), max_xid=max_xid
+    )
 
 
 def window(start: int, *files: FileEntry) -> WindowRecord:
@@ -93,7 +95,7 @@ def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_
         path = f"{'-'.join(map(str, xids))}.parquet"
         writer = env.ctx.landing.writer(path, ["id"])
         writer.write(rows(xids))
-        writer.close(oid=1, version=2, inserts=len(xids))
+        writer.close(oid=1, version=2, counts=ChangeCounts(inserts=len(xids)))
         return window(70, replace(entry(72, version=2, max_xid=max(xids)), path=path))
 
     assert fitting(env, landed(690, 700, 704)) == []
@@ -104,7 +106,7 @@ def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_
 def rows(xids: tuple[int, ...]) -> object:
     import pyarrow as pa  # noqa: PLC0415
 
-    from penstock.landing.schema import landing_schema  # noqa: PLC0415
+    from penstock.contract.schema import landing_schema  # noqa: PLC0415
 
     schema = landing_schema(["id"])
     now = datetime(2026, 11, 21, tzinfo=UTC)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.landing.manifest import FileEntry
+from penstock.contract.manifest import FileEntry
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source.tables import SourceTable

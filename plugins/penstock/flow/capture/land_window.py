@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.context import Context
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
 from penstock.landing.writer import FileWriter
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek
-from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Counts, Relation, Totals
+from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation, Totals
 
 VersionOf = Callable[[Relation], int]
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
@@ -100,7 +100,7 @@ class _Open:
 
     def __init__(self, writer: FileWriter) -> None:
         self.writer = writer
-        self.counts = Counts()
+        self.counts = ChangeCounts()
         self.old_nulls: frozenset[str] = frozenset()
 
     def write(self, block: ChangeBlock) -> None:
@@ -109,15 +109,4 @@ class _Open:
         self.old_nulls |= block.old_nulls
 
     def close(self, oid: int, version: int) -> FileEntry:
-        counts = self.counts
-        return self.writer.close(
-            oid=oid,
-            version=version,
-            inserts=counts.inserts,
-            updates=counts.updates,
-            deletes=counts.deletes,
-            truncates=counts.truncates,
-            unchanged=counts.unchanged,
-            old_key=counts.old_key,
-            old_full=counts.old_full,
-        )
+        return self.writer.close(oid=oid, version=version, counts=self.counts)

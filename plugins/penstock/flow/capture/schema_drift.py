@@ -234,7 +234,7 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
     """Return the 32-bit ids of the transactions that truncated a table in a window."""
     found: set[int] = set()
     for entry in landed.files:
-        if entry.oid == oid and entry.truncates:
+        if entry.oid == oid and entry.counts.truncates:
             changes = ctx.landing.columns(entry.path, ["op", "xid"])
             xids = changes.filter(pc.equal(changes["op"], "T"))["xid"].to_pylist()
             found |= {xid & 0xFFFFFFFF for xid in xids}

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
+from penstock.contract.manifest import moment
 from penstock.errors import LedgerError
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import slot_verdict, source_state, window_proof
 from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.landing.manifest import moment
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import lock, peek, server_info, session, slot

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from penstock.contract.manifest import FileEntry, microseconds
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
-from penstock.landing.manifest import FileEntry, microseconds
 from penstock.ledger.changelogs import HistoryRecord
 from penstock.lsn import Lsn
 

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.contract.manifest import FileEntry, microseconds, moment
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
-from penstock.landing.manifest import FileEntry, microseconds, moment
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.contract.manifest import FileEntry
+from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
 from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
-from penstock.landing.manifest import FileEntry
-from penstock.landing.schema import NO_COLUMNS_FIELD
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.records import TableRecord
 from penstock.source.patterns import chosen_by

@@ -10,12 +10,12 @@ import json
 from collections.abc import Sequence
 
 from penstock.conditions import Directive
+from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, describe
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.landing import layout
-from penstock.landing.manifest import FileEntry
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table

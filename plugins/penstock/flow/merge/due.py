@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.capture import schema_drift
 from penstock.flow.capture.run import running
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.merge_plan import TablePlan
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.records import RebuildRecord, TableRecord
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.capture import schema_drift
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import refs
 from penstock.jobs.merge_plan import TablePlan
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.jobs.merge_plan import FileRef, TablePlan
 from penstock.jobs.pointers import aside, place_of
-from penstock.landing.manifest import FileEntry
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.records import TableRecord
@@ -73,12 +73,6 @@ def _ref(ctx: Context, entry: FileEntry) -> FileRef:
         rows=entry.rows,
         bytes=entry.bytes,
         columns=entry.columns,
-        inserts=entry.inserts,
-        updates=entry.updates,
-        deletes=entry.deletes,
-        truncates=entry.truncates,
-        unchanged=entry.unchanged,
-        old_key=entry.old_key,
-        old_full=entry.old_full,
+        counts=entry.counts,
         typed=entry.typed,
     )

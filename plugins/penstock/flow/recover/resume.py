@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import publication_options, schema_drift, window_proof
 from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.context import Context
 from penstock.flow.health import paging
-from penstock.landing.manifest import FileEntry
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, lock, publication, session
