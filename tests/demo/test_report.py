@@ -36,7 +36,7 @@ def window(upto: int, rows: int, planned: timedelta) -> WindowRecord:
 
 
 def cut(lsn: int, published: timedelta) -> CutRecord:
-    return CutRecord("shop", Lsn(lsn), "a", [], 0, NOON + published)
+    return CutRecord("shop", Lsn(lsn), "a", [], 0, NOON + published, 1, 9)
 
 
 def figures() -> Figures:

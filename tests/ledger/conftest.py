@@ -152,8 +152,8 @@ def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:
 
 def publish(ledger: Ledger, name: str, lsn: Lsn, tables: list[PublishedTable], **changes: Any) -> str:
     attempt = ledger.merges.begin(name)
-    wanted = {"attempt": attempt, "catalog": ledger.connection, "catalog_name": "lake", "pointers": []} | changes
-    ledger.merges.publish(name, lsn=lsn, tables=tables, **wanted)
+    wanted = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": [], "cuts_snapshot_id": 9} | changes
+    ledger.merges.publish(name, attempt=attempt, lsn=lsn, tables=tables, **wanted)
     return attempt
 
 

@@ -111,6 +111,7 @@ def test_a_merge_of_the_era_before_can_publish_nothing_after(ledger: Ledger, rea
             pointers=[],
             lsn=START,
             tables=[PublishedTable(7, 71, "second")],
+            cuts_snapshot_id=9,
         )
     assert [cut.era for cut in ledger.merges.cuts(ready)] == [1]
 
@@ -140,6 +141,7 @@ def test_what_a_halted_pipeline_has_landed_may_be_merged_once_more(ledger: Ledge
         lsn=Lsn(START + 8),
         tables=[PublishedTable(1), PublishedTable(2)],
         halted=True,
+        cuts_snapshot_id=9,
     )
     assert (cut.lsn, cut.era) == (START + 8, 1)
 

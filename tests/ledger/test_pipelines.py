@@ -118,7 +118,14 @@ def test_a_halted_pipeline_changes_nothing_until_it_is_resumed(ledger: Ledger, r
         ),
         lambda: ledger.merges.begin(running),
         lambda: ledger.merges.publish(
-            running, attempt=merge, catalog=ledger.connection, catalog_name="x", pointers=[], lsn=START, tables=[]
+            running,
+            attempt=merge,
+            catalog=ledger.connection,
+            catalog_name="x",
+            pointers=[],
+            lsn=START,
+            tables=[],
+            cuts_snapshot_id=9,
         ),
     ]
     for call in calls:

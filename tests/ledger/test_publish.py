@@ -32,6 +32,7 @@ def publish(ledger: Ledger, lake: Lake, name: str, attempt: str, pointers: list[
         "catalog_name": lake.catalog,
         "lsn": END,
         "tables": [PublishedTable(1, 21), PublishedTable(2)],
+        "cuts_snapshot_id": 9,
     }
     return ledger.merges.publish(name, attempt=attempt, pointers=pointers, **(wanted | changes))
 
@@ -320,7 +321,8 @@ def test_a_catalog_that_does_not_answer_or_is_not_set_up_is_named(
 
 
 def adopt(ledger: Ledger, name: str, attempt: str, **changes: Any) -> CutRecord:
-    wanted: dict[str, Any] = {"lsn": END, "tables": [PublishedTable(1, 21), PublishedTable(2, 22)]}
+    tables = [PublishedTable(1, 21), PublishedTable(2, 22)]
+    wanted: dict[str, Any] = {"lsn": END, "tables": tables, "cuts_snapshot_id": 9}
     return ledger.merges.adopt_published(name, attempt=attempt, **(wanted | changes))
 
 

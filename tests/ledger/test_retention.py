@@ -115,6 +115,7 @@ class Model:
             copied.state = "loaded"
             self.through[oid] = self.position
         wanted = {"attempt": attempt, "catalog": self.ledger.connection, "catalog_name": "lake", "pointers": []}
+        wanted["cuts_snapshot_id"] = 9
         self.ledger.merges.publish(self.name, lsn=Lsn(self.position), tables=done, **wanted)
 
     def copy(self) -> None:

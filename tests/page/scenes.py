@@ -45,10 +45,10 @@ from (
 ) as each
 """
 CUTS = """
-insert into penstock.cut (pipeline, lsn, attempt, tables, rows, published_at)
+insert into penstock.cut (pipeline, lsn, attempt, tables, rows, cuts_snapshot_id, published_at)
 select
     pipeline, upto_lsn, to_char(staged_at at time zone 'utc' + interval '4 seconds', 'YYYYMMDD"t"HH24MISSMS') || '_' || number,
-    (select jsonb_agg(jsonb_build_object('oid', t)) from generate_series(1, 6) as t), rows * 5,
+    (select jsonb_agg(jsonb_build_object('oid', t)) from generate_series(1, 6) as t), rows * 5, number,
     staged_at + interval '38 seconds'
 from (
     select *, row_number() over (order by from_lsn) as number from penstock.window where pipeline = %(name)s

@@ -60,7 +60,7 @@ class Merges(Part):
         rows: int = 0,
         halted: bool = False,
         still: Mapping[Place, str | None] = _NOTHING,
-        cuts_snapshot_id: int | None = None,
+        cuts_snapshot_id: int,
     ) -> CutRecord:
         """Move every pointer and record the cut in one transaction; publishing again returns the cut.
 
@@ -95,7 +95,7 @@ class Merges(Part):
         lsn: Lsn,
         tables: Sequence[PublishedTable],
         rows: int = 0,
-        cuts_snapshot_id: int | None = None,
+        cuts_snapshot_id: int,
     ) -> CutRecord:
         """Believe the lake when it says that this attempt was published; merges under way can publish no more.
 
@@ -131,7 +131,7 @@ def _record(
     *,
     rows: int,
     tables: Sequence[PublishedTable],
-    cuts_snapshot_id: int | None,
+    cuts_snapshot_id: int,
 ) -> CutRecord:
     counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in tables if table.counts])
     found = {"rows": rows, "counted": counted, "cuts_snapshot_id": cuts_snapshot_id}

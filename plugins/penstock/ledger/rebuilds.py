@@ -106,7 +106,6 @@ class Rebuilds(Part):
             begun = transaction.change("rebuilds/start_rebuild_copy", name=name, rebuilds=Jsonb(listed), **chosen)
             if begun != len(facts):
                 raise _conflict(name, "to be copying")
-            transaction.change("rebuilds/needs_after", name=name, copy_id=copy_id)
 
     def finish_copy(self, name: str, rebuild: RebuildRecord, files: Sequence[FileEntry]) -> None:
         """Note that a rebuild's table is copied; raises LedgerError("ledger-conflict") when another copy was begun."""

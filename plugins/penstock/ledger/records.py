@@ -258,13 +258,13 @@ class CopyRecord(Row):
     oid: int
     snapshot: str
     lsn: Lsn
+    needs_after: Lsn
     state: CopyState
     files: tuple[FileEntry, ...]
     rows: int
     bytes: int
     started_at: datetime
     finished_at: datetime | None
-    needs_after: Lsn | None = None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -335,8 +335,8 @@ class CutRecord(Row):
     tables: list[dict[str, Any]]
     rows: int
     published_at: datetime
-    era: int = 1
-    cuts_snapshot_id: int | None = None
+    era: int
+    cuts_snapshot_id: int
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ class Tables(Part):
                     "save the source's tables, then start over",
                 )
             transaction.change("tables/start_copy", snapshot=snapshot, lsn=lsn, **chosen)
-            transaction.change("rebuilds/needs_after", name=name, copy_id=copy_id)
             return _copies(transaction, name, copy_id=copy_id)
 
     def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> CopyRecord:

@@ -13,6 +13,6 @@ with
         where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state = 'copying'
         returning r.oid
     )
-insert into penstock.copy (pipeline, id, oid, snapshot, lsn)
-select %(name)s, %(copy_id)s, oid, %(snapshot)s, %(lsn)s
+insert into penstock.copy (pipeline, id, oid, snapshot, lsn, needs_after)
+select %(name)s, %(copy_id)s, oid, %(snapshot)s, %(lsn)s, penstock.needed_after(%(name)s, %(snapshot)s)
 from began

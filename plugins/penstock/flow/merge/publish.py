@@ -38,7 +38,7 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
         rows=_rows(result),
         halted=last,
         still=_still(orders, result),
-        cuts_snapshot_id=result.cuts_snapshot_id,
+        cuts_snapshot_id=_recorded(result),
     )
     _watch_conflicts(ctx, orders, result, deliver)
     for table in paused:
@@ -61,7 +61,7 @@ def adopt_half_published(ctx: Context) -> None:
             lsn=lsn,
             tables=tables,
             rows=_rows(result),
-            cuts_snapshot_id=result.cuts_snapshot_id,
+            cuts_snapshot_id=_recorded(result),
         )
         ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
 
@@ -70,6 +70,15 @@ def cuts_snapshot(ctx: Context) -> int | None:
     """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
     cut = ctx.ledger.merges.last_cut(ctx.name)
     return cut.cuts_snapshot_id if cut else None
+
+
+def _recorded(result: MergeResult) -> int:
+    """Return the snapshot of `_penstock_cuts` that holds a run's cut."""
+    if result.cuts_snapshot_id is None:
+        raise ValueError(
+            f"expected attempt {result.attempt} to record a cut, it only fills fresh tables; this is a bug"
+        )
+    return result.cuts_snapshot_id
 
 
 def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:

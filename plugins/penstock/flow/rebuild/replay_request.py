@@ -166,7 +166,7 @@ def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord])
     """Return whether no window has been deleted that may hold a change which this copy had not seen."""
     position = ctx.ledger.pipelines.get(ctx.name).position
     oldest = windows[0].from_lsn if windows else position or Lsn(0)
-    return copied.needs_after is not None and oldest <= copied.needs_after
+    return oldest <= copied.needs_after
 
 
 def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:

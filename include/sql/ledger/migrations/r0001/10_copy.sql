@@ -6,7 +6,7 @@ create table penstock.copy (
     lsn pg_lsn not null,
     -- after which position the copy needs windows, as it was when its snapshot was taken and all windows were there:
     -- whether they are still there can be told by it, also when they are not
-    needs_after pg_lsn,
+    needs_after pg_lsn not null,
     state text not null default 'copying' check (state in ('copying', 'copied', 'loaded')),
     files jsonb not null default '[]',
     rows bigint not null default 0,

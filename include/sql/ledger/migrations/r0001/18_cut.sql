@@ -7,7 +7,7 @@ create table penstock.cut (
     tables jsonb not null,
     rows bigint not null default 0,
     -- the snapshot of the table of cuts that this cut was recorded with
-    cuts_snapshot_id bigint,
+    cuts_snapshot_id bigint not null,
     published_at timestamptz not null default clock_timestamp(),
     unique (pipeline, attempt)
 )
