@@ -48,6 +48,10 @@ def publish_again(env: PipelineEnv) -> None:
     env.sql(f'drop publication "{name}"; create publication "{name}" for table t')
 
 
+def unpublish(env: PipelineEnv) -> None:
+    env.sql(f'drop publication "{env.ctx.pipeline.publication}"')
+
+
 @contextmanager
 def stopped_before(number: int, attack: Callable[[], None]) -> Iterator[Iterator[int]]:
     """Let the attack happen before the nth statement to the source; the iterator yields the next one's number."""
@@ -74,6 +78,8 @@ def start_over(env: PipelineEnv) -> None:
     pipeline = env.ctx.pipeline
     env.sql(f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{pipeline.slot}'")
     make(env)
+    if not env.sql(f"select oid::text from pg_publication where pubname = '{pipeline.publication}'"):
+        env.sql(f'create publication "{pipeline.publication}" for table t')
     ((point, oid),) = env.sql(
         "select confirmed_flush_lsn::text, p.oid::text from pg_replication_slots s, pg_publication p "
         f"where slot_name = '{pipeline.slot}' and pubname = '{pipeline.publication}'"
@@ -114,6 +120,7 @@ def halted(env: PipelineEnv) -> str | None:
         pytest.param(
             publish_again, {"publication-missing"}, id="publication dropped and made again", marks=pytest.mark.slow
         ),
+        pytest.param(unpublish, {"publication-missing"}, id="publication dropped"),
     ],
 )
 def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(
@@ -137,6 +144,9 @@ def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_i
         if slug is None and attack is not advance and attack is not consume:
             assert halted(env) in slugs, f"nothing said after statement {number}"
         assert slug is None or slug in slugs, f"the wrong name at statement {number}"
+        assert all(table.left_lsn is None for table in env.ctx.ledger.tables.all(env.name)), (
+            f"tables of a publication that is gone were taken for tables that left, at statement {number}"
+        )
         halts.append(slug)
         start_over(env)
     assert len(halts) > 10

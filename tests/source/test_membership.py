@@ -119,7 +119,7 @@ def unlike(conn: SourceSession, writer: psycopg.Connection) -> list[str]:
         found = ours(conn)
         if found != the_servers(conn, major):
             wrong.append(f"{number}: {statement}")
-        listed_alone = {oid for oid, alone in catalog.published_oids(conn, "p").items() if alone}
+        listed_alone = {oid for oid, found in catalog.members(conn, "p").items() if found.listed}
         members = conn.execute("select prrelid::bigint from pg_publication_rel").fetchall()
         if listed_alone != {oid for (oid,) in members} & found.keys():
             wrong.append(f"{number}, listed alone: {statement}")

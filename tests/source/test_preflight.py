@@ -65,7 +65,7 @@ def test_a_source_that_is_ready_has_no_error_and_nothing_is_made(conn, shop):
     assert subjects["publication penstock_shop"] == "does not exist, bootstrap will make it for 2 tables"
     assert subjects["slot penstock_shop"] == "does not exist, bootstrap will make it"
     assert subjects["privileges"] == "may read all 2 heaps to copy"
-    assert not publication.exists(conn, "penstock_shop")
+    assert publication.read(conn, "penstock_shop") is None
 
 
 def test_the_memory_that_a_large_row_needs_is_said(conn, shop):

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, publication, replica_identity, session
+from penstock.source import catalog, catalog_snapshot, publication, replica_identity, session
 from tests.source.conftest import pipeline
 
 SHOP = """
@@ -35,7 +35,7 @@ def test_it_is_made_from_the_patterns_through_the_roots_and_for_each_table_only(
     oid = publication.ensure(conn, pipeline("shop.*", exclude=["shop.below"]))
 
     found = publication.read(conn, "penstock_shop")
-    assert found.oid == oid == catalog.publication_oid(conn, "penstock_shop")
+    assert found.oid == oid
     assert (found.via_root, found.all_tables, found.generated) == (True, False, False)
     assert (found.insert, found.update, found.delete, found.truncate) == (True,) * 4
     assert members(shop) == {"shop.Order", "shop.events"}
@@ -77,7 +77,7 @@ def test_one_of_somebody_else_is_refused_unless_it_is_to_be_adopted(conn, shop):
     oid = publication.ensure(conn, pipeline("shop.*", publication="theirs", adopt=True))
 
     assert caught.value.slug == "preflight-failed"
-    assert oid == catalog.publication_oid(conn, "theirs")
+    assert oid == publication.read(conn, "theirs").oid
     assert members(shop, "theirs") == {"shop.Order"}
 
 
@@ -86,7 +86,7 @@ def test_patterns_that_match_no_table_are_refused_with_what_they_match_instead(c
         publication.ensure(conn, pipeline("shop.Order", "shop.v", "nowhere.*"))
 
     assert caught.value.slug == "no-matching-tables"
-    assert not publication.exists(conn, "penstock_shop")
+    assert publication.read(conn, "penstock_shop") is None
 
 
 def test_a_table_that_would_refuse_the_applications_updates_is_not_published(conn, shop):
@@ -129,7 +129,7 @@ def test_a_role_that_does_not_own_the_tables_is_told_so(shop, new_role):
 
 
 def test_the_statements_for_a_dba_do_the_same(conn, shop):
-    tables = publication.select_tables(conn, pipeline("shop.*").tables).tables
+    tables = catalog_snapshot.read(conn, "none", patterns=pipeline("shop.*").tables).chosen
 
     shop.execute(publication.create_statement("by hand", tables[:1]))
     shop.execute(publication.add_statement("by hand", tables[1:]))

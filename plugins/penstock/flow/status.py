@@ -53,7 +53,7 @@ def _source(ctx: Context) -> SourceStatus:
         state = slot.read(conn, ctx.pipeline.slot)
         if state is None:
             raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
-        flushed = server_info.position(conn).flushed
+        flushed = server_info.flushed(conn)
     return SourceStatus(
         unread=max(0, flushed - (state.confirmed or flushed)),
         retained=max(0, flushed - (state.restart or flushed)),

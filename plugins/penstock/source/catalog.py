@@ -25,6 +25,8 @@ __all__ = [
     "SourceTable",
     "all_tables",
     "describe",
+    "members",
+    "one_snapshot",
     "published_tables",
     "relations",
     "with_filter",
@@ -53,11 +55,15 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Say how a table is published: None means all columns, all rows. `filter_digest` is that of the stored expression."""
+    """Say how a table is published: None means all columns, all rows. `filter_digest` is that of the stored expression.
+
+    `listed`: whether the publication names the table by itself.
+    """
 
     columns: frozenset[str] | None = None
     filter_digest: str | None = None
     membership: tuple[str, ...] = ()
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +140,16 @@ def published_tables(conn: SourceSession, publication: str, *, sizes: bool = Tru
     Without `sizes` no table is locked, not even for a moment, and no file is looked at. With them, a table that another
     transaction holds exclusively has the size of its last ANALYZE.
     """
-    with _one_snapshot(conn):
-        rows = conn.rows("catalog/published", publication=publication)
-        wanted = {
-            oid: Published(frozenset(columns), filter_digest, tuple(membership))
-            for oid, columns, filter_digest, membership, _ in rows
-        }
-        return describe(conn, wanted, sizes=sizes)
+    with one_snapshot(conn):
+        return describe(conn, members(conn, publication), sizes=sizes)
 
 
-def published_oids(conn: SourceSession, publication: str) -> dict[int, bool]:
-    """Name the tables of a publication, and whether each is listed by itself; raises SourceError."""
-    return {oid: listed for oid, *_, listed in conn.rows("catalog/published", publication=publication)}
+def members(conn: SourceSession, publication: str) -> dict[int, Published]:
+    """Say which tables a publication publishes, by oid, and how; raises SourceError."""
+    return {
+        oid: Published(frozenset(columns), filter_digest, tuple(membership), listed)
+        for oid, columns, filter_digest, membership, listed in conn.rows("catalog/published", publication=publication)
+    }
 
 
 def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
@@ -163,7 +167,7 @@ def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> So
 
 def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
     """Read all plain and partitioned tables of the users' schemas, partitions too; raises SourceError."""
-    with _one_snapshot(conn):
+    with one_snapshot(conn):
         oids = (relation.oid for relation in relations(conn) if relation.kind in "rp")
         return describe(conn, dict.fromkeys(oids, Published()), sizes=sizes)
 
@@ -173,15 +177,9 @@ def relations(conn: SourceSession) -> list[Relation]:
     return conn.records(Relation, "catalog/relations")
 
 
-def publication_oid(conn: SourceSession, publication: str) -> int | None:
-    """Return the oid of a publication, or None; raises SourceError."""
-    rows = conn.rows("catalog/publication_oid", publication=publication)
-    return int(rows[0][0]) if rows else None
-
-
 def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: bool = True) -> list[SourceTable]:
     """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
-    with _one_snapshot(conn):
+    with one_snapshot(conn):
         heaps = conn.records(_HeapRow, "catalog/heaps", oids=list(wanted), sizes=sizes)
         columns = _grouped(conn.records(_ColumnRow, "catalog/columns", oids=list(wanted)))
         known = types.read(conn, (column.type for rows in columns.values() for column in rows))
@@ -284,7 +282,7 @@ def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[s
 
 
 @contextmanager
-def _one_snapshot(conn: SourceSession) -> Iterator[None]:
+def one_snapshot(conn: SourceSession) -> Iterator[None]:
     """Read all inside from one snapshot; inside a transaction that is already open, from that one's."""
     if conn.info.transaction_status != TransactionStatus.IDLE:
         yield

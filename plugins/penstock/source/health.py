@@ -90,7 +90,7 @@ def look(conn: SourceSession) -> Seen:
     return Seen(
         server=server_info.read(conn),
         around=around,
-        flushed=server_info.position(conn).flushed,
+        flushed=server_info.flushed(conn),
         slots=slots,
         stats={stats.slot: stats for stats in conn.records(SlotStats, "health/slot_stats")},
         transactions=tuple(transactions),

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from penstock.config import CHANGES, Pipeline, Tables
+from penstock.config import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
 from penstock.source import catalog, replica_identity
-from penstock.source.catalog import Published, Relation, publication_oid
+from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
 from penstock.source.tables import SourceTable
@@ -56,21 +56,6 @@ class PublicationFacts:
         return self.comment == _MARK.format(pipeline)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Hold what the patterns choose, with the chosen tables read in full."""
-
-    choice: Choice
-    tables: tuple[SourceTable, ...]
-
-
-def select_tables(conn: SourceSession, tables: Tables, *, sizes: bool = False) -> Selection:
-    """Hold the patterns against the source's tables; raises SourceError, ConfigError for an unreadable pattern."""
-    choice = choose(catalog.relations(conn), tables)
-    wanted = {relation.oid: Published() for relation in choice.chosen}
-    return Selection(choice, tuple(catalog.describe(conn, wanted, sizes=sizes)))
-
-
 def ensure(conn: SourceSession, pipeline: Pipeline) -> int:
     """Return the oid of the pipeline's publication, which is made if there is none.
 
@@ -93,17 +78,6 @@ def read(conn: SourceSession, publication: str) -> PublicationFacts | None:
     """Return what the server says of a publication, or None; raises SourceError."""
     found = conn.records(PublicationFacts, "publication/publication", publication=publication)
     return found[0] if found else None
-
-
-def sent(conn: SourceSession, publication: str) -> tuple[str, ...]:
-    """Name the kinds of change that a publication sends, none for one that does not exist; raises SourceError."""
-    found = read(conn, publication)
-    return found.sent if found else ()
-
-
-def exists(conn: SourceSession, publication: str) -> bool:
-    """Return whether the database has a publication of this name; raises SourceError."""
-    return publication_oid(conn, publication) is not None
 
 
 def drop(conn: SourceSession, publication: str) -> None:
@@ -158,18 +132,19 @@ def no_match(choice: Choice) -> str:
 
 
 def _create(conn: SourceSession, pipeline: Pipeline) -> int:
-    selection = select_tables(conn, pipeline.tables)
-    require_matches(selection.choice)
+    choice = choose(catalog.relations(conn), pipeline.tables)
+    require_matches(choice)
+    tables = catalog.describe(conn, {relation.oid: Published() for relation in choice.chosen}, sizes=False)
     if {"update", "delete"} & set(pipeline.source.publish):
-        replica_identity.require_usable(selection.tables)
+        replica_identity.require_usable(tables)
     mark = sql.SQL("comment on publication {} is {}").format(
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
     )
     with translating(conn.place), conn.transaction():
-        conn.execute(_create_statement(pipeline.publication, selection.tables, pipeline.source.publish))
+        conn.execute(_create_statement(pipeline.publication, tables, pipeline.source.publish))
         conn.execute(mark)
-    (oid,) = conn.row("catalog/publication_oid", publication=pipeline.publication)
-    return int(oid)
+        (made,) = conn.records(PublicationFacts, "publication/publication", publication=pipeline.publication)
+    return made.oid
 
 
 def _create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str]) -> sql.Composed:

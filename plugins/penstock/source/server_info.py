@@ -89,11 +89,17 @@ def read(conn: SourceSession) -> ServerFacts:
     return facts
 
 
+def flushed(conn: SourceSession) -> Lsn:
+    """Ask how far the WAL is flushed (a standby: replayed); raises SourceError."""
+    end, *_ = conn.row("server_info/flushed")
+    return Lsn(end)
+
+
 def position(conn: SourceSession) -> Position:
     """Ask how far the WAL is flushed (a standby: replayed); raises SourceError.
 
     The horizon is read in a later statement, so that it bounds the xid of every transaction below `flushed`.
     """
-    flushed, time, seen = conn.row("server_info/flushed")
+    end, time, seen = conn.row("server_info/flushed")
     horizon, oldest = conn.row("server_info/horizon")
-    return Position(flushed, time, horizon, seen, oldest)
+    return Position(end, time, horizon, seen, oldest)

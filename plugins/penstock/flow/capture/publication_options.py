@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from penstock.config import CHANGES
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing, TableRecord
-from penstock.source import publication, server_info
+from penstock.source import server_info
 from penstock.source.preflight.report import names
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
@@ -20,17 +20,14 @@ KINDS = (*CHANGES, "via_root")
 _SAID = {"via_root": "changes of partitions under their root's name"}
 
 
-def begin(ctx: Context, conn: SourceSession) -> None:
+def begin(ctx: Context, found: PublicationFacts) -> None:
     """Note how the publication publishes, before the slot is made: that is what the tables' lake is promised."""
-    found = publication.read(conn, ctx.pipeline.publication)
-    if found is not None:
-        ctx.ledger.pipelines.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
+    ctx.ledger.pipelines.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
 
 
-def follow_options(ctx: Context, conn: SourceSession) -> None:
+def follow_options(ctx: Context, conn: SourceSession, found: PublicationFacts | None) -> None:
     """Hold the publication's options against the ledger's; where it was altered, pause what that concerns."""
-    found = publication.read(conn, ctx.pipeline.publication)
-    if found is None:  # that it is missing is another's verdict
+    if found is None:  # that it is missing is the slot's verdict
         return
     before = ctx.ledger.pipelines.get(ctx.name).publishing
     now = of(found, before, ctx.pipeline.source.publish)

@@ -23,7 +23,7 @@ from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, lock, server_info, session, slot
+from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
 from penstock.wire.columnar import ColumnarDecoder
 from penstock.wire.digest import StreamDigest
 
@@ -106,17 +106,19 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         lock.hold(conn, ctx.name),
     ):
         record = running(ctx)
-        before = window_proof.heal(ctx, conn, record)
-        if patterns:
-            follow_patterns(ctx, conn, server_info.read(conn))
         end = server_info.position(conn)
+        # after the position: so the catalog knows every column that the window can bring
+        found = catalog_snapshot.read(conn, record.publication, patterns=ctx.pipeline.tables if patterns else None)
+        before = source_state.beside(conn, record, found.publication, end.flushed)
+        window_proof.heal(ctx, conn, record, before)
         if end.seen is not None:
             ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
-        # read after the position: so the catalog knows every column that the window can bring
-        published = catalog.published_tables(conn, record.publication, sizes=False)
-        follow_options(ctx, conn)
-        follow_publication(ctx, conn, published, position=record.position)
-        look = schema_drift.follow(ctx, conn, published)
+        if follow_patterns(ctx, conn, found, on_standby=before.standby):
+            found = catalog_snapshot.read(conn, record.publication)
+            slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
+        follow_options(ctx, conn, found.publication)
+        follow_publication(ctx, conn, found, position=record.position)
+        look = schema_drift.follow(ctx, conn, found.tables)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes, limit or end.flushed))
         landed = None
         if upto > record.position:
@@ -149,9 +151,12 @@ def running(ctx: Context) -> ExpectedState:
     return ExpectedState.of(record)
 
 
-def _judge_again(conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
+def _judge_again(ctx: Context, conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
-    slot_verdict.judge_again(known, before, source_state.found(conn, known))
+    published = publication.read(conn, known.publication)
+    now = source_state.beside(conn, known, published, server_info.flushed(conn))
+    slot_verdict.judge_again(known, before, now)
+    follow_options(ctx, conn, published)
 
 
 def sweep(ctx: Context) -> None:
@@ -193,8 +198,7 @@ def _land(
     folder = layout.window_folder(ctx.name, known.position, upto, attempt)
     batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    _judge_again(conn, known, before)
-    follow_options(ctx, conn)
+    _judge_again(ctx, conn, known, before)
     schema_drift.settle(ctx, look, landed, upto)
     window = ctx.ledger.windows.stage(
         ctx.name,

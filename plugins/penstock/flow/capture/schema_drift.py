@@ -139,7 +139,7 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
     """Return the digest of now, with the enums that landed labels have to be held against, and until when."""
     waiting = dict(known.catalog_digest.get("grown", {}))
     if more := enum_labels.grown(known.catalog_digest, now):
-        waiting |= dict.fromkeys(map(str, more), str(server_info.position(conn).flushed))
+        waiting |= dict.fromkeys(map(str, more), str(server_info.flushed(conn)))
     return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
@@ -201,9 +201,8 @@ def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozens
         leaf for leaf in suspected.rewritten if leaf.oid not in heard and _seen(leaf_rows.only_sent, conn, leaf, ())
     ]
     waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
-    here = server_info.position(
-        conn
-    ).flushed  # after the rows were looked at: what they were before is in the WAL up to here
+    # after the rows were looked at: what they were before is in the WAL up to here
+    here = server_info.flushed(conn)
     doubt = Doubt(
         known,
         now,

@@ -133,7 +133,9 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
         session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
         with lock.hold(conn, ctx.name):
             known = capture.running(ctx)
-            yield conn, known, window_proof.heal(ctx, conn, known)
+            before = source_state.found(conn, known)
+            window_proof.heal(ctx, conn, known, before)
+            yield conn, known, before
 
 
 def _decodes(ctx: Context, conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:

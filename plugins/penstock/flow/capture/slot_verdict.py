@@ -101,7 +101,7 @@ class SourceState:
 def judge(known: ExpectedState, found: SourceState) -> Lsn | None:
     """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
     _same_server(known, found)
-    _same_publication(known, found.publication_oid)
+    same_publication(known, found.publication_oid)
     _usable_slot(known, found)
     return _position(known, found)
 
@@ -168,22 +168,7 @@ def judge_again(known: ExpectedState, before: SourceState, now: SourceState) -> 
         )
 
 
-def _same_server(known: ExpectedState, found: SourceState) -> None:
-    facts = (
-        ("system identifier", known.system_identifier, found.system_identifier),
-        ("timeline", known.timeline, found.timeline),
-        ("database", known.database, found.database),
-    )
-    for what, wanted, now in facts:
-        if wanted != now:
-            raise SourceError(
-                "source-changed",
-                f"expected {what} {wanted} behind the source's connection, got {now} instead; "
-                "if the server was restored or failed over, the slot's position means nothing here: copy again",
-            )
-
-
-def _same_publication(known: ExpectedState, oid: int | None) -> None:
+def same_publication(known: ExpectedState, oid: int | None) -> None:
     """Raise SourceError("publication-missing") unless the publication is the one that the ledger knows.
 
     Checked before and after a peek: then it existed all along, and no change of the window was left out. (PostgreSQL
@@ -197,6 +182,21 @@ def _same_publication(known: ExpectedState, oid: int | None) -> None:
         f"expected publication {known.publication} as the pipeline knew it, but {state}; "
         "changes may be missing from the stream: copy the tables again",
     )
+
+
+def _same_server(known: ExpectedState, found: SourceState) -> None:
+    facts = (
+        ("system identifier", known.system_identifier, found.system_identifier),
+        ("timeline", known.timeline, found.timeline),
+        ("database", known.database, found.database),
+    )
+    for what, wanted, now in facts:
+        if wanted != now:
+            raise SourceError(
+                "source-changed",
+                f"expected {what} {wanted} behind the source's connection, got {now} instead; "
+                "if the server was restored or failed over, the slot's position means nothing here: copy again",
+            )
 
 
 def _usable_slot(known: ExpectedState, found: SourceState) -> None:

@@ -1,20 +1,27 @@
-"""See how slot and source stand to the ledger: what `judge` needs to know, read from the source now."""
+"""See how slot and source stand to the ledger: what `slot_verdict` needs to know, read from the source now."""
 
 from __future__ import annotations
 
 from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
-from penstock.source import catalog, server_info, slot
+from penstock.lsn import Lsn
+from penstock.source import publication, server_info, slot
+from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
 
 
 def found(conn: SourceSession, known: ExpectedState) -> SourceState:
     """Read from the source what the verdict needs; raises SourceError."""
+    return beside(conn, known, publication.read(conn, known.publication), server_info.flushed(conn))
+
+
+def beside(conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn) -> SourceState:
+    """Read what the verdict needs beside the publication and the end of the WAL, which were read a moment ago."""
     server, state = server_info.read(conn), slot.read(conn, known.slot)
     return SourceState(
         system_identifier=server.system_identifier,
         timeline=server.timeline,
         database=server.database,
-        publication_oid=catalog.publication_oid(conn, known.publication),
+        publication_oid=published.oid if published else None,
         slot_exists=state is not None,
         plugin=state.plugin if state else None,
         slot_database=state.database if state else None,
@@ -24,6 +31,6 @@ def found(conn: SourceSession, known: ExpectedState) -> SourceState:
         invalidation=state.invalidation if state else None,
         restart=state.restart if state else None,
         confirmed=state.confirmed if state else None,
-        flushed=server_info.position(conn).flushed,
+        flushed=flushed,
         standby=server.in_recovery,
     )

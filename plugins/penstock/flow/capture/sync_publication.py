@@ -6,18 +6,19 @@ No table joins that would then refuse the application's updates, and a pattern t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.config import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.source import catalog, publication
-from penstock.source.catalog import Published, Relation
-from penstock.source.patterns import Choice, choose
-from penstock.source.preflight.report import Privileges, names
+from penstock.source import publication
+from penstock.source.catalog import Relation
+from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.patterns import Choice
+from penstock.source.preflight.report import names
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
-from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.tables import SourceTable
 
@@ -29,6 +30,10 @@ class Difference:
     missing: tuple[SourceTable, ...]
     extra: tuple[Relation, ...]
 
+    def __len__(self) -> int:
+        """Count the tables that are to join or leave."""
+        return len(self.missing) + len(self.extra)
+
     def statements(self, name: str) -> str:
         """Return what its owner would run."""
         steps = [publication.add_statement(name, self.missing)] if self.missing else []
@@ -36,67 +41,83 @@ class Difference:
         return "; ".join(steps)
 
 
-def follow_patterns(ctx: Context, conn: SourceSession, server: ServerFacts) -> None:
-    """Hold the publication against the patterns; alter it where that is ours to do, else say once what to run."""
-    facts = publication.read(conn, ctx.pipeline.publication)
-    if facts is None:  # capture has found it a moment ago, and looks again after the window
-        return
-    found = _difference(ctx, conn, facts)
-    blocker = _blocker(ctx, facts, server)
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Say which table the patterns choose, or leave out, without effect, and why."""
+
+    slug: str
+    message: str
+    oid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """Say how the publication differs from the patterns, and why it is not ours to alter, None where it is."""
+
+    difference: Difference
+    notices: tuple[Notice, ...]
+    blocker: str | None
+
+
+def follow_patterns(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *, on_standby: bool) -> bool:
+    """Alter the publication as the patterns say where that is ours to do, else say once what to run; return whether it was."""
+    decided = decide(ctx.pipeline, found, on_standby=on_standby)
+    if decided is None:
+        return False
+    for notice in decided.notices:
+        _note(ctx, notice.slug, notice.message, notice.oid)
+    blocker, rest = decided.blocker, decided.difference
     if blocker is None:
-        blocker, found = _alter(ctx, conn, found)
-    _tell(ctx, found, blocker)
+        blocker, rest = _alter(ctx, conn, rest, found.owned)
+    _report(ctx, rest, blocker)
+    return len(rest) < len(decided.difference)
 
 
-def _difference(ctx: Context, conn: SourceSession, facts: PublicationFacts) -> Difference:
-    """Compare by oid, and read in full only the tables that differ."""
-    relations = catalog.relations(conn)
-    choice = choose(relations, ctx.pipeline.tables)
-    there = catalog.published_oids(conn, ctx.pipeline.publication)
+def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> Alteration | None:
+    """Hold the publication against what the patterns choose; None where it was not looked for. Pure."""
+    facts, choice = found.publication, found.choice
+    if facts is None or choice is None:
+        return None
+    blocker = _blocker(pipeline, facts, on_standby=on_standby)
     if not facts.via_root and any(relation.kind == "p" for relation in choice.chosen):
-        return Difference((), ())  # it shows partitions, the patterns choose their roots: the preflight says so
+        # it shows partitions, the patterns choose their roots: the preflight says so
+        return Alteration(Difference((), ()), (), blocker)
     wanted = {relation.oid for relation in choice.chosen}
-    missing = catalog.describe(conn, dict.fromkeys(wanted - there.keys(), Published()), sizes=False)
-    fit = [table for table in missing if not _refused(ctx, table, facts)]
-    extra = [each for each in relations if there.get(each.oid) and each.oid not in wanted]
-    return Difference(tuple(fit), () if _keeps_all(ctx, choice, extra) else tuple(extra))
-
-
-def _refused(ctx: Context, table: SourceTable, facts: PublicationFacts) -> bool:
-    """Return whether a table must not join, and note why."""
-    found = unfit(table, facts)
-    if found is not None:
-        slug, reason, step = found
-        message = (
-            f"{table.qualified} matches tables.include and is not published, because {reason}; {step}, or exclude it"
-        )
-        _note(ctx, slug, message, table.oid)
-    return found is not None
-
-
-def _keeps_all(ctx: Context, choice: Choice, extra: Sequence[Relation]) -> bool:
-    """Return whether a pattern without effect, a misspelt one perhaps, keeps every table where it is."""
+    extra = tuple(each for each in found.relations if each.oid in found.listed and each.oid not in wanted)
+    refused = {table.oid: problem for table in found.candidates if (problem := unfit(table, facts))}
+    missing = tuple(table for table in found.candidates if table.oid not in refused)
+    notices = [_refused(table, *refused[table.oid]) for table in found.candidates if table.oid in refused]
     if extra and choice.unmatched_include:
-        left = names(each.qualified for each in extra)
-        message = f"{publication.no_match(choice)}; until then these stay in the publication: {left}"
-        _note(ctx, "no-matching-tables", message)
-    return bool(choice.unmatched_include)
+        notices.append(_keeps_all(choice, extra))
+    # a pattern without effect, a misspelt one perhaps, keeps every table where it is
+    return Alteration(Difference(missing, () if choice.unmatched_include else extra), tuple(notices), blocker)
 
 
-def _blocker(ctx: Context, facts: PublicationFacts, server: ServerFacts) -> str | None:
+def _refused(table: SourceTable, slug: str, reason: str, step: str) -> Notice:
+    message = f"{table.qualified} matches tables.include and is not published, because {reason}; {step}, or exclude it"
+    return Notice(slug, message, table.oid)
+
+
+def _keeps_all(choice: Choice, extra: Sequence[Relation]) -> Notice:
+    left = names(each.qualified for each in extra)
+    message = f"{publication.no_match(choice)}; until then these stay in the publication: {left}"
+    return Notice("no-matching-tables", message)
+
+
+def _blocker(pipeline: Pipeline, facts: PublicationFacts, *, on_standby: bool) -> str | None:
     """Say why the publication is not ours to alter."""
-    if ctx.pipeline.source.adopt or not facts.made_for(ctx.name):
+    if pipeline.source.adopt or not facts.made_for(pipeline.name):
         return "it was not made by Penstock"
-    if server.in_recovery:
+    if on_standby:
         return "a standby cannot alter it"
     return None if facts.owned else "this role does not own it"
 
 
-def _alter(ctx: Context, conn: SourceSession, found: Difference) -> tuple[str | None, Difference]:
+def _alter(
+    ctx: Context, conn: SourceSession, found: Difference, owned: Collection[int]
+) -> tuple[str | None, Difference]:
     """Let tables join and leave, one statement each; return why the rest could not, and the rest."""
     name = ctx.pipeline.publication
-    rights = conn.records(Privileges, "preflight/privileges", oids=[table.oid for table in found.missing])
-    owned = {each.oid for each in rights if each.owned}
     missing = [table for table in found.missing if table.oid not in owned]
     extra: list[Relation] = []
     reasons = ["this role does not own every table"] if missing else []
@@ -121,9 +142,9 @@ def _tried(ctx: Context, conn: SourceSession, statement: str) -> str | None:
     return None
 
 
-def _tell(ctx: Context, found: Difference, blocker: str | None) -> None:
+def _report(ctx: Context, found: Difference, blocker: str | None) -> None:
     name = ctx.pipeline.publication
-    if not (found.missing or found.extra):
+    if not found:
         ctx.ledger.events.add_on_change(
             ctx.name,
             slug="publication-differs",

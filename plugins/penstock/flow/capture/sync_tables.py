@@ -7,7 +7,8 @@ that came back since the last look, or of which other rows or columns are publis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.flow.capture.publication_options import hide
@@ -16,32 +17,56 @@ from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, server_info
-from penstock.source.catalog import SourceTable
+from penstock.source import server_info
+from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.server_info import Sight
 from penstock.source.session import SourceSession
+from penstock.source.tables import SourceTable
 
 
-def follow_publication(ctx: Context, conn: SourceSession, found: Sequence[SourceTable], *, position: Lsn) -> None:
-    """Hold the published tables against the ledger's: note who left and who joined.
+@dataclass(frozen=True, slots=True)
+class MemberChanges:
+    """Hold which tables joined, left, or left and came back since the last look; of these with what they are now."""
+
+    back: tuple[tuple[TableRecord, SourceTable], ...]
+    left: tuple[TableRecord, ...]
+    joined: tuple[SourceTable, ...]
+
+
+def member_changes(known: Iterable[TableRecord], found: CatalogSnapshot, *, split: bool) -> MemberChanges:
+    """Hold the published tables against the ledger's. Pure.
+
+    `split`: the publication shows partitions in place of the partitioned tables that the ledger knows, which then have
+    not left, and the partitions have not joined.
+    """
+    before = {record.oid: record for record in known}
+    now, there = {table.oid for table in found.tables}, {relation.oid for relation in found.relations}
+    pairs = ((before[table.oid], table) for table in found.tables if table.oid in before)
+    left = (record for record in before.values() if record.oid not in now and _was_member(record))
+    joined = (table for table in found.tables if _has_joined(before.get(table.oid)))
+    return MemberChanges(
+        back=tuple((record, table) for record, table in pairs if came_back(record, table)),
+        left=tuple(record for record in left if not (split and record.oid in there and _is_partitioned(record))),
+        joined=tuple(table for table in joined if not (split and table.parents)),
+    )
+
+
+def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *, position: Lsn) -> None:
+    """Note in the ledger which tables joined and left.
 
     `position` is where the last window ended: a table that was published at the look for that window, and is not now,
     was published through there at least.
     """
-    now = {table.oid: table for table in found}
-    known = {record.oid: record for record in ctx.ledger.tables.all(ctx.name)}
     split = "via_root" in ctx.ledger.pipelines.get(ctx.name).withheld
-    for table in found:
-        if (before := known.get(table.oid)) and came_back(before, table):
-            hide(ctx, conn, {table.oid: table.membership}, [before], _came_back(ctx, before, table))
-    if left := [record for record in known.values() if _has_left(record, now.get(record.oid))]:
-        there = {relation.oid for relation in catalog.relations(conn)}
-        for record in left:
-            if not (split and record.oid in there and _is_partitioned(record)):
-                _leave(ctx, record, position, exists=record.oid in there)
-    if joined := [table for table in found if _has_joined(known.get(table.oid)) and not (split and table.parents)]:
+    changes = member_changes(ctx.ledger.tables.all(ctx.name), found, split=split)
+    for record, table in changes.back:
+        hide(ctx, conn, {table.oid: table.membership}, [record], _came_back(ctx, record, table))
+    there = {relation.oid for relation in found.relations}
+    for record in changes.left:
+        _leave(ctx, record, position, exists=record.oid in there)
+    if changes.joined:
         sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
-        for table in joined:
+        for table in changes.joined:
             _join(ctx, table, sight)
 
 
@@ -71,10 +96,8 @@ def _is_partitioned(record: TableRecord) -> bool:
     return bool(record.catalog_digest["kind"] == "p")
 
 
-def _has_left(record: TableRecord, now: SourceTable | None) -> bool:
-    if record.state == "dropped" or (record.left_lsn is not None and record.state != "paused"):
-        return False
-    return now is None
+def _was_member(record: TableRecord) -> bool:
+    return record.state != "dropped" and (record.left_lsn is None or record.state == "paused")
 
 
 def _has_joined(record: TableRecord | None) -> bool:

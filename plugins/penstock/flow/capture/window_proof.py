@@ -23,13 +23,12 @@ from penstock.wire.digest import StreamDigest
 _SKIPPED = "skipped-"
 
 
-def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState:
-    """Hold slot and ledger against each other; advance a slot that a server crash has set back, once it is proved to be that.
+def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
+    """Hold slot and ledger against each other, as the source was found; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
     time nor a slot that another session has advanced lets the pipeline continue. Raises SourceError.
     """
-    before = source_state.found(conn, known)
     try:
         behind = slot_verdict.judge(known, before) is not None
         slot_verdict.provable(known, before)
@@ -39,7 +38,6 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceState
     except HistoryError:
         _doubt(ctx, conn, known)
         raise
-    return before
 
 
 def look(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:

@@ -20,7 +20,8 @@ from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, publication, server_info, session, slot
+from penstock.source import publication, server_info, session, slot
+from penstock.source.publication import PublicationFacts
 from penstock.source.slot import Exported
 from penstock.source.tables import SourceTable
 
@@ -117,23 +118,24 @@ def _intend(ctx: Context, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         server = server_info.read(conn)
-        publication_options.begin(ctx, conn)
+        published = _publication(ctx, conn)
+        publication_options.begin(ctx, published)
         ctx.ledger.pipelines.intend_slot(
             ctx.name,
             system_identifier=server.system_identifier,
             timeline=server.timeline,
             database=server.database,
-            publication_oid=_publication_oid(ctx, conn),
+            publication_oid=published.oid,
             made=made,
         )
 
 
-def _publication_oid(ctx: Context, conn: session.SourceSession) -> int:
+def _publication(ctx: Context, conn: session.SourceSession) -> PublicationFacts:
     name = ctx.pipeline.publication
-    oid = catalog.publication_oid(conn, name)
-    if oid is None:
+    found = publication.read(conn, name)
+    if found is None:
         raise SourceError("publication-missing", f"expected publication {name} before its slot is made, found none")
-    return oid
+    return found
 
 
 def _record(ctx: Context, exported: Exported, position: Lsn) -> None:

@@ -19,7 +19,8 @@ from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.records import RebuildRecord, TableFacts
-from penstock.source import catalog, session, slot
+from penstock.source import catalog_snapshot, session, slot
+from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.tables import SourceTable
 
 
@@ -40,10 +41,10 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
     return left | {each.id: SourceError("rebuild-given-up", each.reason or "") for each in ended}
 
 
-def published(ctx: Context, *, sizes: bool = False) -> dict[int, SourceTable]:
-    """Return the tables of the publication as they are now, by oid."""
+def published(ctx: Context, *, sizes: bool = False) -> CatalogSnapshot:
+    """Return the publication and its tables as they are now."""
     with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
-        return {table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)}
+        return catalog_snapshot.read(conn, ctx.pipeline.publication, sizes=sizes)
 
 
 def collect(ctx: Context, ids: Sequence[str]) -> None:
@@ -51,7 +52,7 @@ def collect(ctx: Context, ids: Sequence[str]) -> None:
     results = {each.id: copied_files(ctx, each.copy_id, each.oid) for each in _pending(ctx, ids) if each.copy_id}
     if not any(files is not None for files in results.values()):
         return
-    now = published(ctx)
+    now = published(ctx).by_oid
     for rebuild in _pending(ctx, ids):
         files = results.get(rebuild.id)
         if files is None or _changed(ctx, rebuild, now.get(rebuild.oid)):
@@ -81,7 +82,7 @@ def _final(rebuild: RebuildRecord, error: PenstockError | None) -> PenstockError
 def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dict[str, PenstockError]:
     """Copy what can be copied under one snapshot; return why the rest could not be, by rebuild."""
     hindered = _hindered(ctx, pending)
-    before = published(ctx)
+    before = published(ctx).by_oid
     with slot.export_snapshot(ctx.source, what=f"{ctx.name}:resync") as exported:
         sources = tables_at(ctx, exported, sizes=True)
         for each in pending:

@@ -21,7 +21,6 @@ from penstock.ledger.records import (
     TableRecord,
 )
 from penstock.lsn import Lsn
-from penstock.source import publication, session
 from penstock.source.publication import PublicationFacts
 from penstock.source.replica_identity import problem, unlogged_partitions
 from penstock.source.tables import SourceTable
@@ -33,7 +32,7 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = Fa
     if not records:
         return ["no table waits for a copy: nothing to do"]
     open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
-    now = published(ctx, sizes=True)
+    now = published(ctx, sizes=True).by_oid
     _require_published(ctx, records, now)
     return [
         f"{record.schema}.{record.name} ({record.state}): "
@@ -78,21 +77,29 @@ def require_named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[T
 
 def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, TableFacts]:
     """Return what the source says of these tables now; raises SourceError("table-unpublished")."""
-    now = published(ctx)
+    found = published(ctx)
+    now = found.by_oid
     _require_published(ctx, records, now)
-    events = _events(ctx)
     for record in records:
-        if blocker := _blocker(record, now[record.oid], events):
+        if blocker := _blocker(record, now[record.oid], found.publication):
             raise blocker
     return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
 
 
-def fit_to_copy(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
-    """Return the tables that a copy makes right, and note once why it would not for the others."""
-    events = _events(ctx) if records else None
-    fit = []
+def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
+    """Return the tables that a copy makes right, and note once why it would not for the others.
+
+    What has left the publication again is left out: the next capture notes it.
+    """
+    if not records:
+        return []
+    found = published(ctx)
+    now, fit = found.by_oid, []
     for record in records:
-        blocker = _blocker(record, now[record.oid], events)
+        if record.oid not in now:
+            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
+            continue
+        blocker = _blocker(record, now[record.oid], found.publication)
         if blocker is None:
             fit.append(record)
         else:
@@ -116,11 +123,6 @@ def _blocker(record: TableRecord, table: SourceTable, events: PublicationFacts |
             f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
         )
     return None
-
-
-def _events(ctx: Context) -> PublicationFacts | None:
-    with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
-        return publication.read(conn, ctx.pipeline.publication)
 
 
 def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:

@@ -45,7 +45,7 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
     """
     records = requests.to_copy(ctx, tables, woken=woken)
     if tables is None:
-        records = _there(ctx, records)
+        records = requests.fit_to_copy(ctx, records)
     with _held(ctx, records):
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
@@ -146,15 +146,6 @@ def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
             deadline = time.monotonic() + _IDLE_SECONDS
         else:
             time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
-
-
-def _there(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
-    """Leave out what has left the publication again, which the next capture notes, or would differ again: no table waits for it."""
-    now = copy.published(ctx) if records else {}
-    for record in records:
-        if record.oid not in now:
-            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
-    return requests.fit_to_copy(ctx, [record for record in records if record.oid in now], now)
 
 
 def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:

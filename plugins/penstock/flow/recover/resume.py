@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import publication_options, schema_drift, window_proof
+from penstock.flow.capture import publication_options, schema_drift, source_state, window_proof
 from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.context import Context
 from penstock.flow.health import paging
@@ -69,7 +69,8 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         session.connect(ctx.source, what=f"{ctx.name}:resume", statement_timeout=timeout) as conn,
         lock.hold(conn, ctx.name),
     ):
-        window_proof.heal(ctx, conn, ExpectedState.of(record))
+        known = ExpectedState.of(record)
+        window_proof.heal(ctx, conn, known, source_state.found(conn, known))
     if record.halted_slug in _LANDING:
         queue = ctx.ledger.windows.to_merge(ctx.name)
         copied = (copy.files for copy in queue.copies.values())

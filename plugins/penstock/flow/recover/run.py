@@ -20,7 +20,7 @@ from penstock.flow.context import Context
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord, StatusRecord
-from penstock.source import catalog, lock, publication, server_info, session, slot
+from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
@@ -125,9 +125,8 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
 
 def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:
     """Return the tables of the publication, or those that it will have when it is created again."""
-    if publication.exists(conn, ctx.pipeline.publication):
-        return catalog.published_tables(conn, ctx.pipeline.publication)
-    return publication.select_tables(conn, ctx.pipeline.tables, sizes=True).tables
+    found = catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True)
+    return found.tables if found.publication else found.chosen
 
 
 def _under_way(status: StatusRecord) -> Outlook:

@@ -33,7 +33,7 @@ from penstock.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.records import TableRecord
-from penstock.source import catalog, publication, session
+from penstock.source import catalog, catalog_snapshot, session
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.tables import SourceTable
 from penstock.source.text_rows import RenderedSource, rendered
@@ -62,10 +62,8 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
     """
     records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
-        published = {
-            table.oid: table for table in catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
-        }
-        sent = publication.sent(conn, ctx.pipeline.publication)
+        look = catalog_snapshot.read(conn, ctx.pipeline.publication)
+        published = look.by_oid
         there: list[ComparedTable] = []
         found: dict[Target, TableComparison] = {}
         for record in records:
@@ -74,7 +72,7 @@ def compare(ctx: Context, *, lake_properties: Mapping[str, str] | None = None) -
             try:
                 with of_one_table():
                     table = catalog.with_filter(conn, ctx.pipeline.publication, published[record.oid])
-                there.append(compared(table, record, sent))
+                there.append(compared(table, record, look.sent))
             except TableError as error:
                 found[record.target] = TableComparison(record.schema, record.name, record.target, trouble=error)
     gone = [

@@ -29,7 +29,7 @@ from penstock.flow.verify.report import Verification, require_equal
 from penstock.flow.verify.sampling import Chosen, choose
 from penstock.ledger.records import CutRecord
 from penstock.ledger.verifications import Finding, Mode
-from penstock.source import catalog, publication
+from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported
 from penstock.source.text_rows import rendered
@@ -95,11 +95,8 @@ class _Run:
 
     def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_Read]:
         """Read the source's side of everything, while the lake is still on its way."""
-        published = {
-            table.oid: table
-            for table in catalog.published_tables(self.exact.conn, self.ctx.pipeline.publication, sizes=False)
-        }
-        sent = publication.sent(self.exact.conn, self.ctx.pipeline.publication)
+        look = catalog_snapshot.read(self.exact.conn, self.ctx.pipeline.publication)
+        published = look.by_oid
         for each in chosen:
             if each.unreadable is not None:
                 yield _Read(each, trouble=each.unreadable)
@@ -116,7 +113,7 @@ class _Run:
                 except TableError as error:
                     yield _failed(each, error)
                 else:
-                    yield self._read(each, replace(compared(table, each.record, sent), part=each.part))
+                    yield self._read(each, replace(compared(table, each.record, look.sent), part=each.part))
 
     def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
         try:

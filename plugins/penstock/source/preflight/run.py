@@ -7,7 +7,8 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 from __future__ import annotations
 
 from penstock.config import Pipeline
-from penstock.source import catalog, publication, server_info, slot
+from penstock.source import catalog_snapshot, server_info, slot
+from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
 from penstock.source.session import SourceSession
@@ -56,13 +57,11 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
     """Ask the source all that the rules need; raises SourceError."""
     (role,) = conn.records(Role, "preflight/role")
     slots = slot.all_slots(conn)
-    found = publication.read(conn, pipeline.publication)
-    selection = publication.select_tables(conn, pipeline.tables)
-    tables = list(selection.tables)
-    if found is not None:
-        tables = catalog.published_tables(conn, pipeline.publication, sizes=False)
+    found = catalog_snapshot.read(conn, pipeline.publication, patterns=pipeline.tables)
+    wanted = found.chosen
+    tables = wanted if found.publication is None else found.tables
     relations = {
-        *(table.oid for table in (*tables, *selection.tables)),
+        *(table.oid for table in (*tables, *wanted)),
         *(leaf.oid for table in tables for leaf in table.leaves),
     }
     return Asked(
@@ -74,9 +73,9 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         slots=slots,
         own=next((each for each in slots if each.name == pipeline.slot), None),
         blockers=slot.blockers(conn),
-        publication=found,
-        choice=selection.choice,
-        wanted=selection.tables,
+        publication=found.publication,
+        choice=choose(found.relations, pipeline.tables),
+        wanted=wanted,
         tables=tables,
         privileges=conn.records(Privileges, "preflight/privileges", oids=sorted(relations)),
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),

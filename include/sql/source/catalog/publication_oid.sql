@@ -1,1 +1,0 @@
-select oid::bigint from pg_publication where pubname = %(publication)s
