@@ -49,3 +49,11 @@ def test_a_hold_ends_with_the_session_of_its_process(connection: Connection, nam
     assert ended == [(True,)]
     with ledger.locks.hold(name, "lake", wait=30), pytest.raises(LedgerError, match="work-under-way"):
         holding.enter_context(Ledger(connection).locks.hold(name, "lake"))
+
+
+def test_a_hold_is_free_for_the_next_run_as_soon_as_it_ends(connection: Connection, name: str) -> None:
+    for _ in range(50):
+        with Ledger(connection).locks.hold(name, "lake", "changelog"):
+            pass
+        with pytest.raises(ZeroDivisionError), Ledger(connection).locks.hold(name, "lake", "changelog"):
+            _ = 1 / 0

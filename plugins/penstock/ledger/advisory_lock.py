@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import psycopg
 
 from penstock.errors import LedgerError
 from penstock.ledger.session import Part, Transaction, connect
@@ -30,7 +32,10 @@ class AdvisoryLocks(Part):
             deadline = time.monotonic() + wait
             for work in sorted(works):  # in one order, so that two who want the same never wait for each other
                 _take(Transaction(opened), name, work, deadline)
-            yield
+            try:
+                yield
+            finally:
+                _release(opened)
 
 
 def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
@@ -47,6 +52,12 @@ def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
                 f"{'; '.join(holders) or 'a session that has just ended'}; wait for it to end, then run again",
             )
         time.sleep(_POLL_SECONDS)
+
+
+def _release(opened: psycopg.Connection) -> None:
+    """Let go before the connection closes: the server notices that some time later, when the next run may have asked."""
+    with suppress(psycopg.OperationalError):  # a session that is gone holds nothing any more
+        Transaction(opened).rows("advisory_lock/release_holds")
 
 
 def _key(name: str, work: str) -> int:
