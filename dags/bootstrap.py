@@ -15,36 +15,19 @@ its creation on, so unpause `capture` as soon as this DAG has created it.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG
 
 from penstock.config import Pipeline
-from penstock.flow import check as preflight
-from penstock.flow.copy import bootstrap as steps
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.task_groups import copying
+from penstock.flow.sequences import BOOTSTRAP
+from penstock.orchestration.dag_defaults import dag_arguments
+from penstock.orchestration.pipelines import dags
+from penstock.orchestration.task_groups import sequence
 
 
 def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     with DAG(**dag_arguments(pipeline, "bootstrap", __doc__), schedule=None) as dag:
-
-        @task(pool=SOURCE_POOL)
-        def check() -> None:
-            """Ask the source whether it is ready; the report is in the log."""
-            ctx = context(pipeline)
-            with outcome(ctx):
-                preflight.require(ctx)
-
-        @task(pool=SOURCE_POOL)
-        def publication() -> str:
-            """Create or adopt the publication: it must exist before the slot."""
-            ctx = context(pipeline)
-            with outcome(ctx):
-                return steps.prepare(ctx)
-
-        copy, _ = copying(pipeline)
-        check() >> publication() >> copy
+        sequence(pipeline, BOOTSTRAP)
     return dag
 
 

@@ -21,6 +21,7 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, t
 
 from penstock.config import Pipeline
 from penstock.flow.merge import run as flow
+from penstock.flow.sequences import MergeStep
 from penstock.orchestration.dag_defaults import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.task_groups import merging
@@ -49,7 +50,7 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 return flow.due(ctx, force=bool(context_["params"]["force"]))
 
-        spark, _ = merging(pipeline, "spark", "publish")
+        spark, _ = merging(pipeline, MergeStep("spark", "publish"))
         plan() >> spark
     return dag
 

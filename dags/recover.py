@@ -26,10 +26,11 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow.recover import run as flow
+from penstock.flow.recover import run as recover
+from penstock.flow.sequences import RECOVERY
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.task_groups import copying, merging
+from penstock.orchestration.task_groups import sequence
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -48,25 +49,9 @@ def build(pipeline: Pipeline) -> DAG:
             """Say what was lost and what would be done; a dry run ends here."""
             ctx = context(pipeline)
             with outcome(ctx):
-                outlook = flow.look(ctx)
-                for line in outlook.lines:
-                    ctx.progress(line)
-                if context_["params"]["dry_run"]:
-                    return False
-                flow.begin(ctx, outlook)
-                return True
+                return recover.start(ctx, dry_run=context_["params"]["dry_run"])
 
-        @task(pool=SOURCE_POOL)
-        def new_era() -> None:
-            """Drop the remains of the slot, and leave its positions behind."""
-            ctx = context(pipeline)
-            with outcome(ctx):
-                flow.new_era(ctx)
-
-        merge, publish_last = merging(pipeline, "merge", "publish_last", last=True)
-        copy, _ = copying(pipeline)
-        look() >> merge
-        publish_last >> new_era() >> copy
+        look() >> sequence(pipeline, RECOVERY)
     return dag
 
 

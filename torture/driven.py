@@ -14,14 +14,13 @@ from penstock.conditions import Directive
 from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
 from penstock.flow.maintain import run as maintain
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
+from penstock.flow.sequences import RECOVERY, carry_out
 from penstock.flow.spark_job import SparkJob
 from penstock.ledger.records import TableRecord
 from tests.pipeline_env import PipelineEnv
@@ -62,16 +61,7 @@ class Driven:
 
     def merge(self, *, force: bool = False) -> bool:
         """Merge and publish what is due; return whether it worked."""
-
-        def once() -> None:
-            ctx = self.ctx
-            with lake_lock.merge_lock(ctx):
-                attempt = merge.plan(ctx, force=force)
-                if attempt is not None:
-                    self.env.submit(merge.job(ctx, attempt))
-                    merge.publish(ctx, attempt)
-
-        return self._tried("merge", once)
+        return self._tried("merge", lambda: merge.merge(self.ctx, self.env.submit, force=force))
 
     def maintain(self) -> bool:
         """Maintain lake, landing zone and ledger."""
@@ -157,17 +147,8 @@ class Driven:
         return False
 
     def _recover(self) -> None:
-        ctx = self.ctx
-        outlook = recover.look(ctx)
-        recover.begin(ctx, outlook)
-        with lake_lock.merge_lock(ctx):
-            attempt = merge.plan(ctx, last=True)
-            if attempt is not None:
-                self.env.submit(merge.job(ctx, attempt))
-                merge.publish(ctx, attempt, last=True)
-        recover.new_era(ctx)
-        bootstrap.copy(ctx, self.env.submit)
-        self.merge()
+        recover.start(self.ctx, dry_run=False)
+        carry_out(self.ctx, RECOVERY, self.env.submit)
 
     def _tried(self, verb: str, work: Callable[[], object]) -> bool:
         """Do it as a task with retries would; what fails at every try without a halt is stuck."""

@@ -29,7 +29,6 @@ from penstock.flow.capture import skip_transaction as skip_flow
 from penstock.flow.changelog import coverage
 from penstock.flow.changelog import run as changelog_flow
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap as bootstrap_flow
 from penstock.flow.errors import record_errors
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
@@ -41,6 +40,7 @@ from penstock.flow.rebuild.resync_request import resync_lines
 from penstock.flow.recover import resume as resume_flow
 from penstock.flow.recover import run as recover_flow
 from penstock.flow.recover import teardown as teardown_flow
+from penstock.flow.sequences import BOOTSTRAP, RECOVERY, carry_out
 from penstock.flow.spark_job import Submit
 from penstock.flow.verify import compare as compare_flow
 from penstock.flow.verify import run as verify_flow
@@ -119,10 +119,7 @@ def check(name: Name) -> None:
 def bootstrap(name: Name) -> None:
     """Create publication and slot, copy every table, and publish the first cut."""
     with reported(name) as ctx:
-        check_flow.require(ctx)
-        bootstrap_flow.prepare(ctx)
-        bootstrap_flow.copy(ctx, submitter(ctx))
-        merge_flow.merge(ctx, submitter(ctx))
+        carry_out(ctx, BOOTSTRAP, submitter(ctx))
 
 
 @app.command()
@@ -254,17 +251,8 @@ def recover(
 ) -> None:
     """Make a new slot for a broken pipeline, copy every table again, and switch to the new tables in one cut."""
     with reported(name) as ctx:
-        outlook = recover_flow.look(ctx)
-        for line in outlook.lines:
-            ctx.progress(line)
-        if dry_run:
-            return
-        recover_flow.begin(ctx, outlook)
-        if merge_first:
-            merge_flow.merge(ctx, submitter(ctx), last=True)
-        recover_flow.new_era(ctx)
-        bootstrap_flow.copy(ctx, submitter(ctx))
-        merge_flow.merge(ctx, submitter(ctx))
+        if recover_flow.start(ctx, dry_run=dry_run):
+            carry_out(ctx, RECOVERY, submitter(ctx), merge_first=merge_first)
 
 
 @app.command()

@@ -132,6 +132,18 @@ def test_resync_wakes_for_tables_that_joined_or_changed_unless_a_person_decides_
     assert _assets(dags["crm.resync"]) == (["penstock://crm/new_tables"] if woken else [])
 
 
+def test_the_tasks_of_bootstrap_and_recover_are_the_steps_of_the_command_line_in_its_order(pipelines: Path) -> None:
+    from penstock.flow.sequences import BOOTSTRAP, RECOVERY, MergeStep  # noqa: PLC0415
+
+    for verb, first, steps in (("bootstrap", [], BOOTSTRAP), ("recover", ["look"], RECOVERY)):
+        names = [[each.prepare, each.publish] if isinstance(each, MergeStep) else [each.name] for each in steps]
+        dag: Any = load(verb)[f"shop.{verb}"]
+
+        assert [task.task_id for task in dag.topological_sort()] == sum(names, first)
+        assert all(len(task.upstream_list) <= 1 for task in dag.tasks)
+        assert all(task.doc_md for task in dag.tasks if task.task_id in ("check", "publication", "new_era"))
+
+
 def _assets(dag: Any) -> list[str]:
     """Name the assets that wake a DAG."""
     condition = getattr(dag.timetable, "asset_condition", None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.flow.copy import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.run import Outlook
+from penstock.flow.sequences import RECOVERY, carry_out
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
@@ -55,14 +55,12 @@ def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) ->
 
     def submit(job: SparkJob) -> None:
         env.submit(job)
-        meanwhile()
+        if job.application.stem == "copy_tables":
+            meanwhile()
 
     outlook = recover.look(env.ctx)
     recover.begin(env.ctx, outlook)
-    env.merge(last=True)
-    recover.new_era(env.ctx)
-    bootstrap.copy(env.ctx, submit)
-    env.merge()
+    carry_out(env.ctx, RECOVERY, submit)
     return outlook
 
 

@@ -1,8 +1,10 @@
-"""Tasks that several DAGs share: copy, load and publish (bootstrap, recover), build and switch (resync, replay)."""
+"""Tasks that several DAGs share: the steps of bootstrap and recovery, a merge, build and switch (resync, replay)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 from airflow.sdk import task
@@ -10,24 +12,47 @@ from airflow.sdk import task
 from penstock.config import Pipeline
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
-from penstock.orchestration.dag_defaults import lake_asset, outcome
+from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
+from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
 from penstock.orchestration.notifications import deliver, send_counts
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
 
 
-def copying(pipeline: Pipeline) -> tuple[Any, Any]:
-    """Return the first and the last task of copy -> load -> publish, inside a DAG."""
-    copy = CopyOperator(
-        task_id="copy",
-        pipeline=pipeline.name,
-        conn_id=pipeline.spark.connection,
-        retries=2,
-        execution_timeout=timedelta(days=2),
-    )
-    load, publish = merging(pipeline, "load", "publish")
-    copy >> load
-    return copy, publish
+def sequence(pipeline: Pipeline, steps: Iterable[Step]) -> Any:
+    """Return the first of the tasks that carry these steps out, one after the other, inside a DAG."""
+    chained = [_tasks(pipeline, step) for step in steps]
+    for (_, before), (after, _) in pairwise(chained):
+        before >> after
+    return chained[0][0]
+
+
+def _tasks(pipeline: Pipeline, step: Step) -> tuple[Any, Any]:
+    """Return the first and the last task of one step."""
+    match step:
+        case SourceStep():
+            asked = _asking(pipeline, step)
+            return asked, asked
+        case CopyStep():
+            copy = CopyOperator(
+                task_id=step.name,
+                pipeline=pipeline.name,
+                conn_id=pipeline.spark.connection,
+                execution_timeout=timedelta(days=2),
+            )
+            return copy, copy
+        case MergeStep():
+            return merging(pipeline, step)
+
+
+def _asking(pipeline: Pipeline, step: SourceStep) -> Any:
+    @task(task_id=step.name, pool=SOURCE_POOL, doc_md=step.run.__doc__)
+    def ask() -> None:
+        ctx = context(pipeline)
+        with outcome(ctx):
+            step.run(ctx)
+
+    return ask()
 
 
 def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any:
@@ -49,28 +74,25 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
     return build
 
 
-def merging(pipeline: Pipeline, prepare: str, publish: str, *, last: bool = False) -> tuple[Any, Any]:
-    """Return two tasks, of these names: Spark prepares what is due, and one step publishes it.
+def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
+    """Return two tasks: Spark prepares what is due, and one step publishes it."""
 
-    `last` makes them the last merge of an era, which takes what a halted pipeline has landed.
-    """
-
-    @task(task_id=publish, outlets=[lake_asset(pipeline)])
+    @task(task_id=step.publish, outlets=[lake_asset(pipeline)])
     def move(attempt: str | None) -> str:
         """Move every table to the new cut in one step."""
         ctx = context(pipeline)
         if attempt is None:
             return "nothing was due"
         with outcome(ctx), lake_lock.merge_lock(ctx):
-            cut = merge.publish(ctx, attempt, last=last, deliver=deliver)
+            cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
         send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
         return str(cut)
 
     spark = MergeOperator(
-        task_id=prepare,
+        task_id=step.prepare,
         pipeline=pipeline.name,
         conn_id=pipeline.spark.connection,
-        last=last,
+        last=step.last,
         execution_timeout=timedelta(hours=6),
     )
     return spark, move(spark.output)

@@ -76,6 +76,16 @@ def look(ctx: Context) -> Outlook:
     )
 
 
+def start(ctx: Context, *, dry_run: bool) -> bool:
+    """Say what recovery would do, and begin it unless this is a dry run; return whether it goes on. Raises what `look` does."""
+    outlook = look(ctx)
+    for line in outlook.lines:
+        ctx.progress(line)
+    if not dry_run:
+        begin(ctx, outlook)
+    return not dry_run
+
+
 def begin(ctx: Context, outlook: Outlook) -> None:
     """Halt the pipeline unless it is halted: from here on nothing but this recovery works on it."""
     if outlook.slug is not None and ctx.ledger.pipelines.get(ctx.name).state != "halted":

@@ -1,0 +1,72 @@
+"""What bootstrap and recovery do, step by step: written once, for the command line and for the DAGs.
+
+A step may be killed anywhere and run again, for each looks at what is there. `carry_out` runs the steps in this process;
+`penstock.orchestration.task_groups` makes tasks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock.flow import check
+from penstock.flow.context import Context
+from penstock.flow.copy import bootstrap
+from penstock.flow.merge import run as merge
+from penstock.flow.recover import run as recover
+from penstock.flow.spark_job import Submit
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStep:
+    """Ask or change the source, without Spark; `name` is its task's."""
+
+    name: str
+    run: Callable[[Context], object]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStep:
+    """Copy every table that has no copy yet (`bootstrap.copy`)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStep:
+    """Merge what is due and publish it as one cut, in two tasks of these names.
+
+    The `last` merge of an era takes what a halted pipeline has landed; whoever recovers may leave it out.
+    """
+
+    prepare: str
+    publish: str
+    last: bool = False
+
+
+Step = SourceStep | CopyStep | MergeStep
+
+_FIRST_CUT = (CopyStep("copy"), MergeStep("load", "publish"))
+
+BOOTSTRAP: tuple[Step, ...] = (
+    SourceStep("check", check.require),
+    SourceStep("publication", bootstrap.prepare),
+    *_FIRST_CUT,
+)
+RECOVERY: tuple[Step, ...] = (  # after `recover.start`
+    MergeStep("merge", "publish_last", last=True),
+    SourceStep("new_era", recover.new_era),
+    *_FIRST_CUT,
+)
+
+
+def carry_out(ctx: Context, steps: Iterable[Step], submit: Submit, *, merge_first: bool = True) -> None:
+    """Run steps one after the other; `merge_first` false leaves the last merge of an era out. Raises what a step raises."""
+    for step in steps:
+        match step:
+            case SourceStep():
+                step.run(ctx)
+            case CopyStep():
+                bootstrap.copy(ctx, submit)
+            case MergeStep() if merge_first or not step.last:
+                merge.merge(ctx, submit, last=step.last)
