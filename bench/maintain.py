@@ -17,7 +17,7 @@ import pyarrow as pa
 from bench.figures import Figure
 from bench.lake import workbench
 from bench.merge import _deletes, _updates, _write, loaded
-from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, TableUpkeep
+from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.properties import STORAGE
 from penstock_spark import maintain
@@ -81,7 +81,7 @@ def _plan(bench: Workbench, table: Table) -> MaintenancePlan:
         planned_at=now,
         read_since=now,
         orphans_before=now - 86_400_000,
-        tables=(TableUpkeep(table.target, table.snapshot, (), table.oid),),
+        tables=(MaintenanceOrder(table.target, table.snapshot, (), table.oid),),
         old_tables=(),
         folders=(),
         deleted_share=0.1,

@@ -58,10 +58,10 @@ def build(pipeline: Pipeline) -> DAG:
         def compare(**context_: Any) -> dict[str, Any]:
             """Compare, record what was found, and send alerts for differences."""
             ctx, params = context(pipeline), context_["params"]
-            bell = MergeTrigger(context_["ti"], pipeline)
+            merge = MergeTrigger(context_["ti"], pipeline)
             with outcome(ctx):
                 found = flow.verify(
-                    ctx, tables=params["tables"] or (), mode=params["mode"], merge=bell.ring, deliver=deliver
+                    ctx, tables=params["tables"] or (), mode=params["mode"], merge=merge.fire, deliver=deliver
                 )
             return found.summary()
 

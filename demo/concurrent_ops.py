@@ -15,7 +15,7 @@ from penstock.ledger.changelogs import FillRecord
 from stack.servers.databases import SHOP
 from stack.servers.postgres import Database
 
-ANEW = "shop.customers"
+COPIED_AGAIN = "shop.customers"
 JOINED = "shop.gift_cards"
 MINUTE = timedelta(minutes=1)
 
@@ -35,19 +35,19 @@ class Copies:
             self.demo.api.trigger(self.demo.watch.dag("capture"))
             self.demo.wait(step, lambda: "" if self._state() else "no capture has seen it", self.demo.watch_all)
             step.result = "seen by capture"
-        self.run = self.demo.api.trigger(self._dag, {"tables": [ANEW, JOINED]})
+        self.run = self.demo.api.trigger(self._dag, {"tables": [COPIED_AGAIN, JOINED]})
         self.demo.unpause("resync")
 
     def build(self) -> None:
         """Wait until both stand beside what readers see, while the load, captures and merges continue."""
         with self.demo.progress.step(f"{self._dag} under load") as step:
             self.demo.wait(step, self._unbuilt, self.demo.watch_all)
-            step.result = f"{ANEW} copied again, {JOINED} copied"
+            step.result = f"{COPIED_AGAIN} copied again, {JOINED} copied"
 
     def end(self) -> None:
         """Wait until they are what readers see."""
         with self.demo.progress.step(self._dag) as step:
-            self.demo.api.wait_for_run(self._dag, self.run, PATIENCE, self.demo.watch.tell_tasks)
+            self.demo.api.wait_for_run(self._dag, self.run, PATIENCE, self.demo.watch.print_tasks)
             self.demo.wait(step, lambda: "" if self._state() == "ready" else f"{JOINED} is {self._state()}")
             step.result = "both switched in one cut"
 

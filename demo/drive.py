@@ -78,7 +78,7 @@ class Demo:
         with self.progress.step(self.watch.dag("bootstrap")) as step:
             self.unpause("bootstrap")
             run = self.api.trigger(self.watch.dag("bootstrap"))
-            self.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.tell_tasks)
+            self.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.print_tasks)
             step.result = f"first cut at {self.cut}"
 
     def let_schedules_run(self) -> None:

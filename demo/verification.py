@@ -26,7 +26,7 @@ class Verification:
         """Wait for it; raises StackError when a table differs."""
         dag = self.demo.watch.dag("verify")
         with self.demo.progress.step(dag) as step:
-            self.demo.api.wait_for_run(dag, self.run, PATIENCE, self.demo.watch.tell_tasks)
+            self.demo.api.wait_for_run(dag, self.run, PATIENCE, self.demo.watch.print_tasks)
             self.demo.watch.look()
             step.result = self._verified()
 

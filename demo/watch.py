@@ -18,21 +18,21 @@ WATCHED = ("capture", "merge", "resync", "changelog")
 
 @dataclass
 class Watch:
-    """One pipeline under watch; runs in `earlier` are those of an earlier demo. `tell` gets a line per news."""
+    """One pipeline under watch; runs in `earlier` are those of an earlier demo. `print_line` gets a line per news."""
 
     context: Context
     api: AirflowApi
-    tell: Callable[[str], None]
+    print_line: Callable[[str], None]
     earlier: Collection[str] = ()
-    _told: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def look(self) -> None:
         """Print the news; raises StackError when something went wrong."""
         for window in filter(lambda window: window.rows, self.windows()):
             rate = f", {window.rows / window.seconds:,.0f} per second" if window.seconds else ""
-            self._tell_once(f"captured {window.rows:,} changes through {window.upto_lsn}{rate}")
+            self._print_once(f"captured {window.rows:,} changes through {window.upto_lsn}{rate}")
         for cut in self.cuts()[1:]:
-            self._tell_once(f"merged and published: cut {cut.lsn}")
+            self._print_once(f"merged and published: cut {cut.lsn}")
         self._stop_at_failed_runs()
         self._stop_at_problems()
 
@@ -63,21 +63,21 @@ class Watch:
         tasks = (task for run in self.runs(verb) for task in self.api.task_instances(self.dag(verb), run["dag_run_id"]))
         return [task["duration"] for task in tasks if task["task_id"] == task_id and task["state"] == "success"]
 
-    def tell_tasks(self, tasks: list[Json]) -> None:
+    def print_tasks(self, tasks: list[Json]) -> None:
         """Print which tasks of a run have ended."""
         for task in tasks:
             if task["state"] in ("success", "up_for_retry") and task["duration"] is not None:
                 ended = "done" if task["state"] == "success" else f"failed, try {task['try_number']}"
-                self._tell_once(f"{task['task_id']}: {ended} ({task['duration']:.0f} s)")
+                self._print_once(f"{task['task_id']}: {ended} ({task['duration']:.0f} s)")
 
     def dag(self, verb: str) -> str:
         """Name a DAG of the pipeline."""
         return f"{self.context.name}.{verb}"
 
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self.tell(f"  {line}")
+    def _print_once(self, line: str) -> None:
+        if line not in self._printed:
+            self._printed.add(line)
+            self.print_line(f"  {line}")
 
     def _stop_at_failed_runs(self) -> None:
         for verb in WATCHED:

@@ -84,8 +84,8 @@ class Totals:
         """Return what a load wrote last; nothing when it has not written yet."""
         if not path.exists():
             return cls()
-        told = json.loads(path.read_text())
-        return cls(Counter(told["committed"]), Counter(told["refused"]), told["seconds"])
+        args = json.loads(path.read_text())
+        return cls(Counter(args["committed"]), Counter(args["refused"]), args["seconds"])
 
 
 class Workload:
@@ -207,15 +207,15 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=WRITER_RATE, help="transactions per second and writer")
     parser.add_argument("--pgbench-rate", type=float, default=PGBENCH_RATE, help="transactions per second")
     parser.add_argument("--seed", type=int, default=SEED)
-    told = vars(parser.parse_args())
-    report = told.pop("report")
-    told_to_stop = threading.Event()
+    args = vars(parser.parse_args())
+    report = args.pop("report")
+    stopped = threading.Event()
     for which in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(which, lambda *_: told_to_stop.set())
-    load = Workload({name: os.environ[name] for name in ADDRESS}, **told)
+        signal.signal(which, lambda *_: stopped.set())
+    load = Workload({name: os.environ[name] for name in ADDRESS}, **args)
     load.start()
     try:
-        while load.wait(REPORT_SECONDS) and not told_to_stop.is_set():
+        while load.wait(REPORT_SECONDS) and not stopped.is_set():
             load.so_far().write(report)
     finally:
         load.stop().write(report)

@@ -82,8 +82,8 @@ def status() -> None:
     project = Project.here()
     rows = [("part", "state", "address", "log"), *_rows(Stack.load(project))]
     if project.clustered().state.exists():
-        beside = [(f"cluster/{part}", *facts) for part, *facts in _rows(Stack.load(project.clustered()))]
-        rows += beside if any(row[1].startswith(("running", "not healthy")) for row in beside) else []
+        cluster_rows = [(f"cluster/{part}", *facts) for part, *facts in _rows(Stack.load(project.clustered()))]
+        rows += cluster_rows if any(row[1].startswith(("running", "not healthy")) for row in cluster_rows) else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

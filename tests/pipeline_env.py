@@ -98,7 +98,7 @@ class PipelineEnv:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
         return merge.merge(self.ctx, self.submit, force=force, last=last)
 
-    def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.MaintainedTable | None:
+    def maintain(self, *, tables: Sequence[str] = (), dry_run: bool = False) -> maintain.MaintenanceRun | None:
         """Maintain lake, landing zone and ledger, as the DAG does."""
         return maintain.maintain(self.ctx, self.submit, tables=tables, dry_run=dry_run)
 

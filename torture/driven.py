@@ -105,7 +105,7 @@ class Driven:
         for table in self.ctx.ledger.tables.all(self.env.name):
             if table.state == "paused":
                 self.report.paused[table.paused_slug or "?"] += 1
-                self.report.tell(
+                self.report.write_line(
                     "penstock", f"paused {table.qualified}", f"[{table.paused_slug}] {table.paused_reason}"
                 )
 
@@ -134,12 +134,12 @@ class Driven:
                 ids = rebuild.resync(self.ctx, wanted, submit or self.env.submit)
                 self.report.work["resync"] += 1
                 done = rebuild.switch(self.ctx, ids, self.env.submit)
-                self.report.tell("penstock", f"resync {', '.join(wanted)}", "" if done else "not switched yet")
+                self.report.write_line("penstock", f"resync {', '.join(wanted)}", "" if done else "not switched yet")
                 return done
         except PenstockError as error:
             self.refused = error.directive
             self.report.refused[error.slug] += 1
-            self.report.tell("penstock", f"resync {', '.join(tables)}", f"{error}")
+            self.report.write_line("penstock", f"resync {', '.join(tables)}", f"{error}")
             if error.slug == "no-usable-identity" and len(tables) == 1:
                 self.identify(tables[0])
         except Exception as error:  # whatever Spark raises: an error without a name is a finding
@@ -159,7 +159,7 @@ class Driven:
                     work()
             except PenstockError as error:
                 said = str(error)
-                self.report.tell("penstock", verb, said)
+                self.report.write_line("penstock", verb, said)
                 if error.directive is Directive.HALT or error.slug in ("nothing-to-recover", "pipeline-halted"):
                     return False
                 self.report.retried[error.slug] += 1
@@ -167,11 +167,11 @@ class Driven:
                     break
             except Exception as error:  # whatever Spark raises
                 said = f"{type(error).__name__}: {str(error)[:800]}"
-                self.report.tell("penstock", verb, said)
+                self.report.write_line("penstock", verb, said)
                 self.report.retried[type(error).__name__] += 1
             else:
                 self.report.work[verb] += 1
-                self.report.tell("penstock", verb)
+                self.report.write_line("penstock", verb)
                 return True
             self.unblock()
             time.sleep(number)

@@ -73,9 +73,9 @@ class Report:
         """Take down a statement."""
         self.statements += 1
         self.failed += bool(outcome)
-        self.tell(who, what, outcome)
+        self.write_line(who, what, outcome)
 
-    def tell(self, who: str, what: str, outcome: str = "") -> None:
+    def write_line(self, who: str, what: str, outcome: str = "") -> None:
         """Take down anything else that was done."""
         self.numbers += 1
         step = Step(self.numbers, self.round, who, what, outcome)

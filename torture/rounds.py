@@ -159,7 +159,7 @@ class Torture:
         except Exception as error:  # a fault that could not be brought about is noted, not hidden
             said = f"failed: {type(error).__name__}: {str(error)[:300]}"
         self.report.faults[chosen.__name__] += 1
-        self.report.tell("fault", f"{chosen.__name__}: {said}")
+        self.report.write_line("fault", f"{chosen.__name__}: {said}")
 
     def _admin(
         self, statements: Collection[str], *, who: str, atomic: bool = False, between: random.Random | None = None

@@ -290,7 +290,7 @@ def _problem(document: Document, entry: Any, environment: Mapping[str, str]) -> 
     dotted = ".".join(map(str, location)) or "the file"
     where = f"{document.path}:{document.line(location)}"
     if entry["type"] != "extra_forbidden":
-        problem = document.told(entry["msg"].removeprefix("Value error, "), location, environment)
+        problem = document.without_variables(entry["msg"].removeprefix("Value error, "), location, environment)
         return f"{where}: {dotted}: {problem}"
     known = list(_keys(Pipeline, [str(part) for part in location[:-1]]))
     nearest = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)

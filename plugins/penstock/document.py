@@ -69,7 +69,7 @@ class Document:
                 break
         return int(line)
 
-    def told(self, problem: str, location: Location, environment: Mapping[str, str]) -> str:
+    def without_variables(self, problem: str, location: Location, environment: Mapping[str, str]) -> str:
         """Return a problem with a value, naming again each variable that the value was made of: it may be a secret."""
         for name in {match[2] for text in _texts(self._at(location)) for match in _PLACEHOLDER.finditer(text)}:
             if value := environment.get(name):

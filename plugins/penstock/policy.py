@@ -19,7 +19,7 @@ Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?$")]
 
 class _Level(Section):
     bytes: Bytes | None = None
-    """The limit, where it is smaller than the share of the room."""
+    """The limit, where it is smaller than the share of the WAL budget."""
     channels: list[Channel] = []
     """Airflow connections with apprise URLs; `<connection>:<tag>` takes those of one tag."""
 

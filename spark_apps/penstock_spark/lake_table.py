@@ -1,6 +1,6 @@
 """One table of the lake during a merge: made or evolved, branched, watched, and staged for the publish.
 
-With `cuts`, `data_files` and `upkeep` this is all that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
+With `cuts`, `data_files` and `table_maintenance` this is all that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
 metadata file that would, and whoever holds the catalog's pointer decides.
 """
 

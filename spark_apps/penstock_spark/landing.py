@@ -100,12 +100,12 @@ def read_copy(
     Raises LakeError("schema-change") on columns that the plan does not know.
     """
 
-    def shape(file: FileRef) -> tuple[tuple[str, ...], Typed]:
+    def layout(file: FileRef) -> tuple[tuple[str, ...], Typed]:
         return file.columns, file.typed
 
     return [
         (frozenset(dict(typed)), _rows(session, list(group), columns))
-        for (_, typed), group in groupby(sorted(files, key=shape), shape)
+        for (_, typed), group in groupby(sorted(files, key=layout), layout)
     ]
 
 

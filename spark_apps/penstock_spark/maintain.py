@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableReport, TableUpkeep
+from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableReport
 from penstock_spark.drop_table import drop_old
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once
-from penstock_spark.table_maintenance import Upkeep
+from penstock_spark.table_maintenance import TableMaintenance
 
 _log = logging.getLogger("penstock.maintain")
 _OUT_OF_TIME = "the time budget was spent; it comes first next time"
@@ -22,10 +22,10 @@ def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, st
     """Carry out the plan; killed anywhere, the next run finds tables that are whole and continues."""
     started = time.monotonic()
 
-    def keep_up(session: SparkSession, order: TableUpkeep) -> TableReport:
+    def keep_up(session: SparkSession, order: MaintenanceOrder) -> TableReport:
         if time.monotonic() - started > plan.time_budget:
             return TableReport(order.target, order.oid, order.expected_snapshot, None, None, 0.0, left=_OUT_OF_TIME)
-        report = Upkeep(_table(session, plan, order.target), plan, order).run()
+        report = TableMaintenance(_table(session, plan, order.target), plan, order).run()
         _log.info("%s", line(report))
         return report
 

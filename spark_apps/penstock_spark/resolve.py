@@ -139,9 +139,9 @@ def _last_events(events: DataFrame, mirror: Mirror) -> DataFrame:
     """Return each key's last event, which knows every column where none is partial: two window functions are enough."""
     in_order = Window.partitionBy(*mirror.key_names).orderBy("commit_lsn", "ordinal", "step")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    told = events.withColumns({"first": F.first("kind").over(so_far), "after": F.lead("kind").over(in_order)})
+    edges = events.withColumns({"first": F.first("kind").over(so_far), "after": F.lead("kind").over(in_order)})
     live = ~F.col("kind").isin(*DEATHS)
-    return told.where("after is null").select(*mirror.key_names, live.alias("live"), "first", "new")
+    return edges.where("after is null").select(*mirror.key_names, live.alias("live"), "first", "new")
 
 
 def _segments(events: DataFrame, mirror: Mirror) -> DataFrame:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import LakeError
-from penstock.jobs.maintenance_plan import Figures, MaintenancePlan, TableReport, TableUpkeep, is_dead
+from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport, is_dead
 from penstock.jobs.pointers import place_of
 from penstock.lake.locations import owns_folder
 from penstock_spark.lake_table import LakeTable
@@ -23,12 +23,12 @@ _SHARED = "orphans were not looked for: another table keeps its files in its fol
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class TableMaintenance:
     """Maintain one table as its order says."""
 
     table: LakeTable
     plan: MaintenancePlan
-    order: TableUpkeep
+    order: MaintenanceOrder
 
     def run(self) -> TableReport:
         """Do all that is due and report it; a table that is not as we left it is left alone."""

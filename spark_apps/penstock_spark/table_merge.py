@@ -311,5 +311,5 @@ def _log_end(order: TablePlan, counts: Mapping[str, int], seconds: float, error:
     if error:
         _log.error("%s: paused after %.1f s: %s", name, seconds, error)
     else:
-        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to do"
-        _log.info("%s: %s, %.1f s", name, told, seconds)
+        summary = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to do"
+        _log.info("%s: %s, %.1f s", name, summary, seconds)

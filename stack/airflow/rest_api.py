@@ -131,12 +131,12 @@ class AirflowApi:
 
     def failure(self, dag_id: str, run_id: str, lines: int = 30) -> str:
         """Say which tasks of a run failed, with the last lines of each one's log."""
-        told = []
+        reports = []
         for task in self.task_instances(dag_id, run_id):
             if task["state"] == "failed":
                 log = self.log(dag_id, run_id, task["task_id"], task["try_number"], task["map_index"])
-                told.append("\n".join([f"task {task['task_id']} failed", *log.splitlines()[-lines:]]))
-        return "\n".join(told) or "the run failed without a failed task"
+                reports.append("\n".join([f"task {task['task_id']} failed", *log.splitlines()[-lines:]]))
+        return "\n".join(reports) or "the run failed without a failed task"
 
     # --- pools ---------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ def _last_line(text: str) -> str:
 
 def _log_line(entry: Json) -> str:
     """Render a structured entry: time, level, event, and an error's own words."""
-    told = [str(entry.get(name, "")) for name in ("timestamp", "level", "event")]
+    words = [str(entry.get(name, "")) for name in ("timestamp", "level", "event")]
     for error in entry.get("error_detail") or []:
-        told.append(f"{error.get('exc_type')}: {error.get('exc_value')}")
-    return " ".join(filter(None, told))
+        words.append(f"{error.get('exc_type')}: {error.get('exc_value')}")
+    return " ".join(filter(None, words))

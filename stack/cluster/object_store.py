@@ -92,15 +92,15 @@ def main() -> None:
     parser.add_argument("--address", required=True, help="such as http://127.0.0.1:9878")
     parser.add_argument("--folder", required=True, type=Path, help="where the buckets lie")
     parser.add_argument("--jars", required=True, type=Path, help="folder of the server's jars")
-    told = parser.parse_args()
+    args = parser.parse_args()
     for bucket in (LANDING, WAREHOUSE):
-        (told.folder / bucket).mkdir(parents=True, exist_ok=True)
+        (args.folder / bucket).mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
-    os.write(writing, properties(told.address, told.folder, os.environ).encode())
+    os.write(writing, properties(args.address, args.folder, os.environ).encode())
     os.close(writing)
     os.set_inheritable(reading, True)
     java = str(Path(os.environ["JAVA_HOME"]) / "bin" / "java")
-    class_path = jars.class_path(told.jars, SERVER)
+    class_path = jars.class_path(args.jars, SERVER)
     logging = f"-Dlogback.configurationFile={Path(__file__).with_name('s3proxy-logback.xml')}"
     command = (
         java,

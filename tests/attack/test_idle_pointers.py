@@ -119,14 +119,14 @@ def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(env16, ("idle", "busy"))
-    expire = table_maintenance.Upkeep._expire
+    expire = table_maintenance.TableMaintenance._expire
 
-    def wrapped(self: table_maintenance.Upkeep) -> int:
+    def wrapped(self: table_maintenance.TableMaintenance) -> int:
         if self.order.target[-1] == "idle":
             run(env16, f"insert into lake.{env16.name}.public.idle values (50, 'foreign', null)")
         return expire(self)
 
-    monkeypatch.setattr(table_maintenance.Upkeep, "_expire", wrapped)
+    monkeypatch.setattr(table_maintenance.TableMaintenance, "_expire", wrapped)
     env16.maintain()
     change(env16, "insert into busy values (4, 'd')")
 

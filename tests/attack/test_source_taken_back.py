@@ -156,7 +156,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
     bootstrap.copy(env.ctx, copy_without_spark)
     env.sql("insert into t values (4)")
     env.capture()
-    assert env.ctx.ledger.pipelines.get(env.name).doubted_from is None
+    assert env.ctx.ledger.pipelines.get(env.name).unproved_from is None
 
 
 @pytest.mark.slow

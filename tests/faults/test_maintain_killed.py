@@ -40,7 +40,7 @@ from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
-UPKEEP = "penstock_spark.table_maintenance:Upkeep"
+MAINTAIN = "penstock_spark.table_maintenance:TableMaintenance"
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
 create table visit (page text, n int);
@@ -79,16 +79,16 @@ OF_THE_TASK: list[Step] = [
     ("penstock.ledger.maintenance:Maintenance.end", "after", 1),
 ]
 OF_SPARK: list[Step] = [
-    (f"{UPKEEP}._compact", "before", 1),
-    (f"{UPKEEP}._compact", "during", 1),
-    (f"{UPKEEP}._compact", "after", 1),
-    (f"{UPKEEP}._drop_dead_branches", "after", 1),
-    (f"{UPKEEP}._expire", "during", 1),
-    (f"{UPKEEP}._expire", "after", 1),
-    (f"{UPKEEP}._gather_manifests", "after", 1),
-    (f"{UPKEEP}._delete_orphans", "after", 1),
-    (f"{UPKEEP}._compact", "after", 4),
-    (f"{UPKEEP}._expire", "after", 4),
+    (f"{MAINTAIN}._compact", "before", 1),
+    (f"{MAINTAIN}._compact", "during", 1),
+    (f"{MAINTAIN}._compact", "after", 1),
+    (f"{MAINTAIN}._drop_dead_branches", "after", 1),
+    (f"{MAINTAIN}._expire", "during", 1),
+    (f"{MAINTAIN}._expire", "after", 1),
+    (f"{MAINTAIN}._gather_manifests", "after", 1),
+    (f"{MAINTAIN}._delete_orphans", "after", 1),
+    (f"{MAINTAIN}._compact", "after", 4),
+    (f"{MAINTAIN}._expire", "after", 4),
     ("penstock_spark.maintain:drop_old", "before", 1),
     ("penstock_spark.lake_table:LakeTable.drop", "after", 1),
     ("penstock_spark.maintain:drop_old", "after", 1),

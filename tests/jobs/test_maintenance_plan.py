@@ -8,12 +8,12 @@ import pytest
 
 from penstock.jobs.maintenance_plan import (
     Figures,
+    MaintenanceOrder,
     MaintenancePlan,
     MaintenanceResult,
     OldTable,
     TableFolder,
     TableReport,
-    TableUpkeep,
     is_dead,
 )
 from penstock.jobs.pointers import aside, is_left_behind, place_of, rebuilt, replaced
@@ -26,8 +26,8 @@ PLAN = MaintenancePlan(
     read_since=1,
     orphans_before=1,
     tables=(
-        TableUpkeep(("shop", "public", "t"), 7, (5, 7), 16400),
-        TableUpkeep(("shop", "x"), None, (), watched=False),
+        MaintenanceOrder(("shop", "public", "t"), 7, (5, 7), 16400),
+        MaintenanceOrder(("shop", "x"), None, (), watched=False),
     ),
     old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
     folders=(TableFolder("shop.public", "t", "file:///lake/t"),),

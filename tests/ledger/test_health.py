@@ -70,12 +70,12 @@ def test_an_alarm_opens_anew_after_it_was_closed(ledger: Ledger, running: str) -
 def test_the_end_of_an_alarm_that_was_told_is_still_to_be_told(ledger: Ledger, running: str) -> None:
     see(ledger, running)
     (alarm,) = ledger.health.alarms(running)
-    ledger.health.told_alarm(alarm.number, at=THEN)
+    ledger.health.note_alert_sent(alarm.number, at=THEN)
     ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
 
     (closed,) = ledger.health.alarms(running)
     assert (closed.closed_at, closed.last_notified_at, closed.last_notified_level) == (NOW, THEN, "warn")
-    ledger.health.told_alarm(closed.number, at=NOW)
+    ledger.health.note_alert_sent(closed.number, at=NOW)
     assert ledger.health.alarms(running) == []
 
 

@@ -57,9 +57,9 @@ def test_a_paused_table_is_rung_for_ever_more_rarely_also_when_it_is_paused_agai
     ten = {"every": timedelta(minutes=10), "slugs": ["schema-change"]}
 
     def age(minutes: int) -> None:
-        moved = f"rung_at - interval '{minutes} minutes', paused_at = paused_at - interval '{minutes} minutes'"
+        moved = f"announced_at - interval '{minutes} minutes', paused_at = paused_at - interval '{minutes} minutes'"
         with ledger.transaction() as transaction:
-            transaction.connection.execute(f"update penstock.table set rung_at = {moved}".encode())
+            transaction.connection.execute(f"update penstock.table set announced_at = {moved}".encode())
 
     ledger.tables.pause(ready, 2, slug="foreign-commit", reason="x")
     assert ring(ledger, ready, **ten) == []

@@ -343,5 +343,5 @@ def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestC
         "commits of another",
     ):
         assert shown in page.replace("\u202f", " "), shown
-    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["upkeep"]
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["last_maintenance"]
     assert (shown["tables"][0]["files"], shown["dropped"]) == ([120, 7], ["shop._penstock_era1.sales.order"])

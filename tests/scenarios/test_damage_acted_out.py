@@ -88,9 +88,9 @@ def paged(watched: Watched, slug: str, work: Callable[[Context], object]) -> Non
     assert f"docs/runbooks/{slug}.md" in watched.told[-1].text()
 
 
-def mended(watched: Watched, slug: str) -> None:
+def fixed(watched: Watched, slug: str) -> None:
     """End the alarm as the task does when it succeeds."""
-    paging.mended(watched.env.ctx, TASK, watched.deliver)
+    paging.task_succeeded(watched.env.ctx, TASK, watched.deliver)
     assert slug not in watched.open_alarms()
 
 
@@ -147,7 +147,7 @@ def test_a_full_disk_has_room_again_when_the_slot_that_filled_it_is_gone(
 
     assert shutil.disk_usage(small_disk).free > before + 100 * MB
     assert "changes 41999" in oncall.do("source-disk-full", "penstock capture")
-    mended(watched, "source-disk-full")
+    fixed(watched, "source-disk-full")
     penstock(oncall, "merge")
     assert "equal: 1 tables, 42000 rows" in penstock(oncall, "compare")
 
@@ -190,7 +190,7 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_go_on(own: Serve
     penstock(oncall, "merge")
 
     assert "equal: 1 tables, 51 rows" in penstock(oncall, "compare")
-    mended(watched, "source-corrupt")
+    fixed(watched, "source-corrupt")
     watched.env.sql("update good set name = 'after' where id < 10")
     flush(watched.env)
     penstock(oncall, "capture")
@@ -235,7 +235,7 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
         oncall.do("source-changed", "penstock recover", "--no-dry-run")
 
         assert "equal: 1 tables, 40 rows" in penstock(oncall, "compare")
-        mended(watched, "source-corrupt")
+        fixed(watched, "source-corrupt")
         env.sql("insert into t values (100, 'on the standby that was')")
         flush(env)
         penstock(oncall, "capture")

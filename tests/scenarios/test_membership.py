@@ -341,7 +341,7 @@ def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decid
     landing_env16.sql("create table w (id int primary key)")
     landing_env16.capture()
     assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.w"]
-    landing_env16.ledger.execute("update penstock.table set rung_at = rung_at - interval '1 hour'")
+    landing_env16.ledger.execute("update penstock.table set announced_at = announced_at - interval '1 hour'")
     assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.u", "public.w"], "nobody came"
 
     copy_waiting(landing_env16)

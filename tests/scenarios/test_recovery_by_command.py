@@ -79,7 +79,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     assert equal_.exit_code == 0, equal_.output
     assert "differs 0" in equal_.output
     assert "verified through" in penstock("status").output
-    unknown = penstock("verify", "--table", "public.nobody")
+    unknown = penstock("verify", "--table", "public.no_delivery")
     assert unknown.exit_code == 1
     assert "[table-unknown]" in unknown.output
 
@@ -96,6 +96,6 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     file = tmp_path / "pipeline.yaml"
     file.write_text(file.read_text() + "verify: {on_difference: resync}\n")
     assert penstock("verify", "--table", f"public.{name}").exit_code == 1, "it did differ, and was copied again"
-    mended = penstock("verify", "--table", f"public.{name}")
-    assert mended.exit_code == 0, mended.output
+    after_repair = penstock("verify", "--table", f"public.{name}")
+    assert after_repair.exit_code == 0, mended.output
     assert f"differs public.{name}" not in penstock("status").output

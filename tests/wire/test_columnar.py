@@ -177,7 +177,7 @@ def test_a_value_larger_than_a_batch_comes_through() -> None:
 
 def test_columns_that_overflow_their_offsets_cannot_be_made() -> None:
     with pytest.raises(AssertionError):
-        Gathered.room(1, np.array([2**30, 2**30]), 0)
+        Gathered.allocate(1, np.array([2**30, 2**30]), 0)
 
 
 # --- refusals -------------------------------------------------------------------------------------------------

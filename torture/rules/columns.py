@@ -55,8 +55,8 @@ def same_type_other_values(dice: random.Random, model: Model) -> list[str] | Non
         return None
     table, column = found
     using = f"upper({column.sql})" if column.type == "text" else f"{column.sql} * 100"
-    beside = f", add column {fresh_column(dice, table)} integer default 3" if dice.random() < 0.3 else ""
-    return [f"alter table {table.sql} alter column {column.sql} type {column.type} using {using}{beside}"]
+    extra = f", add column {fresh_column(dice, table)} integer default 3" if dice.random() < 0.3 else ""
+    return [f"alter table {table.sql} alter column {column.sql} type {column.type} using {using}{extra}"]
 
 
 @rule(3)

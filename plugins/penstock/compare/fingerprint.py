@@ -133,8 +133,8 @@ class RowHasher:
         return Differences(counts.get("missing", 0), counts.get("extra", 0), counts.get("different", 0), named)
 
     def _keep(self, table: str, batches: Iterable[pa.Table], buckets: npt.NDArray[np.int64]) -> None:
-        shape = "key varchar, row varchar, columns ubigint[]"
-        self.database.execute(f"create or replace temp table {table} ({shape})")
+        definition = "key varchar, row varchar, columns ubigint[]"
+        self.database.execute(f"create or replace temp table {table} ({definition})")
         self.database.execute("create or replace temp table chosen as select unnest(?::bigint[]) as bucket", [buckets])
         columns = ", ".join(f"hash(c{number})" for number in range(self.width))
         key = f"md5({_encoded(self.key)})" if self.key else "null"

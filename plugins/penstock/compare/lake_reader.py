@@ -183,10 +183,10 @@ def _readable(target: Target) -> Iterator[None]:
         raise
     except Exception as error:  # a damaged file: each format's reader has errors of its own
         # Arrow may quote the bytes that it could not read
-        told = f"{error.strerror or type(error).__name__}" if isinstance(error, OSError) else type(error).__name__
+        reason = f"{error.strerror or type(error).__name__}" if isinstance(error, OSError) else type(error).__name__
         raise LakeError(
             "lake-unreadable",
-            f"expected to read the lake's files of {'.'.join(target)}, got: {told}; "
+            f"expected to read the lake's files of {'.'.join(target)}, got: {reason}; "
             "check the store's address, credentials and rights, and that the file is there",
         ) from error
 

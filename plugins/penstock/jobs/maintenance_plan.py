@@ -15,7 +15,7 @@ from penstock.jobs.pointers import Place
 
 
 @dataclass(frozen=True, slots=True)
-class TableUpkeep:
+class MaintenanceOrder:
     """Order one table: main must be at `expected_snapshot`, or compacted since; `keep` are snapshots of cuts.
 
     Without `watched` it is unknown where main was, and any snapshot will do.
@@ -67,7 +67,7 @@ class MaintenancePlan:
     planned_at: int
     read_since: int
     orphans_before: int
-    tables: tuple[TableUpkeep, ...]
+    tables: tuple[MaintenanceOrder, ...]
     old_tables: tuple[OldTable, ...]
     folders: tuple[TableFolder, ...]
     deleted_share: float
@@ -90,7 +90,7 @@ class MaintenancePlan:
         if data["version"] != 1:
             raise ValueError(f"a maintenance plan must have version 1, got {data['version']} instead")
         tables = tuple(
-            TableUpkeep(**{**entry, "target": tuple(entry["target"]), "keep": tuple(entry["keep"])})
+            MaintenanceOrder(**{**entry, "target": tuple(entry["target"]), "keep": tuple(entry["keep"])})
             for entry in data.pop("tables")
         )
         old = tuple(OldTable(**entry) for entry in data.pop("old_tables"))

@@ -133,10 +133,10 @@ class SlotHealth(Part):
         with self.transaction() as transaction:
             transaction.change("health/close_alarm", name=name, slug=slug, subject=subject, at=at)
 
-    def told_alarm(self, number: int, *, at: datetime) -> None:
+    def note_alert_sent(self, number: int, *, at: datetime) -> None:
         """Note that an alarm, or its end, was delivered."""
         with self.transaction() as transaction:
-            transaction.change("health/told_alarm", number=number, at=at)
+            transaction.change("health/note_alert_sent", number=number, at=at)
 
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""

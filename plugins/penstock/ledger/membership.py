@@ -33,7 +33,7 @@ class Membership(Part):
         chosen = {"name": name, "oid": table.oid}
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("membership/make_way", target=list(table.target), **chosen)
+            transaction.change("membership/drop_former", target=list(table.target), **chosen)
             save(transaction, name, [table])
             namespace, target = place_of(table.target)
             transaction.change(
@@ -92,14 +92,14 @@ class Membership(Part):
             return [table for table in found if table.waits]
 
     def to_announce(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
-        """Return the tables of a running pipeline for which no one rang within that time, and note the ring.
+        """Return the tables of a running pipeline that were not announced within that time, and record that they are now.
 
         They are those that joined, if wanted, and those paused by one of these slugs: for them the time grows.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
             chosen = {"joined": joined, "slugs": list(slugs)}
-            return [oid for (oid,) in transaction.rows("membership/ring", name=name, every=every, **chosen)]
+            return [oid for (oid,) in transaction.rows("membership/announce", name=name, every=every, **chosen)]
 
     def to_discard(self, name: str) -> list[TableRecord]:
         """Return the dropped tables whose lake tables are to be dropped, too."""

@@ -72,11 +72,11 @@ class Pipelines(Part):
             lock(transaction, name)
             transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
 
-    def note_doubt(self, name: str, lsn: Lsn | None) -> None:
+    def note_unproved(self, name: str, lsn: Lsn | None) -> None:
         """Note from where on the source has another history than the one that was read; None once it is proved to be that one."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("pipelines/note_doubt", name=name, lsn=lsn)
+            transaction.change("pipelines/note_unproved", name=name, lsn=lsn)
 
     def record_slot(self, name: str, *, consistent_point: Lsn, source_time: datetime | None = None) -> PipelineRecord:
         """Note the slot that was intended; the pipeline stands at its consistent point from now on.

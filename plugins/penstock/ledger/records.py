@@ -92,7 +92,7 @@ class PipelineRecord(PipelineFacts):
     `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
     Penstock made the present one, None before the first slot, as
     `publishing` is.
-    `doubted_from` is where the source was found with another history than the one that was read, None if it was not.
+    `unproved_from` is where the source was found with another history than the one that was read, None if it was not.
     """
 
     publication_oid: int | None
@@ -102,7 +102,7 @@ class PipelineRecord(PipelineFacts):
     era: int
     slot_made: bool | None
     publishing: Publishing | None = None
-    doubted_from: Lsn | None = None
+    unproved_from: Lsn | None = None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -210,7 +210,6 @@ class TableRecord(Row):
     schema: str
     name: str
     target: tuple[str, ...]
-    shape: str
     state: TableState
     identity: str
     columns: tuple[MirrorColumn, ...]

@@ -93,7 +93,7 @@ def outcome(ctx: Context) -> Iterator[None]:
         if error.directive is Directive.PAGE:
             paging.page(ctx, error, task, deliver)
         raise AirflowFailException(f"{error} See {error.runbook}.") from None
-    paging.mended(ctx, task, deliver)
+    paging.task_succeeded(ctx, task, deliver)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class AlertNotice(BaseNotifier):
 
     def notify(self, context: Any) -> None:
         """Send the notice, unless an alarm has sent the same; a channel that does not take it is named in the log."""
-        if self._told():
+        if self._is_alerted():
             return
         body = (
             f"what: {failed_run(self.pipeline, self.verb, context)}\nlevel: critical\nnext: {self.meaning}\n"
@@ -95,13 +95,13 @@ class AlertNotice(BaseNotifier):
                 "%s %s; see docs/runbooks/alert-undelivered.md", CONDITIONS["alert-undelivered"].meaning, failure
             )
 
-    def _told(self) -> bool:
+    def _is_alerted(self) -> bool:
         try:
             known = find_context(self.pipeline).ledger.health.alarms(self.pipeline)
         except PenstockError:  # then no alert was sent
             return False
-        told = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)
-        return any(alarm.slug == "source-unreachable" for alarm in told)
+        alerted = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)
+        return any(alarm.slug == "source-unreachable" for alarm in alerted)
 
 
 def failed_run(pipeline: str, verb: str, context: Any) -> str:

@@ -30,13 +30,13 @@ class MergeTrigger:
     def __init__(self, ti: Any, pipeline: Pipeline) -> None:
         self.ti = ti
         self.dag_id = f"{pipeline.name}.merge"
-        self.rung_at = float("-inf")
+        self.fired_at = float("-inf")
         self.said = ""
 
-    def ring(self) -> str:
+    def fire(self) -> str:
         """Return what is being waited for, for the log."""
         if self.ti.get_dag(self.dag_id).is_paused:
             return f"the DAG {self.dag_id} is paused: unpause it"
-        if time.monotonic() - self.rung_at >= _AGAIN_SECONDS:
-            self.said, self.rung_at = trigger(self.ti, self.dag_id), time.monotonic()
+        if time.monotonic() - self.fired_at >= _AGAIN_SECONDS:
+            self.said, self.fired_at = trigger(self.ti, self.dag_id), time.monotonic()
         return self.said

@@ -24,7 +24,7 @@ class MaintainedTable:
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class LastMaintenance:
     """Show one run; without an end it is at work, or was killed."""
 
     started_at: datetime
@@ -37,11 +37,11 @@ class Upkeep:
     released_bytes: int
 
 
-def upkeep(record: MaintenanceRecord) -> Upkeep:
+def last_maintenance(record: MaintenanceRecord) -> LastMaintenance:
     """Show a run."""
     lake = record.report["lake"] if record.report else {"tables": [], "dropped": []}
     landing = record.report["landing"] if record.report else {}
-    return Upkeep(
+    return LastMaintenance(
         started_at=record.started_at,
         ended_at=record.ended_at,
         dry_run=record.dry_run,

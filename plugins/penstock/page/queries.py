@@ -18,7 +18,7 @@ from penstock.ledger import Ledger
 from penstock.ledger.page_queries import Panel, PipelinePanel
 from penstock.page import models, views
 from penstock.page.advice import Advice, advice
-from penstock.page.maintenance import Upkeep, upkeep
+from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.pipeline_files import read_folder
 
 POINTS = 300
@@ -57,7 +57,7 @@ class PipelinePage:
     windows: list[models.Window]
     cuts: list[models.Cut]
     events: list[models.Event]
-    upkeep: Upkeep | None = None
+    last_maintenance: LastMaintenance | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Deployment:
                 windows=[views.window(row) for row in panel.windows(name)],
                 cuts=[views.cut(row) for row in panel.cuts(name)],
                 events=[views.event(row) for row in panel.events(name)],
-                upkeep=next((upkeep(run) for run in panel.maintenances(name)), None),
+                last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
             )
 
     def series(self, name: str, hours: int) -> Series:

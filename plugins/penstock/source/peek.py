@@ -93,16 +93,16 @@ def _large(
         peek=query, large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
     )
     with connect_arrow(source, what=what, settings=settings) as session:
-        room, filled = np.empty(0, np.uint8), 0
+        buffer, filled = np.empty(0, np.uint8), 0
         for batch in session.stream(pieces, _PIECE):
             for size, piece in zip(*batch.columns, strict=True):
                 if filled == 0:
-                    room = np.empty(size.as_py(), np.uint8)
+                    buffer = np.empty(size.as_py(), np.uint8)
                 part = np.frombuffer(piece.as_buffer(), np.uint8)
-                room[filled : filled + len(part)] = part
+                buffer[filled : filled + len(part)] = part
                 filled += len(part)
-                if filled == len(room):
-                    alone, room, filled = _array(room), np.empty(0, np.uint8), 0
+                if filled == len(buffer):
+                    alone, buffer, filled = _array(buffer), np.empty(0, np.uint8), 0
                     yield alone
                     del alone
 

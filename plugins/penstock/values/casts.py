@@ -76,12 +76,12 @@ def _decimal(precision: int, scale: int) -> Cast:
     """Take exactly `scale` digits behind the point, as the server renders them: Spark would round more."""
     whole = rf"(?:0|[1-9]\d{{0,{precision - scale - 1}}})" if precision > scale else "0"
     fraction = rf"\.\d{{{scale}}}" if scale else ""
-    return _shaped(f"decimal({precision},{scale})", f"-?{whole}{fraction}")
+    return _fenced(f"decimal({precision},{scale})", f"-?{whole}{fraction}")
 
 
-def _shaped(lake_type: str, shape: str) -> Cast:
+def _fenced(lake_type: str, pattern: str) -> Cast:
     def cast(text: str) -> str:
-        return f"case when {text} rlike r'^{shape}\\z' then try_cast({text} as {lake_type}) end"
+        return f"case when {text} rlike r'^{pattern}\\z' then try_cast({text} as {lake_type}) end"
 
     return cast
 
@@ -117,9 +117,9 @@ _CASTS: dict[str, Cast] = {
     "bigint": _integer("bigint"),
     "float": _floating("float"),
     "double": _floating("double"),
-    "date": _shaped("date", _DATE),
-    "timestamp_ntz": _shaped("timestamp_ntz", f"{_DATE} {_TIME}"),
-    "timestamp": _shaped("timestamp", rf"{_DATE} {_TIME}\+00"),
+    "date": _fenced("date", _DATE),
+    "timestamp_ntz": _fenced("timestamp_ntz", f"{_DATE} {_TIME}"),
+    "timestamp": _fenced("timestamp", rf"{_DATE} {_TIME}\+00"),
     "binary": _binary,
     "map<string,string>": literals.hstore,
 }

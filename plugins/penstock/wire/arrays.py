@@ -60,15 +60,15 @@ class Transactions(NamedTuple):
     origin: Int32s
 
     @classmethod
-    def room(cls, begun: int, before: Transactions | None = None) -> Transactions:
+    def allocate(cls, begun: int, before: Transactions | None = None) -> Transactions:
         """Return arrays for the `begun` transactions of a batch, and number 0 from the batch `before`."""
         count = begun + 1
         kinds = (np.int64, np.int64, np.uint32, np.int32)
-        room = cls._make(np.zeros(count, kind) for kind in kinds)
-        room.origin[0] = NONE
+        made = cls._make(np.zeros(count, kind) for kind in kinds)
+        made.origin[0] = NONE
         for field in before._fields if before else ():
-            getattr(room, field)[0] = getattr(before, field)[-1]
-        return room
+            getattr(made, field)[0] = getattr(before, field)[-1]
+        return made
 
 
 class Rows(NamedTuple):
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
     old_kind: Bytes  # 0 where there is no old tuple
 
     @classmethod
-    def room(cls, count: int) -> Rows:
+    def allocate(cls, count: int) -> Rows:
         """Return arrays for at most `count` changes."""
         kinds = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.uint8)
         return cls._make(empty((count,), kind) for kind in kinds)
@@ -104,7 +104,7 @@ class Sizes(NamedTuple):
     rows: Int64s
 
     @classmethod
-    def room(cls, catalogue: Catalogue) -> Sizes:
+    def allocate(cls, catalogue: Catalogue) -> Sizes:
         """Return zeroed counters for every version and its columns."""
         columns, versions = int(catalogue.width.sum()), len(catalogue.width)
         return cls._make(np.zeros(size, np.int64) for size in (columns, columns, versions, versions))
@@ -140,12 +140,12 @@ class Gathered(NamedTuple):
     unchanged_offsets: Int32s  # rows + 1
 
     @classmethod
-    def room(cls, count: int, sizes: Int64s, unchanged: int) -> Gathered:
-        """Return room for `count` tuples whose columns hold at most `sizes` bytes, and for so many `unchanged` cells."""
+    def allocate(cls, count: int, sizes: Int64s, unchanged: int) -> Gathered:
+        """Return arrays for `count` tuples whose columns hold at most `sizes` bytes, and for so many `unchanged` cells."""
         width, total = len(sizes), int(sizes.sum())
         # the messages came with offsets of 32 bits, and each byte of theirs is copied at most once
         assert total <= np.iinfo(np.int32).max, "columns hold more bytes than the messages"  # noqa: S101
-        room = cls(
+        made = cls(
             base=np.cumsum(sizes) - sizes,
             values=empty((total,), np.uint8),
             offsets=empty((width, count + 1), np.int32),
@@ -153,9 +153,9 @@ class Gathered(NamedTuple):
             unchanged=empty((unchanged,), np.int32),
             unchanged_offsets=empty((count + 1,), np.int32),
         )
-        room.offsets[:, 0] = 0
-        room.unchanged_offsets[0] = 0
-        return room
+        made.offsets[:, 0] = 0
+        made.unchanged_offsets[0] = 0
+        return made
 
     @classmethod
     def view(cls, data: Bytes, start: int, width: int) -> Gathered:

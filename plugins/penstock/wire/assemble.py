@@ -105,7 +105,7 @@ def _structs(
     if count == 1 and sizes.sum() >= LARGE:
         into = Gathered.view(data, int(starts[0]), len(sizes))
     else:
-        into = Gathered.room(count, sizes, unchanged)
+        into = Gathered.allocate(count, sizes, unchanged)
         gather(data, starts, into)
     children = list(_strings(relation, into, sizes, count)) or [pa.nulls(count, pa.string())]
     buffers = [_bitmap(present)]

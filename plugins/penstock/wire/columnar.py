@@ -79,7 +79,7 @@ class ColumnarDecoder:
         self._horizon = xid_horizon
         self._controls = ControlReader(skip_origins)
         self._progress = Progress()
-        self._transactions = Transactions.room(0)
+        self._transactions = Transactions.allocate(0)
         self._messages = 0
         self._changes = 0
         self._first_lsn: Lsn | None = None
@@ -132,8 +132,8 @@ class ColumnarDecoder:
             raise explain(batch, len(batch) - 1, oracle, self._messages) from error
         self._note_partitions(batch)
         begun = len(batch.tagged(b"B"))
-        self._transactions = Transactions.room(begun, self._transactions)
-        rows, sizes = Rows.room(batch.most_rows()), Sizes.room(self._controls.catalogue)
+        self._transactions = Transactions.allocate(begun, self._transactions)
+        rows, sizes = Rows.allocate(batch.most_rows()), Sizes.allocate(self._controls.catalogue)
         self._progress = self._passes.scan(
             batch.data,
             batch.offsets,

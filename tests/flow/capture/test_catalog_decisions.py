@@ -58,7 +58,6 @@ RECORD = TableRecord(
     schema="public",
     name="one",
     target=("shop", "public", "one"),
-    shape="mirror",
     state="ready",
     identity="d",
     columns=(),

@@ -194,7 +194,7 @@ def test_a_transaction_that_was_landed_and_never_committed_is_of_another_history
 
 @pytest.mark.parametrize(("confirmed", "is_provable"), [(3000, True), (4000, True), (4001, False), (5000, False)])
 def test_a_doubt_can_be_ended_only_from_where_it_began(confirmed: int, is_provable: bool) -> None:
-    known = replace(KNOWN, doubted=Lsn(4000))
+    known = replace(KNOWN, unproved_from=Lsn(4000))
     if is_provable:
         provable(known, replace(FOUND, confirmed=Lsn(confirmed)))
     else:
@@ -204,7 +204,7 @@ def test_a_doubt_can_be_ended_only_from_where_it_began(confirmed: int, is_provab
 
 def test_wal_that_was_lost_leaves_nothing_to_read_again() -> None:
     with pytest.raises(HistoryError, match="source-changed"):
-        provable(replace(KNOWN, doubted=Lsn(5000)), FOUND)
+        provable(replace(KNOWN, unproved_from=Lsn(5000)), FOUND)
 
 
 def test_a_standby_that_replays_again_is_no_other_history() -> None:

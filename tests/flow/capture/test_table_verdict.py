@@ -132,7 +132,6 @@ def record(*columns: SourceColumn) -> TableRecord:
         schema="public",
         name="t",
         target=("shop", "public", "t"),
-        shape="mirror",
         state="ready",
         identity="d",
         columns=tuple(map(column_plan, columns)),

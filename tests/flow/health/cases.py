@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.flow.health.judge import Verdict, judge
-from penstock.flow.health.observe import CaptureState, Observation, Remembered
+from penstock.flow.health.observe import CaptureState, Observation, Recorded
 from penstock.flow.health.samples import sample
 from penstock.ledger.health import AlarmRecord, SlotSample
 from penstock.ledger.records import PipelineRecord
@@ -96,7 +96,7 @@ def observation(*slots: SlotFacts, **changes: Any) -> Observation:
         fields = {name: changes.pop(name) for name in list(changes) if hasattr(known, name)}
         return replace(known, **fields)
 
-    server, around, known = part(SERVER), part(AROUND), part(Remembered(record=RECORD, tables=3))
+    server, around, known = part(SERVER), part(AROUND), part(Recorded(record=RECORD, tables=3))
     seen = Seen(
         server=server,
         around=around,

@@ -39,7 +39,7 @@ def test_a_healthy_pipeline_has_no_alarm() -> None:
     ("retained", "expected"),
     [(GIB - 1, {}), (GIB, {"slot-retained": "warn"}), (5 * GIB, {"slot-retained": "critical"})],
 )
-def test_without_a_known_room_the_customary_limits_hold(retained: int, expected: dict[str, str]) -> None:
+def test_without_a_known_budget_the_customary_limits_hold(retained: int, expected: dict[str, str]) -> None:
     assert levels(verdict(behind(retained=retained, unread=0))) == expected
 
 

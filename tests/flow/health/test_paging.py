@@ -44,9 +44,9 @@ def test_an_error_is_told_once_and_again_only_at_its_interval(watched: Watched) 
 def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(watched: Watched) -> None:
     meet(watched)
 
-    paging.mended(watched.env.ctx, "shop.merge.plan", watched.deliver)
+    paging.task_succeeded(watched.env.ctx, "shop.merge.plan", watched.deliver)
     assert watched.open_alarms() == {"source-disk-full": "critical"}
-    paging.mended(watched.env.ctx, TASK, watched.deliver)
+    paging.task_succeeded(watched.env.ctx, TASK, watched.deliver)
 
     assert watched.open_alarms() == {}
     assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]

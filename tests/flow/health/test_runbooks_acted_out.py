@@ -306,7 +306,7 @@ def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None
     watched.env.sql("alter role postgres set temp_file_limit = '-1'")  # the tests' own reader
 
     assert capture.capture(watched.env.ctx).changes == 999
-    paging.mended(watched.env.ctx, "shop.capture.windows", watched.deliver)
+    paging.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {}
 
 
@@ -332,7 +332,7 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
 
         with session.connect(reader, what="test") as conn:
             assert conn.execute("select id from sales.orders").fetchall() == [(1,)]
-        paging.mended(watched.env.ctx, "shop.capture.windows", watched.deliver)
+        paging.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {}
     finally:
         watched.env.sql(f"drop owned by {role}; drop role {role}")

@@ -379,6 +379,6 @@ def test_the_report_reads_well_and_is_plain_data_too(watched: Watched) -> None:
     plain = report.plain(verdict, watched.env.ctx.pipeline.health)
 
     assert "keeps" in lines["warn slot-retained"]
-    assert lines["alerts go to"].startswith("nobody")
+    assert lines["alerts go to"].startswith("no one")
     assert plain["alarms"][0]["slug"] == "slot-retained"
     assert report.gauges(verdict)["penstock.slot.retained_bytes"] >= 20 << 20

@@ -55,13 +55,13 @@ def test_windows_are_due_between_two_places() -> None:
     )
 
 
-@pytest.mark.parametrize(("room", "windows"), [(1, 2), (10, 2), (19, 2), (20, 3), (30, 4), (1 << 40, 4)])
-def test_a_chunk_holds_what_fits_and_at_least_one_window_with_changes(room: int, windows: int) -> None:
-    assert rebuild_plan.chunk(WINDOWS, 1, room=room) == WINDOWS[:windows]
+@pytest.mark.parametrize(("most_bytes", "windows"), [(1, 2), (10, 2), (19, 2), (20, 3), (30, 4), (1 << 40, 4)])
+def test_a_chunk_holds_what_fits_and_at_least_one_window_with_changes(most_bytes: int, windows: int) -> None:
+    assert rebuild_plan.chunk(WINDOWS, 1, most_bytes=most_bytes) == WINDOWS[:windows]
 
 
 def test_a_chunk_of_windows_without_the_table_is_all_of_them() -> None:
-    assert rebuild_plan.chunk(WINDOWS, 3, room=1) == WINDOWS
+    assert rebuild_plan.chunk(WINDOWS, 3, most_bytes=1) == WINDOWS
 
 
 def test_a_snapshot_sees_what_had_ended_before_it() -> None:

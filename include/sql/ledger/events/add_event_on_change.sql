@@ -1,4 +1,4 @@
--- Told once, and again only after something else was told under the same slug and table; with `first` false only then.
+-- Recorded once, and again only after another message was recorded under the same slug and table; with `first` false only then.
 insert into penstock.event (pipeline, slug, level, table_oid, message, details)
 select %(name)s, %(slug)s, %(level)s, %(table_oid)s, %(message)s, %(details)s
 from (
@@ -9,5 +9,5 @@ from (
         order by number desc
         limit 1
     ) as last
-) as told
-where told.last is distinct from %(message)s and (%(first)s or told.last is not null)
+) as recorded
+where recorded.last is distinct from %(message)s and (%(first)s or recorded.last is not null)

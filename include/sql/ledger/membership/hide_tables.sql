@@ -9,7 +9,7 @@ set
     paused_slug = %(slug)s,
     paused_from_state = case t.state when 'paused' then t.paused_from_state else t.state end,
     paused_at = case
-        when t.state = 'paused' or t.rung_at > clock_timestamp() - greatest('1 hour', 2 * least(t.rung_at - t.paused_at, '1 day'))
+        when t.state = 'paused' or t.announced_at > clock_timestamp() - greatest('1 hour', 2 * least(t.announced_at - t.paused_at, '1 day'))
             then coalesce(t.paused_at, clock_timestamp())
         else clock_timestamp()
     end,

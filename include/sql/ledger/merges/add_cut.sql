@@ -1,5 +1,5 @@
 -- Nothing is inserted unless this attempt is the newest and everything through the cut is staged. What a table's merge
--- counted beside its rows is there where it counted anything.
+-- counted besides its rows is there where it counted anything.
 insert into penstock.cut (pipeline, era, lsn, attempt, rows, cuts_snapshot_id, tables)
 select
     p.name, p.era, %(lsn)s, %(attempt)s, %(rows)s, %(cuts_snapshot_id)s,

@@ -3,7 +3,7 @@ update penstock.table
 set
     paused_from_state = case state when 'paused' then paused_from_state else state end,
     paused_at = case
-        when state = 'paused' or rung_at > clock_timestamp() - greatest('1 hour', 2 * least(rung_at - paused_at, '1 day'))
+        when state = 'paused' or announced_at > clock_timestamp() - greatest('1 hour', 2 * least(announced_at - paused_at, '1 day'))
             then coalesce(paused_at, clock_timestamp())
         else clock_timestamp()
     end,

@@ -1,4 +1,4 @@
--- What else bears on the slots: how many are taken, and on a standby what it tells its primary.
+-- What else bears on the slots: how many are taken, and on a standby what it reports to its primary.
 select
   clock_timestamp() as at,
   (select count(*)::int from pg_replication_slots) as slots_taken,

@@ -27,7 +27,7 @@ class ExpectedState:
     publication_oid: int
     consistent_point: Lsn
     position: Lsn
-    doubted: Lsn | None = None
+    unproved_from: Lsn | None = None
     """Where the source was found with another history, until it is proved to have the one that was read."""
 
     @classmethod
@@ -60,7 +60,7 @@ class ExpectedState:
             publication_oid,
             consistent_point,
             position,
-            record.doubted_from,
+            record.unproved_from,
         )
 
 
@@ -111,11 +111,11 @@ def provable(known: ExpectedState, found: SourceState) -> None:
 
     A slot that was moved over the doubtful WAL proves nothing, nor does WAL that has grown past the ledger since.
     """
-    if known.doubted is None or found.confirmed is None:
+    if known.unproved_from is None or found.confirmed is None:
         return
-    if known.doubted < found.confirmed or found.confirmed == known.position:
+    if known.unproved_from < found.confirmed or found.confirmed == known.position:
         raise HistoryError.of(
-            f"slot {known.slot} to be behind {known.position}, and at {known.doubted} at most, so that the WAL since there can be "
+            f"slot {known.slot} to be behind {known.position}, and at {known.unproved_from} at most, so that the WAL since there can be "
             "read again: another history was found at the source before",
             f"{found.confirmed}",
         )

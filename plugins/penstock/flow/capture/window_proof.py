@@ -36,7 +36,7 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: Source
         if behind:
             _advance_proved(ctx, conn, known, before)
     except HistoryError:
-        _doubt(ctx, conn, known)
+        _note_unproved(ctx, conn, known)
         raise
 
 
@@ -70,8 +70,8 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, bef
     for window in slot_verdict.to_prove(known, start, ctx.ledger.windows.all(ctx.name, after=start)):
         ctx.progress(f"slot {known.slot} is behind the ledger: reading {window.from_lsn}-{window.upto_lsn} again")
         _prove(ctx, conn, replace(known, position=window.from_lsn), window)
-        if known.doubted is not None:  # before the slot is beyond it, where nothing could be proved any more
-            ctx.ledger.pipelines.note_doubt(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
+        if known.unproved_from is not None:  # before the slot is beyond it, where nothing could be proved any more
+            ctx.ledger.pipelines.note_unproved(ctx.name, window.upto_lsn if window.upto_lsn < known.position else None)
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
@@ -92,12 +92,12 @@ def decodable(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: s
     return None
 
 
-def _doubt(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
+def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
     """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
     state = slot.read(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
-    doubted = ctx.ledger.pipelines.get(ctx.name).doubted_from
-    ctx.ledger.pipelines.note_doubt(ctx.name, place if doubted is None else Lsn(min(doubted, place)))
+    unproved_from = ctx.ledger.pipelines.get(ctx.name).unproved_from
+    ctx.ledger.pipelines.note_unproved(ctx.name, place if unproved_from is None else Lsn(min(unproved_from, place)))
 
 
 def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: WindowRecord) -> None:

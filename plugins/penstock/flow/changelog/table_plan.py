@@ -42,7 +42,7 @@ def table_orders(ctx: Context, work: IntervalWork, interval: Interval) -> tuple[
     """
     wanted = chosen_by(ctx.pipeline.changelog.tables)
     tables = tuple(table for table in work.tables if wanted(table.schema, table.name))
-    _tell_missing(ctx, work, tables, interval)
+    _report_missing(ctx, work, tables, interval)
     files, strange = _by_table(work, interval)
     left_out = sorted({f"{each.relation.namespace}.{each.relation.name}" for each in strange})
     if left_out:
@@ -70,7 +70,7 @@ def _touched(work: IntervalWork, missing: MissingRecord, table: TableRecord) -> 
     return any(names.get(oid, ours) == ours for oid in missing.oids)  # one that has no name may be this one
 
 
-def _tell_missing(ctx: Context, work: IntervalWork, tables: Sequence[TableRecord], interval: Interval) -> None:
+def _report_missing(ctx: Context, work: IntervalWork, tables: Sequence[TableRecord], interval: Interval) -> None:
     for each in work.missing:
         names = [table.qualified for table in tables if _touched(work, each, table)]
         if names:

@@ -17,7 +17,7 @@ from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import session, slot
 
-RING_AGAIN = timedelta(minutes=10)
+ANNOUNCE_AGAIN = timedelta(minutes=10)
 _POLL_SECONDS = 1.0
 
 
@@ -25,7 +25,7 @@ def tables_to_announce(ctx: Context) -> list[str]:
     """Name the tables for which `resync` has to be woken now; none where a person decides."""
     joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
     oids = set(
-        ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=RING_AGAIN)
+        ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=ANNOUNCE_AGAIN)
     )
     return [table.qualified for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
 
@@ -65,12 +65,12 @@ def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, w
     if not joined:
         return
     limit = ctx.pipeline.source.slot_timeout if wait is None else wait
-    deadline, told = time.monotonic() + limit, ""
+    deadline, shown = time.monotonic() + limit, ""
     with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
         while blocker := _blocker(ctx, conn, joined):
-            if blocker != told:
+            if blocker != shown:
                 ctx.progress(f"waiting, at most {limit:.0f} s, for {blocker}")
-                told = blocker
+                shown = blocker
             if time.monotonic() >= deadline:
                 raise _still_joining(joined, limit, blocker)
             time.sleep(_POLL_SECONDS)

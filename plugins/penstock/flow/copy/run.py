@@ -96,8 +96,8 @@ def together(failures: Sequence[PenstockError]) -> PenstockError:
     """Return one error for the tables that could not be copied: the only one's own, or the first one's with all messages."""
     if len(failures) == 1:
         return failures[0]
-    told = "; ".join(map(str, failures))
-    return SourceError(failures[0].slug, f"expected every table to be copied, but {len(failures)} were not: {told}")
+    reasons = "; ".join(map(str, failures))
+    return SourceError(failures[0].slug, f"expected every table to be copied, but {len(failures)} were not: {reasons}")
 
 
 def copied_files(ctx: Context, copy_id: str, oid: int) -> list[FileEntry] | None:

@@ -37,7 +37,9 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
     ctx.ledger.health.trim(ctx.name, before=at - timedelta(seconds=policy.keep))
     due = alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), policy, at)
     # the task that meets an error again repeats its alarm; here only what no channel took
-    return tell(ctx, [each for each in due if each.happening != "lasts" or each.alarm.slug not in PAGED], deliver)
+    return send_alerts(
+        ctx, [each for each in due if each.happening != "lasts" or each.alarm.slug not in PAGED], deliver
+    )
 
 
 def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> None:
@@ -61,7 +63,7 @@ def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> Non
             ctx.ledger.health.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
 
 
-def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
+def send_alerts(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
     """Deliver alerts and note each; one that no channel took is due again next time. Return the channels' failures."""
     failed: list[str] = []
     for alert in due:
@@ -70,7 +72,7 @@ def tell(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
         failed += delivery.failures
         if delivery.failures and not delivery.taken:
             continue
-        ctx.ledger.health.told_alarm(alert.alarm.number, at=alert.at)
+        ctx.ledger.health.note_alert_sent(alert.alarm.number, at=alert.at)
         details = {**alert.alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
         level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
         message = f"{alert.happening}: {alert.alarm.message}"

@@ -94,11 +94,11 @@ def link(policy: Health, slug: str) -> str:
 
 
 def _happening(alarm: AlarmRecord, policy: Health, now: datetime) -> Happening | None:
-    told, level = alarm.last_notified_at, alarm.last_notified_level
+    sent_at, level = alarm.last_notified_at, alarm.last_notified_level
     if alarm.closed_at is not None:
         return "closed"
-    if told is None or level is None:
+    if sent_at is None or level is None:
         return "opened"
     if LEVELS.index(alarm.level) > LEVELS.index(level):
         return "raised"
-    return "lasts" if (now - told).total_seconds() >= of_level(policy, alarm.level).repeat else None
+    return "lasts" if (now - sent_at).total_seconds() >= of_level(policy, alarm.level).repeat else None

@@ -14,7 +14,7 @@ from penstock.errors import ConfigError, LedgerError, SourceError
 from penstock.flow.capture import run as capturing
 from penstock.flow.context import Context
 from penstock.flow.health import report
-from penstock.flow.health.act import act, tell
+from penstock.flow.health.act import act, send_alerts
 from penstock.flow.health.alerts import Alert, Deliver, Delivery, alerts
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.observe import CaptureState, observe
@@ -23,7 +23,7 @@ _LARGER = 4
 _SOURCE = "source"
 
 
-def nobody(_: Alert) -> Delivery:
+def no_delivery(_: Alert) -> Delivery:
     """Send no alert: the event and the log line are all."""
     return Delivery()
 
@@ -41,7 +41,7 @@ class Checked:
     undelivered: tuple[str, ...]
 
 
-def check(ctx: Context, capture: CaptureState | None = None, deliver: Deliver = nobody) -> Checked:
+def check(ctx: Context, capture: CaptureState | None = None, deliver: Deliver = no_delivery) -> Checked:
     """Observe, judge and act; a pipeline that the ledger does not know is only reported.
 
     Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
@@ -93,5 +93,7 @@ def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
         if unknown.slug in ("ledger-conflict", "ledger-not-migrated"):  # a pipeline that the ledger does not know
             return
         raise
-    for failure in tell(ctx, alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now), deliver):
+    for failure in send_alerts(
+        ctx, alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now), deliver
+    ):
         ctx.progress(f"[alert-undelivered] {failure}")

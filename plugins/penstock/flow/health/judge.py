@@ -31,7 +31,7 @@ RULES = (
     server_rules.capture,
     server_rules.too_slow,
     server_rules.abandoned,
-    server_rules.room,
+    server_rules.free_slots,
     server_rules.transactions,
     server_rules.standby,
     verified_rule.verified,
@@ -55,15 +55,15 @@ class Verdict:
 def judge(seen: Observation, policy: Health) -> Verdict:
     """Judge an observation by a policy."""
     found = limits(policy, seen.seen)
-    remembered = samples(seen, _details(seen, found))
+    new_samples = samples(seen, _details(seen, found))
     own = seen.own
     forecast = Forecast.of(seen.known.history, sample(seen, own, {})) if own else Forecast(None)
-    case = Case(seen, policy, found, remembered, forecast)
+    case = Case(seen, policy, found, new_samples, forecast)
     dropping = tuple(drops(case))
     findings = [finding for rule in RULES for finding in rule(case)]
     findings = [_with_drop(finding, dropping, policy) for finding in findings]
     findings.sort(key=lambda finding: -LEVELS.index(finding.level))
-    return Verdict(seen, found, remembered, tuple(findings), dropping, _drain(case, findings))
+    return Verdict(seen, found, new_samples, tuple(findings), dropping, _drain(case, findings))
 
 
 def _drain(case: Case, findings: list[Finding]) -> bool:

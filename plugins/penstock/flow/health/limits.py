@@ -1,6 +1,6 @@
 """How much WAL the slot may keep, and how fast it comes to that. Pure.
 
-The room is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
+The WAL budget is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
 the disk that the operator names. PostgreSQL itself does not know how much of the disk is free.
 """
 
@@ -17,15 +17,15 @@ from penstock.source.health import Seen
 
 GIB = 1 << 30
 UNKNOWN_ROOM = {"warn": 1 * GIB, "critical": 5 * GIB}
-"""The limits where neither bytes nor a room are known: what practitioners use."""
+"""The limits where neither bytes nor a budget are known: what practitioners use."""
 _DROP_SHARE = 0.8  # of max_slot_wal_keep_size: the slot goes before the server would take it in the middle of a peek
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold the limits in force, in bytes; `room` is None where it is not known."""
+    """Hold the limits in force, in bytes; `budget` is None where it is not known."""
 
-    room: int | None
+    budget: int | None
     keep_size: int | None
     warn: int
     critical: int
@@ -39,12 +39,12 @@ class Limits:
 def limits(policy: Health, seen: Seen) -> Limits:
     """Return the limits in force on this server."""
     keep_size = seen.server.max_slot_wal_keep_size
-    room = min((each for each in (keep_size, policy.disk) if each is not None), default=None)
-    critical = _limit(policy.critical, room, "critical")
+    budget = min((each for each in (keep_size, policy.disk) if each is not None), default=None)
+    critical = _limit(policy.critical, budget, "critical")
     return Limits(
-        room=room,
+        budget=budget,
         keep_size=keep_size,
-        warn=min(_limit(policy.warn, room, "warn"), critical),
+        warn=min(_limit(policy.warn, budget, "warn"), critical),
         critical=critical,
         drop=critical if keep_size is None else min(critical, int(_DROP_SHARE * keep_size)),
     )
@@ -85,6 +85,6 @@ class Forecast:
         return f"at {size(self.rate)}/s {what} ({size(limit)}) in {span((limit - now) / self.rate)}"
 
 
-def _limit(level: Warn | Critical, room: int | None, name: str) -> int:
-    wanted = [level.bytes, None if room is None else int(level.share * room)]
+def _limit(level: Warn | Critical, budget: int | None, name: str) -> int:
+    wanted = [level.bytes, None if budget is None else int(level.share * budget)]
     return min((each for each in wanted if each is not None), default=UNKNOWN_ROOM[name])

@@ -36,7 +36,7 @@ class CaptureState:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class Recorded:
     """Hold what the ledger knows: nothing, for a pipeline that it does not know.
 
     `last` is the newest sample of each slot, `history` those of the own slot, newest first. `others` are the slots
@@ -65,7 +65,7 @@ class Observation:
     pause: int | None
     time_budget: int
     seen: Seen
-    known: Remembered
+    known: Recorded
     capture: CaptureState
     publish: Sequence[str] = CHANGES
 
@@ -100,26 +100,26 @@ def observe(ctx: Context, capture: CaptureState) -> Observation:
         pause=seconds_between(ctx.pipeline.capture.schedule),
         time_budget=ctx.pipeline.capture.time_budget,
         seen=seen,
-        known=remember(ctx, seen),
+        known=recorded(ctx, seen),
         capture=capture,
         publish=ctx.pipeline.source.publish,
     )
 
 
-def remember(ctx: Context, seen: Seen) -> Remembered:
+def recorded(ctx: Context, seen: Seen) -> Recorded:
     """Read what the ledger knows that bears on the slots; raises LedgerError when it can't be asked."""
     name, ledger = ctx.name, ctx.ledger
     try:
         records = {record.name: record for record in ledger.pipelines.all()}
     except LedgerError as error:
         if error.slug in _NOT_THERE:
-            return Remembered()
+            return Recorded()
         raise
     if name not in records:
-        return Remembered(others=_others(records, name))
+        return Recorded(others=_others(records, name))
     with ledger.session():
         since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
-        return Remembered(
+        return Recorded(
             record=records[name],
             tables=sum(table.state != "dropped" for table in ledger.tables.all(name)),
             others=_others(records, name),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from penstock.conditions import PAGED
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.health.act import tell
+from penstock.flow.health.act import send_alerts
 from penstock.flow.health.alerts import Alert, Deliver, alerts, link
 from penstock.ledger.health import AlarmRecord
 
@@ -26,7 +26,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
     """
     now = datetime.now(UTC)
     try:
-        if _is_told(ctx, error):
+        if _is_alerted(ctx, error):
             return
         ctx.ledger.health.see_alarm(
             ctx.name,
@@ -37,18 +37,18 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
             numbers={"next": _NEXT},
             at=now,
         )
-        _tell(ctx, task, deliver, now)
+        _send(ctx, task, deliver, now)
     except LedgerError as unknown:
         ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
-        _complain(ctx, deliver(_unnoted(ctx, error, task, now)).failures)
+        _log_failures(ctx, deliver(_unrecorded(ctx, error, task, now)).failures)
 
 
-def mended(ctx: Context, task: str, deliver: Deliver) -> None:
+def task_succeeded(ctx: Context, task: str, deliver: Deliver) -> None:
     """Close the alarms that `task` has opened, and send their end: it has succeeded."""
     now = datetime.now(UTC)
     try:
         if _close(ctx, _paged(ctx, task), now):
-            _tell(ctx, task, deliver, now)
+            _send(ctx, task, deliver, now)
     except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
         ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")
 
@@ -71,7 +71,7 @@ def _close(ctx: Context, alarms: list[AlarmRecord], now: datetime) -> bool:
     return bool(alarms)
 
 
-def _is_told(ctx: Context, error: PenstockError) -> bool:
+def _is_alerted(ctx: Context, error: PenstockError) -> bool:
     """Return whether slot health has told that the source cannot be asked for the same reason."""
     known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
     return any(
@@ -83,16 +83,16 @@ def _is_told(ctx: Context, error: PenstockError) -> bool:
     )
 
 
-def _tell(ctx: Context, task: str, deliver: Deliver, now: datetime) -> None:
-    _complain(ctx, tell(ctx, alerts(ctx.name, _paged(ctx, task), ctx.pipeline.health, now), deliver))
+def _send(ctx: Context, task: str, deliver: Deliver, now: datetime) -> None:
+    _log_failures(ctx, send_alerts(ctx, alerts(ctx.name, _paged(ctx, task), ctx.pipeline.health, now), deliver))
 
 
-def _complain(ctx: Context, failures: Iterable[str]) -> None:
+def _log_failures(ctx: Context, failures: Iterable[str]) -> None:
     for failure in failures:
         ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")
 
 
-def _unnoted(ctx: Context, error: PenstockError, task: str, now: datetime) -> Alert:
+def _unrecorded(ctx: Context, error: PenstockError, task: str, now: datetime) -> Alert:
     policy = ctx.pipeline.health
     alarm = AlarmRecord(
         number=0,

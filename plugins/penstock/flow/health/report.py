@@ -23,7 +23,10 @@ def lines(verdict: Verdict, policy: Health) -> list[Row]:
         *([("drain", "capture should run now, with larger windows")] if verdict.drain else []),
         ("slot", _slot(own, verdict) if own else f"the server has no slot {seen.slot}"),
         ("limits", f"warn {size(limits.warn)}, critical {size(limits.critical)}, drop {size(limits.drop)}"),
-        ("room", f"{size(limits.room)} (max_slot_wal_keep_size {_keep(limits.keep_size)}, disk {size(policy.disk)})"),
+        (
+            "WAL budget",
+            f"{size(limits.budget)} (max_slot_wal_keep_size {_keep(limits.keep_size)}, disk {size(policy.disk)})",
+        ),
         ("WAL directory", size(seen.seen.wal_directory)),
         ("free slots", f"{server.max_replication_slots - around.slots_taken} of {server.max_replication_slots}"),
         ("free senders", f"{server.max_wal_senders - around.senders_taken} of {server.max_wal_senders}"),
@@ -122,5 +125,5 @@ def _channels(policy: Health) -> str:
     ]
     return (
         "; ".join(found)
-        or "nobody: health.warn.channels and health.critical.channels are empty; alarms are events and log lines only"
+        or "no one: health.warn.channels and health.critical.channels are empty; alarms are events and log lines only"
     )

@@ -79,7 +79,7 @@ def abandoned(case: Case) -> Iterator[Finding]:
             yield Finding("slot-abandoned", slot.name, level, said, step, numbers, found.inactive_since)
 
 
-def room(case: Case) -> Iterator[Finding]:
+def free_slots(case: Case) -> Iterator[Finding]:
     """Report that the next one who needs a slot or a WAL sender may find none."""
     server, around, least = case.seen.seen.server, case.seen.seen.around, case.policy.watch.free_slots
     for setting, limit, taken in (

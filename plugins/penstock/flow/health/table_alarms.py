@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from penstock.flow.context import Context
 from penstock.flow.health import conflict_rule, verified_rule
-from penstock.flow.health.act import tell
+from penstock.flow.health.act import send_alerts
 from penstock.flow.health.alerts import Deliver, alerts
 
 _RULES = {
@@ -45,5 +45,5 @@ def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None
     if deliver is None:
         return
     ours = [alarm for alarm in ctx.ledger.health.alarms(ctx.name) if alarm.slug in _RULES]
-    for failure in dict.fromkeys(tell(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
+    for failure in dict.fromkeys(send_alerts(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
         ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")

@@ -22,7 +22,7 @@ from penstock.flow.merge import lake_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.rebuild.resync_request import require_named
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
-from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult, OldTable, TableFolder, TableUpkeep
+from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.locations import folder_of
@@ -32,7 +32,7 @@ from penstock.ledger.records import CutRecord, TableRecord
 
 
 @dataclass(frozen=True, slots=True)
-class MaintainedTable:
+class MaintenanceRun:
     """Report one run."""
 
     attempt: str
@@ -47,7 +47,7 @@ class MaintainedTable:
 
 def maintain(
     ctx: Context, submit: Submit, *, tables: Sequence[str] = (), dry_run: bool = False
-) -> MaintainedTable | None:
+) -> MaintenanceRun | None:
     """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
 
     A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
@@ -62,12 +62,12 @@ def maintain(
         adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
-        orders = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
-        ctx.landing.write_text(_plan_path(ctx, attempt), orders.dumps())
+        plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
+        ctx.landing.write_text(_plan_path(ctx, attempt), plan.dumps())
         submit(_job(ctx, attempt))
-        lake = _settle(ctx, orders)
+        lake = _settle(ctx, plan)
     landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
-    report = MaintainedTable(attempt, dry_run, lake, landing)
+    report = MaintenanceRun(attempt, dry_run, lake, landing)
     ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
     return report
@@ -88,7 +88,7 @@ def _changelogs(ctx: Context) -> Iterator[bool]:
         yield True
 
 
-def summary(report: MaintainedTable) -> str:
+def summary(report: MaintenanceRun) -> str:
     """Return a run in one line."""
     done, landing = [table for table in report.lake.tables if table.before and table.after], report.landing
     before, after = [table.before for table in done if table.before], [table.after for table in done if table.after]
@@ -130,15 +130,15 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
     settings, now = ctx.pipeline.maintain, datetime.now(UTC)
     there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
     kept = _named_by_cuts(ctx.ledger.merges.cuts(ctx.name, limit=1 << 31))
-    upkeep = [
-        TableUpkeep(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
+    orders = [
+        MaintenanceOrder(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
         for table in chosen.tables
         if table.snapshot_id is not None
     ]
     listed = {(*namespace.split("."), name) for namespace, name, _ in there}
     histories = [ctx.pipeline.changelog_target(table.target) for table in chosen.tables if chosen.changelogs]
-    upkeep += [TableUpkeep(target, None, (), watched=False) for target in histories if target in listed]
-    cuts = TableUpkeep((*ctx.pipeline.namespace.split("."), CUTS_TABLE), cuts_snapshot(ctx), ())
+    orders += [MaintenanceOrder(target, None, (), watched=False) for target in histories if target in listed]
+    cuts = MaintenanceOrder((*ctx.pipeline.namespace.split("."), CUTS_TABLE), cuts_snapshot(ctx), ())
     return MaintenancePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -146,7 +146,7 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
         planned_at=_milliseconds(now),
         read_since=_milliseconds(now - timedelta(seconds=settings.cuts)),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
-        tables=(*_longest_ago_first(ctx, upkeep), cuts) if cuts.expected_snapshot else tuple(upkeep),
+        tables=(*_longest_ago_first(ctx, orders), cuts) if cuts.expected_snapshot else tuple(orders),
         old_tables=tuple(_old_tables(ctx, there, now)) if chosen.whole else (),
         folders=tuple(TableFolder(namespace, name, folder_of(location)) for namespace, name, location in there),
         deleted_share=settings.deleted_share,
@@ -169,7 +169,7 @@ def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[tuple[str, ...], set[in
     return kept
 
 
-def _longest_ago_first(ctx: Context, tables: Sequence[TableUpkeep]) -> list[TableUpkeep]:
+def _longest_ago_first(ctx: Context, tables: Sequence[MaintenanceOrder]) -> list[MaintenanceOrder]:
     """Put those first that the last run had no time for."""
     runs = ctx.ledger.maintenance.all(ctx.name, limit=2)
     last = next((run.report for run in runs if run.report and not run.dry_run), None)
@@ -204,16 +204,16 @@ def _discarded(ctx: Context) -> dict[Place, int]:
     return {place_of(table.target): table.oid for table in ctx.ledger.membership.to_discard(ctx.name)}
 
 
-def _settle(ctx: Context, orders: MaintenancePlan) -> MaintenanceResult:
+def _settle(ctx: Context, plan: MaintenancePlan) -> MaintenanceResult:
     """Take over what Spark did."""
-    path = _result_path(ctx, orders.attempt)
+    path = _result_path(ctx, plan.attempt)
     if not ctx.landing.exists(path):
-        raise LakeError("spark-failed", f"expected Spark's result of maintenance {orders.attempt}, found none")
+        raise LakeError("spark-failed", f"expected Spark's result of maintenance {plan.attempt}, found none")
     result = MaintenanceResult.loads(ctx.landing.read_text(path))
-    if not orders.dry_run:
-        expected = {order.target: order.expected_snapshot for order in orders.tables}
+    if not plan.dry_run:
+        expected = {order.target: order.expected_snapshot for order in plan.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
-        ctx.ledger.maintenance.move_compacted(ctx.name, orders.attempt, [pair for pair in moved if pair[0].after])
+        ctx.ledger.maintenance.move_compacted(ctx.name, plan.attempt, [pair for pair in moved if pair[0].after])
         discarded = _discarded(ctx)
         for old in result.dropped:
             if (old.namespace, old.table) in discarded:

@@ -81,12 +81,12 @@ def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None =
     ]
 
 
-def chunk(windows: Sequence[WindowRecord], oid: int, *, room: int) -> Sequence[WindowRecord]:
-    """Return the first windows whose files of a table fit into `room` bytes; at least the first that has any."""
+def chunk(windows: Sequence[WindowRecord], oid: int, *, most_bytes: int) -> Sequence[WindowRecord]:
+    """Return the first windows whose files of a table fit into `most_bytes` bytes; at least the first that has any."""
     used = 0
     for count, window in enumerate(windows):
         size = sum(entry.bytes for entry in window.files if entry.oid == oid)
-        if used and size and used + size > room:
+        if used and size and used + size > most_bytes:
             return windows[:count]
         used += size
     return windows

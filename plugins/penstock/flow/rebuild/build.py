@@ -86,7 +86,7 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         end = position if each.goal_lsn is None else each.goal_lsn
         copied = copies[each.copy_id or "", each.oid] if each.through_lsn is None else None
         due = rebuild_plan.due(windows, each.after, each.goal_lsn)
-        chosen = rebuild_plan.chunk(due, each.oid, room=settings.merge.rebuild_bytes)
+        chosen = rebuild_plan.chunk(due, each.oid, most_bytes=settings.merge.rebuild_bytes)
         through = end if len(chosen) == len(due) else chosen[-1].upto_lsn
         ctx.progress(
             f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {len(due)} windows are next, "
@@ -190,5 +190,7 @@ def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
         reason = f"[{table.paused_slug}] {table.paused_reason}"
         ctx.ledger.rebuilds.give_up(ctx.name, rebuilds[table.oid], slug="rebuild-given-up", reason=reason)
     if failed:
-        told = "; ".join(f"{'.'.join(table.target)}: [{table.paused_slug}] {table.paused_reason}" for table in failed)
-        raise LakeError("rebuild-given-up", f"expected every table to be rebuilt, but not so: {told}")
+        reasons = "; ".join(
+            f"{'.'.join(table.target)}: [{table.paused_slug}] {table.paused_reason}" for table in failed
+        )
+        raise LakeError("rebuild-given-up", f"expected every table to be rebuilt, but not so: {reasons}")

@@ -126,10 +126,10 @@ def _blocker(record: TableRecord, table: SourceTable, events: PublicationFacts |
 
 
 def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:
-    told = ctx.ledger.events.add_on_change(
+    reported = ctx.ledger.events.add_on_change(
         ctx.name, slug=blocker.slug, level="warning", message=blocker.message, table_oid=record.oid
     )
-    if told:
+    if reported:
         ctx.progress(str(blocker))
 
 

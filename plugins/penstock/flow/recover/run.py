@@ -25,7 +25,7 @@ from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
 
-_MENDED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
+_FIXED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
 """What the preflight may find wrong with the old slot and publication: recovery makes new ones."""
 
 
@@ -125,7 +125,7 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
     if record.position is None or behind is None or behind >= record.position:
         return "the slot itself can be read on: where the cause is fixed, resume is enough"
     again = f"the WAL from {behind} to {record.position} again, and continues only where it is what was staged"
-    if record.doubted_from is None:
+    if record.unproved_from is None:
         return f"where the cause is fixed, resume is enough: the slot is behind the ledger, so it reads {again}"
     return (
         f"the source had another history when it was last read: resume reads {again}; as long as this server answers, it will "
@@ -153,7 +153,7 @@ def _under_way(status: StatusRecord) -> Outlook:
 
 
 def _unready(ctx: Context) -> list[Finding]:
-    return [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _MENDED]
+    return [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _FIXED]
 
 
 def _require_ready(ctx: Context) -> None:

@@ -101,8 +101,8 @@ def require_equal(found: Comparison) -> None:
     if found.differs:
         raise LakeError("comparison-differs", "expected source and lake to be equal, got the differences above")
     if found.unreadable:
-        told = "; ".join(f"{name}: {error}" for name, error in found.unreadable.items())
-        raise LakeError("verify-unreadable", f"expected to read every table on both sides, but not so: {told}")
+        reasons = "; ".join(f"{name}: {error}" for name, error in found.unreadable.items())
+        raise LakeError("verify-unreadable", f"expected to read every table on both sides, but not so: {reasons}")
 
 
 def _rewritten(found: TableComparison) -> bool:

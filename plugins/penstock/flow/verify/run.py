@@ -22,7 +22,7 @@ from penstock.flow.capture.run import running
 from penstock.flow.context import Context
 from penstock.flow.health import table_alarms
 from penstock.flow.health.alerts import Deliver
-from penstock.flow.health.check import nobody
+from penstock.flow.health.check import no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
 from penstock.flow.verify.compare import compare_table, compared, fingerprint
 from penstock.flow.verify.report import Verification, require_equal
@@ -56,7 +56,7 @@ def verify(
     tables: Sequence[str] = (),
     mode: Mode = "whole",
     merge: Merge,
-    deliver: Deliver = nobody,
+    deliver: Deliver = no_delivery,
     lake_properties: Mapping[str, str] | None = None,
 ) -> Verification:
     """Compare tables of a running pipeline at one position, and remember what was found.

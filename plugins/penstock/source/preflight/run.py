@@ -22,7 +22,7 @@ RULES = (
     server_rules.wal_keep_size,
     server_rules.idle_timeout,
     server_rules.role,
-    server_rules.room,
+    server_rules.free_slots,
     server_rules.slot,
     server_rules.blockers,
     server_rules.large_rows,

@@ -135,7 +135,7 @@ def role(asked: Asked) -> Iterator[Finding]:
         )
 
 
-def room(asked: Asked) -> Iterator[Finding]:
+def free_slots(asked: Asked) -> Iterator[Finding]:
     """Check that the server has a free slot, unless the pipeline's exists."""
     limit = asked.server.max_replication_slots
     taken = f"{len(asked.slots)} of {limit} slots taken"

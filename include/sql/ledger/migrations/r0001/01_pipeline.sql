@@ -18,7 +18,7 @@ create table penstock.pipeline (
     position pg_lsn check (position >= consistent_point),
     -- from here on the source has been found with another history: nothing ends that but reading the windows since as
     -- they were staged
-    doubted_from pg_lsn,
+    unproved_from pg_lsn,
     halted_slug text,
     halted_reason text,
     halted_from text check (halted_from in ('new', 'bootstrapping', 'running')),

@@ -4,7 +4,6 @@ create table penstock.table (
     schema text not null,
     name text not null,
     target text[] not null,
-    shape text not null default 'mirror' check (shape in ('mirror')),
     state text not null default 'new'
         check (state in ('new', 'copying', 'copied', 'ready', 'paused', 'dropped')),
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
@@ -13,7 +12,7 @@ create table penstock.table (
     -- a table that joined after bootstrap: where, and the first transaction id not given out then (null on a standby)
     joined_lsn pg_lsn,
     joined_xid bigint,
-    rung_at timestamptz,
+    announced_at timestamptz,
     -- one that left: the position through which it was published, and whether its lake table is to be dropped
     left_lsn pg_lsn,
     discard boolean not null default false,

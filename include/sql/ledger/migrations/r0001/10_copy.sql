@@ -4,8 +4,8 @@ create table penstock.copy (
     oid oid not null,
     snapshot text not null,
     lsn pg_lsn not null,
-    -- after which position the copy needs windows, as it was when its snapshot was taken and all windows were there:
-    -- whether they are still there can be told by it, also when they are not
+    -- after which position the copy needs windows. It was worked out when the snapshot was taken and all windows were
+    -- there, so it also shows that some of them are gone
     needs_after pg_lsn not null,
     state text not null default 'copying' check (state in ('copying', 'copied', 'loaded')),
     files jsonb not null default '[]',

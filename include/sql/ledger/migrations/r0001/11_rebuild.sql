@@ -1,4 +1,4 @@
--- A table that is being made anew beside the one that readers see: from a copy and the windows since. In place it takes
+-- A table that is being rebuilt next to the one that readers see: from a copy and the windows since. In place it takes
 -- the target's name in a cut; a shadow stays under a name of its own, as of `goal_lsn`.
 create table penstock.rebuild (
     pipeline text not null references penstock.pipeline on delete cascade,

@@ -1,4 +1,4 @@
--- Tables of the lake that made way for fresh ones, since maintenance first saw them, until their files are gone.
+-- Tables of the lake that were replaced by fresh ones, since maintenance first saw them, until their files are gone.
 create table penstock.old_table (
     pipeline text not null references penstock.pipeline on delete cascade,
     namespace text not null,

@@ -1,4 +1,4 @@
--- Whoever had this target before is dropped at once; its lake table is replaced when the newcomer's is there, not before.
+-- The table that had this target before is dropped at once; its lake table is replaced when the new table's is there.
 update penstock.table
 set
     state = 'dropped', discard = false, paused_slug = null, paused_reason = null, paused_from_state = null

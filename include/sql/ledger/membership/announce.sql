@@ -1,7 +1,7 @@
--- Tables that wait for a copy and for which no one rang lately; a bell that was not heard is rung again.
+-- Tables that wait for a copy and were not announced lately. An announcement that led to no copy is repeated.
 -- For a paused table each wait is as long as all before it together, a day at most: its copy may fail each time.
 update penstock.table as t
-set rung_at = clock_timestamp()
+set announced_at = clock_timestamp()
 from penstock.pipeline as p
 where
     p.name = %(name)s and p.state = 'running' and t.pipeline = p.name and t.left_lsn is null
@@ -11,9 +11,9 @@ where
         else false
     end
     and (
-        t.rung_at is null
-        or t.rung_at <= clock_timestamp() - greatest(
-            %(every)s::interval, case t.state when 'paused' then least(t.rung_at - t.paused_at, '1 day') end
+        t.announced_at is null
+        or t.announced_at <= clock_timestamp() - greatest(
+            %(every)s::interval, case t.state when 'paused' then least(t.announced_at - t.paused_at, '1 day') end
         )
     )
 returning t.oid

@@ -1,0 +1,1 @@
+update penstock.pipeline set unproved_from = %(lsn)s where name = %(name)s
