@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure; `ratio` compares it with the limit that its name tells, None where it has none."""
+    """One measured figure; `ratio` compares it with the limit in its name, None where it has none."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ def save(figures: Iterable[Figure]) -> Path:
 
 
 def show(figures: Iterable[Figure]) -> None:
-    """Print the figures beside those of the last committed reference."""
+    """Print the figures next to those of the last committed reference."""
     path = RESULTS / "reference.json"
     reference = {entry["name"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
     table = Table(title="Penstock's figures on this machine; ratios are within one run")

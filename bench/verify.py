@@ -58,7 +58,7 @@ def _verify(env: PipelineEnv, mode: Mode, rows: int) -> tuple[float, float, int]
 
 
 def _blocks(env: PipelineEnv) -> int:
-    time.sleep(1.5)  # a session tells its statistics when it ends, others within a second
+    time.sleep(1.5)  # a session reports its statistics when it ends, others within a second
     ((blocks,),) = env.sql(
         "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit "
         "from pg_statio_user_tables where relname = 'bench'"

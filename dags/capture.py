@@ -49,7 +49,7 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline)])
         def windows(*, outlet_events: Any) -> dict[str, Any]:
-            """Capture windows until caught up; rings for the merge when something was landed, for resync when tables wait for a copy."""
+            """Capture windows until caught up; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
                 report = flow.capture(ctx)

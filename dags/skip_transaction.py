@@ -4,8 +4,8 @@
 Then: captures all before it as usual -> leaves it out, it alone -> pauses the tables that it touched as
 `transaction-skipped`. All other tables lose nothing.
 
-**For** a capture that ends with `decoding-limit` because one row is too large, where no setting helps: its runbook tells this
-case from the others. Where every transaction can be decoded, nothing is left out.
+**For** a capture that ends with `decoding-limit` because one row is too large, where no setting helps: its runbook shows
+how to recognise this case. Where every transaction can be decoded, nothing is left out.
 
 **Afterwards** capture continues by itself. The tables wait for a copy: `resync` makes it, by itself unless `tables.on_change` is
 `pause`. Their changelogs say at the transaction's place that it is missing. If another such transaction follows, trigger this

@@ -1,4 +1,4 @@
-"""What is done beside the main job while it continues: a table joins, another is copied again, history is filled.
+"""What is done during the main job: a table joins, another is copied again, history is filled.
 
 One run copies both tables. Without it the one that joins would be copied as well, by a run that capture asks for: that
 run is kept back, because two would cost the demo half a minute more. A changelog's interval is a minute here: a day
@@ -39,7 +39,7 @@ class Copies:
         self.demo.unpause("resync")
 
     def build(self) -> None:
-        """Wait until both stand beside what readers see, while the load, captures and merges continue."""
+        """Wait until both are built next to what readers see, while the load, captures and merges continue."""
         with self.demo.progress.step(f"{self._dag} under load") as step:
             self.demo.wait(step, self._unbuilt, self.demo.watch_all)
             step.result = f"{COPIED_AGAIN} copied again, {JOINED} copied"

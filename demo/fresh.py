@@ -91,7 +91,7 @@ def unfinished(runs: Iterable[Json]) -> list[Json]:
 
 
 def at_work(tasks: Iterable[Json]) -> list[str]:
-    """Name the tasks that are running; the others of a paused DAG never begin, so nobody should wait for them."""
+    """Name the tasks that are running; the others of a paused DAG never begin, so they are not waited for."""
     return [task["task_id"] for task in tasks if task["state"] == "running"]
 
 

@@ -150,7 +150,7 @@ ALONE = "lock table shop.ranking in share row exclusive mode"
 
 
 def swap_ranks(connection: Connection, dice: Random) -> None:
-    """Let two players trade places through a position that nobody has."""
+    """Let two players trade places through a position that no player has."""
     connection.execute(ALONE)
     one, other = dice.sample(range(1, PLAYERS + 1), 2)
     move = "update shop.ranking set position = %s where position = %s"

@@ -1,4 +1,4 @@
-"""The live load: several writers at once and pgbench beside them, each at a bounded rate, until it is stopped.
+"""The live load: several writers and pgbench at once, each at a bounded rate, until it is stopped.
 
 `python -m demo.workload --report FILE` reads the server's address from libpq's environment variables. On SIGTERM or
 SIGINT every writer finishes its transaction, the totals are written to FILE, and the exit status is 0.

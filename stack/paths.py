@@ -16,7 +16,7 @@ from stack.atomic_write import write_whole
 class Project:
     """A checkout of Penstock and its folder for everything generated.
 
-    The stack of a project `on_cluster` has Spark standalone and an object store beside it.
+    The stack of a project `on_cluster` has Spark standalone and an object store, too.
     """
 
     root: Path

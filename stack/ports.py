@@ -1,6 +1,6 @@
 """Loopback ports: is one taken, and which one to take instead.
 
-Free ports are sought below the kernel's range for outgoing connections, where nobody is handed one by chance.
+Free ports are sought below the kernel's range for outgoing connections, which the kernel gives to no other program.
 """
 
 import random

@@ -111,7 +111,7 @@ class Stack:
         return self.control.dsn(databases.PENSTOCK, databases.PENSTOCK, self.secrets.penstock)
 
     def environment(self) -> dict[str, str]:
-        """Return what a process of the stack, or a shell beside it, needs besides PATH; secrets included."""
+        """Return what a process of the stack, or a shell for it, needs besides PATH; secrets included."""
         metadata = self.control.dsn(databases.AIRFLOW, databases.AIRFLOW, self.secrets.airflow)
         return (
             airflow.environment(self.project, self.ports["airflow"], metadata, self.secrets)

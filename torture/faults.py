@@ -78,7 +78,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
 
 
 def resync_killed(dice: random.Random, driven: Driven) -> str:
-    """Kill a resync of one table at a step; it is asked for again later, or given up by nobody."""
+    """Kill a resync of one table at a step; it is asked for again later, and never given up."""
     found = driven.ctx.ledger.tables.all(driven.env.name)
     tables = [table.qualified for table in found if table.state in ("ready", "paused") and table.left_lsn is None]
     plain = [table for table in tables if "," not in table]

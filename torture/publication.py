@@ -1,4 +1,4 @@
-"""What somebody may do to the publication behind Penstock's back; it is put right before a round is compared."""
+"""What an owner may do to the publication without Penstock; it is put right before a round is compared."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Torture:
         self._admin([text for (text,) in self.env.source.execute(asked, name, name)], who="owner")
 
     def land(self, judged: Callable[[Model], Iterable[tuple[str, tuple[str, ...]]]]) -> None:
-        """Do one round that ends in the landing zone, and let somebody judge what was landed."""
+        """Do one round that ends in the landing zone, and let the caller judge what was landed."""
         dice = self._begin()
         self.report.equal_at.clear()
         first = self.report.numbers

@@ -1,7 +1,7 @@
 """The catalogue of conditions: whatever Penstock stops for, notes, or alerts about, by name.
 
 A condition may be met as an error, with what follows from it (`Directive`), be watched as an alarm, or both.
-`docs/runbooks/<slug>.md` tells the person on call what to do, and the index there repeats this table.
+`docs/runbooks/<slug>.md` says what the person on call should do, and the index there repeats this table.
 """
 
 from __future__ import annotations

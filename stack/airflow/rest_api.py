@@ -28,13 +28,13 @@ class AirflowApi:
     url: str
     user: str
     password: str = field(repr=False)
-    seconds: float = 120.0  # the first task makes the server build its API for tasks; nobody is answered meanwhile
+    seconds: float = 120.0  # the first task makes the server build its API for tasks; it answers no request meanwhile
     _token: str | None = field(default=None, init=False, repr=False)
 
     # --- health --------------------------------------------------------------------------------------
 
     def unhealthy(self) -> list[str]:
-        """List what does not report itself healthy yet; `API` when nobody answers at all."""
+        """List what does not report itself healthy yet; `API` when nothing answers at all."""
         try:
             answer = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5.0)
             health = answer.raise_for_status().json()

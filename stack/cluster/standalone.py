@@ -1,4 +1,4 @@
-"""A small cluster beside the local stack: Spark standalone with two workers, and an object store for all files.
+"""A small cluster next to the local stack: Spark standalone with two workers, and an object store for all files.
 
 It stands in for `local[2]` and for the folders of landing zone and warehouse. Workers hold no secret of the store:
 each application brings the login along.

@@ -76,7 +76,7 @@ def _shelter(preferred: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise StackError(
             f"{shelter} to be a folder of ours (others can't reach {preferred})",
-            "something there belongs to somebody else",
+            "something there belongs to another user",
             f"remove {shelter}, or move the project to a folder that every user can enter",
         )
     shelter.chmod(0o711)

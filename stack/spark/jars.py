@@ -84,7 +84,7 @@ JARS = (ICEBERG, POSTGRESQL)
 
 
 def locked(name: str) -> tuple[Jar, ...]:
-    """Read the list `<name>.lock` beside this module: per line organisation:name:version and the SHA-256; `#` begins a comment."""
+    """Read the list `<name>.lock` next to this module: per line organisation:name:version and the SHA-256; `#` begins a comment."""
     lines = Path(__file__).with_name(f"{name}.lock").read_text().splitlines()
     fields = (line.replace(":", " ").split() for line in lines if line and not line.startswith("#"))
     return tuple(Jar(*each) for each in fields)
@@ -185,7 +185,7 @@ def _trusted() -> list[x509.Certificate]:
 
 
 def _proxies(found: Mapping[str, str]) -> Iterator[str]:
-    """Tell Java of the proxies that every other program reads from the environment."""
+    """Pass Java the proxies that every other program reads from the environment."""
     for scheme in ("http", "https"):
         proxy = urlsplit(found.get(scheme, ""))
         if proxy.hostname:

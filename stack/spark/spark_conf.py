@@ -56,7 +56,7 @@ def settings(jar_folder: Path, warehouse: Path, scratch: Path) -> dict[str, str]
         "spark.redaction.regex": "(?i)secret|password|token|access[.-]?key",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # else a name like `${env:HOME}` is replaced by what it names
-        "spark.sql.artifact.isolation.enabled": "false",  # a class loader per session, for artifacts that nobody adds
+        "spark.sql.artifact.isolation.enabled": "false",  # a class loader per session, for artifacts that are never added
         "spark.sql.warehouse.dir": uri(warehouse),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",

@@ -1,4 +1,4 @@
-"""Changes that meet other rows than they should are counted and told, until a comparison or a new copy ends the doubt."""
+"""Changes that meet other rows than they should are counted and open an alarm, until a comparison or a new copy ends it."""
 
 from __future__ import annotations
 

@@ -97,5 +97,5 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_st
     file.write_text(file.read_text() + "verify: {on_difference: resync}\n")
     assert penstock("verify", "--table", f"public.{name}").exit_code == 1, "it did differ, and was copied again"
     after_repair = penstock("verify", "--table", f"public.{name}")
-    assert after_repair.exit_code == 0, mended.output
+    assert after_repair.exit_code == 0, after_repair.output
     assert f"differs public.{name}" not in penstock("status").output

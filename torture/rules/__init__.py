@@ -1,4 +1,4 @@
-"""What somebody may do to a database's tables: each rule is a name, how dangerous it is, and a pure function.
+"""What an application may do to a database's tables: each rule is a name, how dangerous it is, and a pure function.
 
 A rule gets a random generator and the catalog as it is now, and returns a change: statements in order, in one transaction
 or each in its own, or None where the tables of the moment offer nothing to do it to. It may fail at the server; that is counted.

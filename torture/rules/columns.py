@@ -50,7 +50,7 @@ def retype(dice: random.Random, model: Model) -> list[str] | None:
 
 @rule(3)
 def same_type_other_values(dice: random.Random, model: Model) -> list[str] | None:
-    """Rewrite values under the same type, sometimes beside an added column."""
+    """Rewrite values under the same type, sometimes together with an added column."""
     if (found := any_with(dice, model, "integer", "text")) is None:
         return None
     table, column = found

@@ -71,7 +71,7 @@ def _single(values: pa.Array) -> pa.Array:
 
 
 def _is_odd(values: pa.Array, limit: float) -> pa.Array:
-    """Tell which floats Arrow does not write as PostgreSQL does, as plain digits with a point."""
+    """Return which floats Arrow does not write as PostgreSQL does, as plain digits with a point."""
     size = pc.abs(values)
     plain = pc.and_(pc.greater_equal(size, 1e-4), pc.less(size, limit))
     return pc.invert(pc.or_(plain, pc.equal(values, 0)))

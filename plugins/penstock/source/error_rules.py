@@ -120,7 +120,7 @@ RULES = (
         "slot-unusable",
         "55000|0A000",
         "not created in this database|cannot use (physical )?replication slot|cannot use .+ with a physical",
-        "to have a logical slot of this database that is nobody's copy",
+        "to have a logical slot of this database that is no synced copy",
         "a slot that a standby keeps in sync is read on its primary; else choose another name for the slot",
     ),
     Rule(

@@ -1,7 +1,7 @@
 """What the rows of one leaf say of its past, where the catalog alone does not: each look is bounded, and reads no value.
 
-A row's own transaction and command tell whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
-not; a row that a partition brought along is older than the ATTACH. What stays unknown is for the caller to doubt.
+A row's own transaction and command show whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
+not; a row that a partition brought along is older than the ATTACH. What stays unknown, the caller leaves undecided.
 """
 
 from __future__ import annotations

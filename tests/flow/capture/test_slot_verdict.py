@@ -193,7 +193,7 @@ def test_a_transaction_that_was_landed_and_never_committed_is_of_another_history
 
 
 @pytest.mark.parametrize(("confirmed", "is_provable"), [(3000, True), (4000, True), (4001, False), (5000, False)])
-def test_a_doubt_can_be_ended_only_from_where_it_began(confirmed: int, is_provable: bool) -> None:
+def test_unproved_wal_can_be_proved_only_from_where_it_begins(confirmed: int, is_provable: bool) -> None:
     known = replace(KNOWN, unproved_from=Lsn(4000))
     if is_provable:
         provable(known, replace(FOUND, confirmed=Lsn(confirmed)))

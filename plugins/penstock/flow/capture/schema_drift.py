@@ -40,7 +40,7 @@ WATCHED = ("new", "copying", "copied", "ready")
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Undecided:
     """Hold a table with new files that the stream may explain up to `through`: by a TRUNCATE of it, or by its silence.
 
     `leaves` names those leaves with the transaction that gave each its file; `empty` the partitions that are new and hold
@@ -63,54 +63,54 @@ class Doubt:
         return self.verdict(self.leaves, self.empty)
 
     def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
-        """Return the digest of now, but of the doubtful leaves that of before, and until when they wait.
+        """Return the digest of now, but of the undecided leaves that of before, and until when they wait.
 
         `heard` are those of which the stream has brought something meanwhile.
         """
         digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
         open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
-        doubtful = {str(oid) for oid in open_}
-        known = {oid: before[oid] for oid in doubtful & before.keys()}  # a leaf that is new stays new
+        undecided = {str(oid) for oid in open_}
+        known = {oid: before[oid] for oid in undecided & before.keys()}  # a leaf that is new stays new
         leaves = {
-            oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in doubtful - known.keys()
+            oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in undecided - known.keys()
         }
         versions = {**digest["versions"], "leaves": {oid: digest["versions"]["leaves"][oid] for oid in leaves}}
         waiting = {str(oid): str(through) for oid, through in open_.items()}
-        told = {*self.known.catalog_digest.get("heard", ()), *heard}
+        all_heard = {*self.known.catalog_digest.get("heard", ()), *heard}
         return {
             **digest,
             "leaves": leaves,
             "versions": versions,
             "undecided": waiting,
-            **({"heard": sorted(told)} if told else {}),
+            **({"heard": sorted(all_heard)} if all_heard else {}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a look at the catalog has found, and the doubts that the window's messages may end."""
+    """Hold what a look at the catalog has found, and the tables that the window's messages may decide."""
 
     found: Mapping[int, SourceTable]
-    doubts: tuple[Doubt, ...]
+    undecided: tuple[Undecided, ...]
 
 
 def follow(ctx: Context, conn: SourceSession, found: Sequence[SourceTable]) -> Look:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = {table.oid: table for table in found}
-    doubts: list[Doubt] = []
+    cases: list[Undecided] = []
     for record in ctx.ledger.tables.all(ctx.name):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            doubts += _follow(ctx, conn, record, now[record.oid])
+            cases += _follow(ctx, conn, record, now[record.oid])
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
-            doubts += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
-    return Look(now, tuple(doubts))
+            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
+    return Look(now, tuple(cases))
 
 
 def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
-    """Hold what a window brought against the catalog, before it is staged: end doubts, pause what does not fit."""
-    for doubt in look.doubts:
-        _settle(ctx, doubt, landed, upto)
+    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit."""
+    for case in look.undecided:
+        _settle(ctx, case, landed, upto)
     for record in ctx.ledger.tables.all(ctx.name):
         if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
             reason = _misfit(record, look, landed) or _renamed_label(ctx, record, look.found[record.oid], landed)
@@ -120,14 +120,14 @@ def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
                 _end_checks(ctx, record, upto)
 
 
-def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Doubt]:
-    """Take over what can be followed, refuse the rest, and return the doubt where the stream has to decide."""
+def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Undecided]:
+    """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
     cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
     decided = _verdict(known, now, cleared)
-    doubt = None if now is None or decided.reason is None else _doubt(conn, known, now, cleared)
-    if doubt is not None:
-        _take(ctx, known, doubt.best(), doubt.digest())
-        return [doubt]
+    case = None if now is None or decided.reason is None else _undecided(conn, known, now, cleared)
+    if case is not None:
+        _take(ctx, known, case.best(), case.digest())
+        return [case]
     if decided.reason is not None:
         _refuse(ctx, known, decided.reason, decided.slug)
     elif now is not None:
@@ -190,8 +190,8 @@ def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: obje
         return False
 
 
-def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Doubt | None:
-    """Return the doubt that is all there is against a table, or None when there is more."""
+def _undecided(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Undecided | None:
+    """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
     suspected = suspects(known.columns, known.catalog_digest, now)
@@ -203,7 +203,7 @@ def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozens
     waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
     # after the rows were looked at: what they were before is in the WAL up to here
     here = server_info.flushed(conn)
-    doubt = Doubt(
+    case = Undecided(
         known,
         now,
         cleared,
@@ -211,22 +211,22 @@ def _doubt(conn: SourceSession, known: Known, now: SourceTable, cleared: frozens
         empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
         through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
     )
-    return doubt if (files or blank) and doubt.best().reason is None else None
+    return case if (files or blank) and case.best().reason is None else None
 
 
-def _settle(ctx: Context, doubt: Doubt, landed: Landed, upto: Lsn) -> None:
-    truncated = _truncations(ctx, landed, doubt.known.oid)
-    heard = {part.oid for part in landed.totals.partitions} & doubt.empty.keys()
-    decided = doubt.verdict(
-        (oid for oid, xid in doubt.leaves.items() if xid in truncated),
-        (oid for oid, through in doubt.empty.items() if oid not in heard and upto >= through),
+def _settle(ctx: Context, case: Undecided, landed: Landed, upto: Lsn) -> None:
+    truncated = _truncations(ctx, landed, case.known.oid)
+    heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
+    decided = case.verdict(
+        (oid for oid, xid in case.leaves.items() if xid in truncated),
+        (oid for oid, through in case.empty.items() if oid not in heard and upto >= through),
     )
     if decided.reason is None:
-        _take(ctx, doubt.known, decided, doubt.now.digest())
-    elif upto >= doubt.through:
-        _refuse(ctx, doubt.known, decided.reason, decided.slug)
+        _take(ctx, case.known, decided, case.now.digest())
+    elif upto >= case.through:
+        _refuse(ctx, case.known, decided.reason, decided.slug)
     elif heard:
-        _take(ctx, doubt.known, doubt.best(), doubt.digest(heard))
+        _take(ctx, case.known, case.best(), case.digest(heard))
 
 
 def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:

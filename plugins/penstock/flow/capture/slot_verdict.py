@@ -107,9 +107,9 @@ def judge(known: ExpectedState, found: SourceState) -> Lsn | None:
 
 
 def provable(known: ExpectedState, found: SourceState) -> None:
-    """Raise HistoryError where a doubt about the source's history cannot be ended: no window is left to read again.
+    """Raise HistoryError where the source's history is unproved and cannot be proved: no window is left to read again.
 
-    A slot that was moved over the doubtful WAL proves nothing, nor does WAL that has grown past the ledger since.
+    A slot that was moved over the unproved WAL proves nothing, nor does WAL that has grown past the ledger since.
     """
     if known.unproved_from is None or found.confirmed is None:
         return

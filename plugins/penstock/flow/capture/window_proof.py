@@ -93,7 +93,7 @@ def decodable(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: s
 
 
 def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
-    """Keep from where on the source is doubted: from where the slot stands, or from before that where it was already."""
+    """Record from where on the source is unproved: from where the slot stands, or from the earlier position that is recorded."""
     state = slot.read(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
     unproved_from = ctx.ledger.pipelines.get(ctx.name).unproved_from

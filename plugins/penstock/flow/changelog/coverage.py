@@ -28,7 +28,7 @@ class Interval:
 
 
 def may_hold(entry: FileEntry, interval: Interval) -> bool:
-    """Return whether a landing file may hold changes of the interval; one that does not tell its times may."""
+    """Return whether a landing file may hold changes of the interval; one without recorded times may."""
     if not entry.rows:
         return False
     low, high = entry.min_committed_at, entry.max_committed_at

@@ -1,4 +1,4 @@
-"""Tables that wait for a copy: which they are, when to ring for them, and when those that joined may be copied.
+"""Tables that wait for a copy: which they are, when to announce them, and when those that joined may be copied.
 
 A transaction that was open when a table joined has changes from before in no window. So the copy must see them: its
 snapshot may be taken only when every such transaction has ended.
@@ -22,7 +22,7 @@ _POLL_SECONDS = 1.0
 
 
 def tables_to_announce(ctx: Context) -> list[str]:
-    """Name the tables for which `resync` has to be woken now; none where a person decides."""
+    """Name the tables for which `resync` is to be started now; none where a person decides."""
     joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
     oids = set(
         ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=ANNOUNCE_AGAIN)
@@ -42,7 +42,7 @@ def answered(ctx: Context) -> frozenset[str]:
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:
     """Return the tables that a resync without names copies: the new ones, and the paused ones that it answers.
 
-    One that was `woken` by the bell leaves new ones to a person where the pipeline says so, and all of them while the
+    One that capture has `woken` leaves new ones to a person where the pipeline says so, and all of them while the
     publication withholds changes.
     """
     by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld

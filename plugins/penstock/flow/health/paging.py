@@ -72,7 +72,7 @@ def _close(ctx: Context, alarms: list[AlarmRecord], now: datetime) -> bool:
 
 
 def _is_alerted(ctx: Context, error: PenstockError) -> bool:
-    """Return whether slot health has told that the source cannot be asked for the same reason."""
+    """Return whether slot health has sent an alert that the source cannot be asked for the same reason."""
     known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
     return any(
         each.slug == "source-unreachable"

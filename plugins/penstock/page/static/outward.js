@@ -1,4 +1,4 @@
-// A link to a DAG takes the whole window. Airflow's frame forbids to navigate it, so its own router is told by history.
+// A link to a DAG takes the whole window. The frame may not navigate Airflow's window, so Airflow's router is reached through the history API.
 "use strict";
 (() => {
   if (parent === self) return;
