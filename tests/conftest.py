@@ -216,7 +216,7 @@ def lake(postgres16: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def java_home() -> Path:
-    """A JAVA_HOME for Spark, with the jars of the project beside it."""
+    """A JAVA_HOME for Spark, with the jars of the project next to it."""
     project = Project.here()
     home = java.home(project.jre)
     if missing := jars.missing(project.jars):

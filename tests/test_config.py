@@ -154,7 +154,7 @@ def test_a_missing_variable_is_named(write: Write) -> None:
     assert said.startswith("4: landing.uri: the environment variable NOPE is not set; set it for Airflow")
 
 
-def test_a_refused_value_that_came_from_a_variable_is_told_by_the_variables_name(write: Write) -> None:
+def test_a_refused_value_that_came_from_a_variable_is_named_by_the_variables_name(write: Write) -> None:
     text = LEAST + "capture: {schedule: 'at ${WHEN}'}\nhealth: {disk: '${DISK}'}\nmerge: {schedule: 'often'}\n"
     with pytest.raises(ConfigError) as caught:
         load(write(text), WHEN="o'clock \\ secret", DISK="no size, a secret")

@@ -1,6 +1,6 @@
 """The documents say what the code does: every key, verb, target, error and DAG has its words, and every word leads on.
 
-The SQL of the documents is put to real servers, so that nobody types a statement at 3 a.m. that never worked.
+The SQL of the documents is put to real servers, so that every statement which a person types at 3 a.m. has worked before.
 """
 
 import ast
@@ -313,7 +313,7 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
     assert [named(document) for document in DOCUMENTS if document not in reached] == []
 
 
-def test_no_document_names_a_path_or_a_host_of_somebodys_machine(subtests: pytest.Subtests) -> None:
+def test_no_document_names_a_path_or_a_host_of_a_private_machine(subtests: pytest.Subtests) -> None:
     for document in DOCUMENTS:
         with subtests.test(named(document)):
             markdown = text(document)

@@ -1,4 +1,4 @@
-"""`include/sql` and the code agree: no statement that nobody runs, and no name without a statement.
+"""`include/sql` and the code agree: no statement that no one runs, and no name without a statement.
 
 A statement is named by a literal: `windows/plan_window` within the ledger's code, or whole, `source/peek/transactions`.
 """

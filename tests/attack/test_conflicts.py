@@ -76,7 +76,7 @@ def shown(env: PipelineEnv) -> dict[str, dict[str, int]]:
     return {each["name"]: {k: v for k, v in each.asDict().items() if v and k != "name"} for each in row["conflicts"]}
 
 
-def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(env16: PipelineEnv) -> None:
+def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env16: PipelineEnv) -> None:
     told: list[tuple[str, str, str]] = []
 
     def deliver(alert: Alert) -> Delivery:
@@ -129,7 +129,7 @@ def test_the_first_conflict_is_told_and_ends_with_a_comparison_or_a_copy(env16: 
 
 
 @pytest.mark.slow
-def test_what_a_copy_and_the_changes_beside_it_have_in_common_is_no_conflict(env16: PipelineEnv) -> None:
+def test_what_a_copy_and_the_changes_since_its_slot_have_in_common_is_no_conflict(env16: PipelineEnv) -> None:
     begin(env16)
 
     def submit(job: Any) -> None:

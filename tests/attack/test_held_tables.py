@@ -84,7 +84,7 @@ def brought(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
     return landed(env) - before
 
 
-def test_capture_of_the_others_goes_on_while_tables_are_held(landing_env: PipelineEnv) -> None:
+def test_capture_of_the_others_continues_while_tables_are_held(landing_env: PipelineEnv) -> None:
     adopting(landing_env)
     begin(landing_env, "select")
     landing_env.capture()

@@ -545,7 +545,7 @@ def test_a_key_on_a_generated_column_is_no_identity(landing_env: PipelineEnv) ->
 
 
 @pytest.mark.parametrize("slug", ["merge-failed", "lake-unreadable"])
-def test_what_changed_while_nobody_looked_at_a_paused_table_is_found_when_it_is_resumed(
+def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
     landing_env16: PipelineEnv, slug: str
 ) -> None:
     begin(landing_env16, ROOT.format(t="root"))

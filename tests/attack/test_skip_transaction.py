@@ -186,7 +186,7 @@ def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(l
     assert missed(env, end, end + timedelta(days=1)) == []
 
 
-def test_where_nobody_knows_its_time_every_interval_up_to_the_skip_says_that_it_may_lack_it(
+def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_may_lack_it(
     landing_env16: PipelineEnv,
 ) -> None:
     env = landing_env16

@@ -182,7 +182,7 @@ def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the
 
 
 @pytest.mark.slow
-def test_a_source_that_is_put_back_as_it_was_is_proved_and_goes_on(env: PipelineEnv) -> None:
+def test_a_source_that_is_put_back_as_it_was_is_proved_and_continues(env: PipelineEnv) -> None:
     server = env.source.server
     kept = image(server)
     for number in (2, 3):
@@ -221,7 +221,7 @@ def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transacti
         env.capture()
 
 
-def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_goes_on(env: PipelineEnv) -> None:
+def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_continues(env: PipelineEnv) -> None:
     with crashed_after(env):
         for number in (2, 3, 4):
             env.sql(f"insert into t values ({number}); update t set id = -id where id = {number}; analyze t")

@@ -29,7 +29,7 @@ def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_
     assert made.tables.on_change == "resync"
 
 
-def test_the_bell_rings_once_for_a_table_that_changed_and_not_where_a_person_decides(
+def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
     landing_env16: PipelineEnv,
 ) -> None:
     begin(landing_env16, "create table t (id int primary key, v text); create table u (id int primary key)")

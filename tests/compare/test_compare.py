@@ -89,7 +89,7 @@ def test_a_changed_key_is_a_missing_and_an_extra_row(damaged: Damaged) -> None:
     assert counts(damaged("update orders set part = 'c' where id = 2")) == (1, 1, 0)
 
 
-def test_several_damages_are_told_apart(damaged: Damaged) -> None:
+def test_several_damages_are_distinguished(damaged: Damaged) -> None:
     found = damaged(
         "delete from orders where id = 2; insert into orders (id, part) values (5, 'x'), (6, 'x');"
         "update orders set note = 'other', large = 7 where id = 3"
@@ -139,7 +139,7 @@ def test_rows_deleted_by_vectors_are_gone_from_the_lake_too(bench: Bench) -> Non
     assert bench.compare(table).equal
 
 
-def test_a_value_beside_a_misfit_of_the_same_column_is_a_difference(bench: Bench) -> None:
+def test_a_value_next_to_a_misfit_of_the_same_column_is_a_difference(bench: Bench) -> None:
     bench.execute("create table doubtful (id int primary key, d date); insert into doubtful values (1, 'infinity')")
     table = bench.mirror("doubtful", ("compare", "doubtful"), ("id",))
     assert bench.compare(table).equal

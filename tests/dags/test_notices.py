@@ -89,7 +89,7 @@ def secrets(env: PipelineEnv) -> list[str]:
     return [TOKEN, ROW, env.source.server.password, str(env.source.server.port), "127.0.0.1", "postgres"]
 
 
-def test_a_failing_slot_health_tells_all_critical_channels_what_a_person_needs_at_night(
+def test_a_failing_slot_health_sends_all_critical_channels_what_a_person_needs_at_night(
     deployed: PipelineEnv,
     hook: Hook,
     mailbox: Mailbox,
@@ -144,7 +144,7 @@ def test_the_notice_leads_to_where_the_policy_says_the_runbooks_are(
     assert "runbook: https://wiki.example.com/penstock/dag-failed.md\n" in post["message"]
 
 
-def test_a_source_that_cannot_be_asked_is_told_as_its_alarm_and_not_as_a_failed_run_too(
+def test_a_source_that_cannot_be_asked_is_sent_as_its_alarm_and_not_as_a_failed_run_too(
     deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
@@ -166,7 +166,7 @@ def test_a_source_that_cannot_be_asked_is_told_as_its_alarm_and_not_as_a_failed_
     ], "that is other news"
 
 
-def test_an_outage_whose_end_nobody_was_told_does_not_keep_other_news_back(
+def test_an_outage_whose_end_was_not_sent_does_not_hold_back_other_alerts(
     deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)

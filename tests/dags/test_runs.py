@@ -62,7 +62,7 @@ def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: Pi
     assert {window.state for window in windows} == {"confirmed"}
 
 
-def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: PipelineEnv) -> None:
+def test_capture_announces_a_table_that_joined_until_it_is_copied(deployed: PipelineEnv) -> None:
     from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415  # after the throw-away home is set
     from airflow.utils.session import create_session  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ def test_capture_rings_for_a_table_that_joined_until_it_is_copied(deployed: Pipe
         assert [event.extra["tables"] for event in rung] == [["public.u"]]
 
 
-def test_a_halt_fails_the_run_at_once_and_stays_until_somebody_resumes(deployed: PipelineEnv) -> None:
+def test_a_halt_fails_the_run_at_once_and_stays_until_a_person_resumes(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql("insert into t values (2, 'lost')")
     deployed.sql(f"select count(*) from pg_logical_slot_get_binary_changes('{deployed.name}', null, null, "
@@ -174,7 +174,7 @@ def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # ten Spark applications, one after the other
-def test_resync_and_replay_run_by_airflow_make_tables_anew(
+def test_resync_and_replay_run_by_airflow_rebuild_tables(
     deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
@@ -312,7 +312,7 @@ def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed
     assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["copied"]
 
 
-def test_a_recovery_only_says_what_it_would_do_until_it_is_told_to(deployed: PipelineEnv) -> None:
+def test_a_recovery_only_says_what_it_would_do_until_dry_run_is_off(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql(f"select pg_drop_replication_slot('{deployed.name}')")
     before = deployed.ctx.ledger.pipelines.get(deployed.name)
@@ -338,7 +338,7 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> Non
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
 
 
-def test_teardown_only_says_what_it_would_do_until_it_is_told_to(deployed: PipelineEnv) -> None:
+def test_teardown_only_says_what_it_would_do_until_dry_run_is_off(deployed: PipelineEnv) -> None:
     begin(deployed)
     slots = f"select count(*) from pg_replication_slots where slot_name = '{deployed.name}'"
 
@@ -412,7 +412,7 @@ def pause(env: PipelineEnv, verb: str, paused: bool) -> None:
         session.get(DagModel, f"{env.name}.{verb}").is_paused = paused
 
 
-def test_slot_health_tells_people_once_and_records_what_it_saw(
+def test_slot_health_sends_an_alert_once_and_records_what_it_saw(
     deployed: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)
@@ -431,7 +431,7 @@ def test_slot_health_tells_people_once_and_records_what_it_saw(
     assert len(deployed.ctx.ledger.health.slot_samples(deployed.name, deployed.name)) == 2
 
 
-def test_slot_health_drains_a_critical_slot_and_rings_the_merges_bell(deployed: PipelineEnv, tmp_path: Path) -> None:
+def test_slot_health_drains_a_critical_slot_and_starts_the_merge(deployed: PipelineEnv, tmp_path: Path) -> None:
     begin(deployed)
     run("capture", deployed)
     pause_capture(deployed, False)
@@ -511,7 +511,7 @@ def test_slot_health_sees_that_capture_fails(deployed: PipelineEnv) -> None:
     assert slugs >= {"pipeline-halted", "capture-failing"}
 
 
-def test_an_error_that_only_a_person_mends_pages_one_at_once_and_once(
+def test_an_error_that_only_a_person_fixes_pages_one_at_once_and_once(
     deployed: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(deployed)

@@ -13,7 +13,7 @@ def job(name: str, *arguments: str) -> SparkJob:
     return SparkJob(name, Path(f"/{name}.py"), arguments, Path("/library.zip"), "1g", {}, {})
 
 
-def test_a_task_that_submits_twice_submits_what_it_was_told_each_time(
+def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(
     airflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415

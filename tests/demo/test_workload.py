@@ -51,7 +51,7 @@ def test_a_stopped_load_leaves_no_session_and_every_transaction_that_it_counted(
     assert shop.execute("select count(*) from public.pgbench_history") == [(totals.committed["pgbench"],)]
 
 
-def test_a_load_goes_on_where_an_earlier_one_stood(shop: Database, address):
+def test_a_load_continues_where_an_earlier_one_stood(shop: Database, address):
     for _ in range(2):
         before = shop.execute("select max(id) from shop.orders")[0][0]
         load = Workload(address, rate=50)
@@ -137,7 +137,7 @@ def test_a_process_that_is_asked_to_stop_finishes_and_reports(shop: Database, pr
     assert shop.execute("select count(*) from public.pgbench_history") == [(told["committed"]["pgbench"],)]
 
 
-def test_the_source_can_be_made_anew_under_a_load_that_nobody_stopped(shop: Database, process):
+def test_the_source_can_be_created_again_under_a_load_that_was_not_stopped(shop: Database, process):
     running, _ = process
     running.kill()
     running.wait()

@@ -24,7 +24,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.pipeline_env import ROOT, PipelineEnv
 
-NURSERY = ROOT / "tests" / "faults" / "nursery.py"
+FORK_SERVER = ROOT / "tests" / "faults" / "fork_server.py"
 IMPORTS = {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", "."))}
 _numbers = itertools.count(1)
 _kept: list[subprocess.Popen[bytes]] = []
@@ -50,12 +50,12 @@ def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Pat
 
 
 @cache
-def nursery() -> Path:
+def fork_server() -> Path:
     """Start the process whose children are killed, once, and return its address; it ends when this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-nursery-"))
+    folder = Path(tempfile.mkdtemp(prefix="penstock-fork_server-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.nursery", str(folder / "line")],
+        [sys.executable, "-m", "tests.faults.fork_server", str(folder / "line")],
         env=os.environ | IMPORTS,
         cwd=ROOT,
         start_new_session=True,
@@ -63,7 +63,7 @@ def nursery() -> Path:
     )
     _kept.append(process)  # with its input open
     while not (folder / "line").exists():
-        assert process.poll() is None, "the nursery ended"
+        assert process.poll() is None, "the fork server ended"
         time.sleep(0.05)
     return folder / "line"
 
@@ -71,7 +71,7 @@ def nursery() -> Path:
 def start(env: PipelineEnv, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start `tests.faults.killed` on a pipeline."""
     return subprocess.Popen(
-        [sys.executable, "-IS", str(NURSERY), str(nursery()), *arguments],
+        [sys.executable, "-IS", str(FORK_SERVER), str(fork_server()), *arguments],
         env={**os.environ, "PIPELINE_ENV": env.to_json(), **IMPORTS, **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,

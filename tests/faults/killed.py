@@ -107,7 +107,7 @@ def load_here(job: SparkJob) -> None:
 
 
 def no_spark(job: SparkJob) -> None:
-    """Be a Spark that nobody should have reached."""
+    """Be a Spark that must not be reached."""
     raise AssertionError(f"expected to be killed before {job.name}")
 
 

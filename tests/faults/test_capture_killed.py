@@ -49,7 +49,7 @@ def begin(env: PipelineEnv) -> None:
     ],
     ids=["source up", "source up, every step", "source crashed too, every step"],
 )
-def test_whatever_step_is_the_last_the_next_run_goes_on_exactly(
+def test_whatever_step_is_the_last_the_next_run_continues_exactly(
     doomed: PipelineEnv, steps: list[tuple[str, str]], crash: bool
 ) -> None:
     begin(doomed)

@@ -204,7 +204,7 @@ def kill(env: PipelineEnv, step: str, when: str, occurrence: int) -> None:
 
 
 @pytest.mark.parametrize("step", [*STEPS, *slow(TWINS)], ids=called)
-def test_whatever_step_is_the_last_the_copy_goes_on_exactly(doomed: PipelineEnv, step: tuple[str, str, int]) -> None:
+def test_whatever_step_is_the_last_the_copy_continues_exactly(doomed: PipelineEnv, step: tuple[str, str, int]) -> None:
     begin(doomed)
     kill(doomed, *step)
 

@@ -1,4 +1,4 @@
-"""Maintenance killed between any two of its steps: nobody who reads notices, merges go on, and run again it ends its work.
+"""Maintenance killed between any two of its steps: readers notice nothing, merges continue, and the next run ends its work.
 
 One env serves all tests, and each begins with something to do for every step. The process that is killed has a Spark
 of its own, whose JVM dies with it, or has this one's, which outlives it.
@@ -61,7 +61,7 @@ delete from visit where ctid = (select ctid from visit limit 1);
 update anew set note = note || '+' where id % 5 = 1;
 insert into anew select max(id) + 1, 'new' from anew;
 """
-WATCHED = ("item", "visit", "still")  # `anew` is made anew all the time, so its snapshots have a table of their own
+WATCHED = ("item", "visit", "still")  # `again` is created all the time, so its snapshots have a table of their own
 OF_THE_TASK: list[Step] = [
     ("penstock.ledger.maintenance:Maintenance.trim_history", "before", 1),
     ("penstock.ledger.maintenance:Maintenance.trim_history", "after", 1),
@@ -143,7 +143,7 @@ class Shop:
 
 @dataclass(frozen=True)
 class Due:
-    """Name what a maintenance has to do away with, and an interval that nobody has filled yet."""
+    """Name what a maintenance has to do away with, and an interval that no one has filled yet."""
 
     orphan: Path
     folder: Path
@@ -179,7 +179,7 @@ _numbers = itertools.count(1)
 
 
 @pytest.mark.parametrize("case", slow(CASES), ids=called)
-def test_whatever_step_is_the_last_readers_and_merges_go_on_and_the_next_run_ends_it(
+def test_whatever_step_is_the_last_readers_and_merges_continue_and_the_next_run_ends_it(
     shop: Shop, case: tuple[str, str, str, int]
 ) -> None:
     verb, step, when, occurrence = case
@@ -240,7 +240,7 @@ def let_be_due(shop: Shop) -> Due:
     unfilled = shop.change()
     attempt = merge.plan(env.ctx)
     assert attempt is not None
-    env.submit(merge.job(env.ctx, attempt))  # and nobody publishes it
+    env.submit(merge.job(env.ctx, attempt))  # and no one publishes it
     long_ago = time.time() - 4 * 86400
     orphan = table_folder(shop, "item") / "data" / f"old{number}.parquet"
     orphan.write_text("of a killed merge")

@@ -389,7 +389,7 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(
             assert cuts(env) == published
             if repeated:
                 assert merge.publish(env.ctx, attempt).attempt == attempt
-            else:  # nobody asks again: the next merge finds out
+            else:  # no one asks again: the next merge finds out
                 change(env, "update item set name = name || '-'; insert into visit values ('page')")
                 env.merge()
             equal(env)

@@ -76,7 +76,7 @@ def env(
         yield made
 
 
-def lose_the_place(env: PipelineEnv, number: int) -> None:
+def lose_the_slot(env: PipelineEnv, number: int) -> None:
     """Land a window, and consume the changes after it."""
     env.sql(CHANGES.format(number))
     flush(env)
@@ -96,7 +96,7 @@ _numbers = itertools.count(1)
 @pytest.mark.parametrize("place", [*STEPS, *slow(OTHERS)], ids=called)
 def test_whatever_step_is_the_last_the_next_run_ends_it(env: PipelineEnv, place: tuple[str, str, int]) -> None:
     number, (step, when, occurrence) = next(_numbers), place
-    lose_the_place(env, number)
+    lose_the_slot(env, number)
     before = readable(env)
     killed(env, "recover", step, when, str(occurrence))
     run(env, "recover", step, when, str(occurrence))  # this one finds what the first one left
@@ -119,7 +119,7 @@ def readable(env: PipelineEnv) -> list[tuple[object, ...]]:
 
 
 def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
-    lose_the_place(env, 60)
+    lose_the_slot(env, 60)
     recover.begin(env.ctx, recover.look(env.ctx))
     recover.new_era(env.ctx)
     bootstrap.copy(env.ctx, copy_without_spark)
@@ -144,7 +144,7 @@ def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
 @pytest.mark.slow
 def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
     for when in ("before", "after"):
-        lose_the_place(env, 70)
+        lose_the_slot(env, 70)
         recover.begin(env.ctx, recover.look(env.ctx))
         attempt = merge.plan(env.ctx, last=True)
         assert attempt is not None
@@ -161,7 +161,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
 
 @pytest.mark.slow
 def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None:
-    lose_the_place(env, 80)
+    lose_the_slot(env, 80)
     overtaken = merge.plan(env.ctx)
     assert overtaken is not None
     env.submit(merge.job(env.ctx, overtaken))
@@ -195,7 +195,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
         env.sql(SHOP)
         env.bootstrap()
-        lose_the_place(env, 1)
+        lose_the_slot(env, 1)
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))

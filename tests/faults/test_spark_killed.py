@@ -103,7 +103,7 @@ def kill_jvm(job: SparkJob) -> None:
             os.kill(int(process.parent.name), signal.SIGKILL)
 
 
-def test_a_copy_whose_jvm_is_killed_goes_on_exactly(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
+def test_a_copy_whose_jvm_is_killed_continues_exactly(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     with pytest.raises(LakeError, match="spark-failed"):
         bootstrap.copy(env.ctx, submitting("public.sale: "))  # its first words on the second table
     finished = {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
@@ -121,7 +121,7 @@ def test_a_copy_whose_jvm_is_killed_goes_on_exactly(env: PipelineEnv, submitting
         assert landed(env, table, "id") == at_source(env, table, "id")
 
 
-def test_a_merge_whose_jvm_is_killed_is_merged_anew(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
+def test_a_merge_whose_jvm_is_killed_is_merged_again(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     bootstrap.copy(env.ctx, copy_without_spark)
     env.sql(f"set synchronous_commit = on; {CHANGES}")
     env.capture()

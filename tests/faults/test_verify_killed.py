@@ -78,5 +78,5 @@ def test_a_verification_killed_anywhere_leaves_nothing_at_the_source_and_no_mark
     assert left(shop) == []
     assert shop.ctx.ledger.barriers.all(shop.name) == []
     shop.merge()
-    shop.settings["verify"] = {"wait": "5m"}  # now there is somebody who merges, however long that takes
+    shop.settings["verify"] = {"wait": "5m"}  # now a merge runs, however long that takes
     assert verify(shop.ctx, merge=lambda: str(shop.merge() or "")).differing == []

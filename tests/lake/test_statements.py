@@ -43,7 +43,7 @@ def test_rows_are_deleted_by_key_and_nothing_else() -> None:
     )
 
 
-def test_bounds_of_the_keys_stand_beside_their_match() -> None:
+def test_bounds_of_the_keys_stand_next_to_their_match() -> None:
     assert clean(merge.delete_keys("`t`", "keys", [ID], {"id": (-5, 7)})).endswith(
         "on `t`.`id` = `s`.`k0` and `t`.`id` between -5 and 7 when matched then delete"
     )
@@ -60,7 +60,7 @@ def test_rows_are_deleted_by_place() -> None:
     )
 
 
-def test_maps_and_floats_are_compared_by_what_tells_them_apart() -> None:
+def test_maps_and_floats_are_compared_by_what_distinguishes_them() -> None:
     assert comparable("x", "double") == "x"
     assert comparable("x", TAGS.type) == "array_sort(map_entries(x))"
     assert distinguishable("x", "double") == "cast(x as string)"

@@ -185,7 +185,7 @@ class Lake:
         return {table: (now, before) for table, now, before in rows}
 
     def move(self, table: str, to: str) -> None:
-        """Do what somebody else does."""
+        """Do what another session may do."""
         self.database.execute(
             "update iceberg_tables set metadata_location = %s where catalog_name = %s and table_name = %s",
             to,

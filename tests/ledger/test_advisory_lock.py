@@ -14,7 +14,9 @@ def holding() -> ExitStack:
     return ExitStack()
 
 
-def test_a_second_holder_is_refused_and_told_who_has_it(connection: Connection, name: str, holding: ExitStack) -> None:
+def test_a_second_holder_is_refused_and_learns_who_has_it(
+    connection: Connection, name: str, holding: ExitStack
+) -> None:
     with holding:
         holding.enter_context(Ledger(connection).locks.hold(name, "lake"))
         with pytest.raises(LedgerError) as caught:

@@ -16,7 +16,7 @@ def places(ledger: Ledger, name: str) -> list[Lsn]:
     return [mark.lsn for mark in ledger.barriers.all(name)]
 
 
-def test_a_window_ends_at_the_next_mark_and_the_one_after_goes_on_from_there(ledger: Ledger, ready: str) -> None:
+def test_a_window_ends_at_the_next_mark_and_the_one_after_continues_from_there(ledger: Ledger, ready: str) -> None:
     assert ledger.barriers.add(ready, MARK, reason="verify")
     assert ledger.barriers.add(ready, LATER, reason="verify")
 
@@ -80,7 +80,7 @@ def test_a_mark_behind_the_pipeline_or_inside_a_window_under_way_is_refused(ledg
 
 def test_a_mark_that_a_window_has_passed_over_holds_no_merge_up(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, LATER)
-    with ledger.transaction() as transaction:  # as if a Penstock that knows no marks had captured beside it
+    with ledger.transaction() as transaction:  # as if a Penstock that knows no marks had captured at the same time
         transaction.connection.execute(
             "insert into penstock.mark (pipeline, era, lsn, reason) values (%s, 1, %s, 'verify')", (ready, MARK)
         )

@@ -170,7 +170,7 @@ def test_a_fill_moves_the_pointers_with_its_record_and_takes_the_place_of_what_l
     assert [each.from_time for each in ledger.changelogs.fills(name, since=hour(2), before=hour(3))] == [hour(2)]
 
 
-def test_a_fill_whose_pointer_somebody_moved_leaves_neither_pointer_nor_record(
+def test_a_fill_whose_pointer_another_session_moved_leaves_neither_pointer_nor_record(
     ledger: Ledger, name: str, lake_rows: Lake
 ) -> None:
     begun(ledger, name)

@@ -53,7 +53,7 @@ def test_the_gap_begins_at_the_last_window_and_ends_at_the_next_slot(ledger: Led
     assert ledger.events.status(ready).gaps == (gap,)
 
 
-def test_a_gap_goes_on_over_an_era_that_never_had_a_slot(ledger: Ledger, ready: str) -> None:
+def test_a_gap_continues_over_an_era_that_never_had_a_slot(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready)
     leave(ledger, ready, "slot-missing")
     enter(ledger, ready, Lsn(START + 100))

@@ -58,7 +58,7 @@ def test_an_alarm_seen_twice_is_one_alarm(ledger: Ledger, running: str) -> None:
     assert (alarm.level, alarm.opened_at, alarm.seen_at, alarm.numbers) == ("critical", THEN, NOW, {"retained": 8})
 
 
-def test_an_alarm_opens_anew_after_it_was_closed(ledger: Ledger, running: str) -> None:
+def test_an_alarm_opens_again_after_it_was_closed(ledger: Ledger, running: str) -> None:
     see(ledger, running)
     ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
     assert ledger.health.alarms(running) == []
@@ -67,7 +67,7 @@ def test_an_alarm_opens_anew_after_it_was_closed(ledger: Ledger, running: str) -
     assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None, NOW]
 
 
-def test_the_end_of_an_alarm_that_was_told_is_still_to_be_told(ledger: Ledger, running: str) -> None:
+def test_the_end_of_an_alarm_that_was_sent_is_still_to_be_sent(ledger: Ledger, running: str) -> None:
     see(ledger, running)
     (alarm,) = ledger.health.alarms(running)
     ledger.health.note_alert_sent(alarm.number, at=THEN)
@@ -91,7 +91,7 @@ def test_old_samples_and_closed_alarms_are_forgotten(ledger: Ledger, running: st
     assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None]
 
 
-def test_the_newest_windows_tell_how_fast_capture_reads(ledger: Ledger, running: str) -> None:
+def test_the_newest_windows_show_how_fast_capture_reads(ledger: Ledger, running: str) -> None:
     for from_ in (START, START + 10):
         capture(ledger, running, from_, from_ + 10, seconds=2.0)
 

@@ -90,7 +90,7 @@ def test_an_older_copy_stays_for_as_long_as_windows_do(ledger: Ledger, ready: st
     assert [(kept.id, kept.oid) for kept in ledger.tables.copies(ready)] == [("first", 2), ("second", 1)]
 
 
-def test_what_the_landing_zone_must_hold_is_told_of_every_era_and_state(ledger: Ledger, ready: str) -> None:
+def test_what_the_landing_zone_must_hold_is_listed_for_every_era_and_state(ledger: Ledger, ready: str) -> None:
     first = capture(ledger, ready, START, START + 10)
     planned = plan(ledger, ready, START + 10, START + 20)
     cut = publish(ledger, ready, START, [PublishedTable(1), PublishedTable(2)])

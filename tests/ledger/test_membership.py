@@ -38,7 +38,7 @@ def shown(ledger: Ledger, name: str) -> dict[int, tuple[bool, bool]]:
         return {table.oid: (table.waits, table.leaves) for table in panel.tables(name)}
 
 
-def test_a_table_that_joined_waits_and_is_rung_for_once_in_a_while(ledger: Ledger, ready: str) -> None:
+def test_a_table_that_joined_waits_and_is_announced_once_in_a_while(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
 
     (waiting,) = ledger.membership.waiting(ready)
@@ -50,7 +50,7 @@ def test_a_table_that_joined_waits_and_is_rung_for_once_in_a_while(ledger: Ledge
     assert ring(ledger, ready, every=timedelta(0)) == [3]
 
 
-def test_a_paused_table_is_rung_for_ever_more_rarely_also_when_it_is_paused_again_soon_after_a_copy(
+def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_again_soon_after_a_copy(
     ledger: Ledger, ready: str
 ) -> None:
     pause = {"slug": "schema-change", "reason": "x"}
@@ -163,7 +163,7 @@ def test_a_table_that_comes_back_is_not_discarded(ledger: Ledger, ready: str) ->
     assert (gone.snapshot_id, gone.discard) == (None, False)
 
 
-def test_what_stands_is_told_once_and_again_when_it_has_changed(ledger: Ledger, running: str) -> None:
+def test_what_stands_is_reported_once_and_again_when_it_has_changed(ledger: Ledger, running: str) -> None:
     def tell(message: str, **changes: object) -> bool:
         return ledger.events.add_on_change(running, slug="publication-differs", message=message, **changes)
 

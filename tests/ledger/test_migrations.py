@@ -87,7 +87,7 @@ def test_another_revision_is_refused_by_every_call(database16: Database, revisio
     assert database16.execute("select version_num from penstock.alembic_version") == [(revision,)]
 
 
-def test_a_role_that_may_not_make_the_schema_is_told_so(database16: Database) -> None:
+def test_a_role_that_may_not_make_the_schema_is_named(database16: Database) -> None:
     role = f"nobody_{database16.name}"
     database16.execute(f"create role {role} login password 'only-for-tests'")
     try:

@@ -146,7 +146,7 @@ def test_a_table_that_was_paused_meanwhile_stops_the_publish(ledger: Ledger, lak
     assert unchanged(ledger, lake_rows, due)
 
 
-def test_a_table_that_was_copied_anew_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
+def test_a_table_that_was_copied_again_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     attempt = ledger.merges.begin(due)
     copy(ledger, due, 2, copy_id="again")
 
@@ -250,7 +250,7 @@ def test_a_connection_killed_in_the_middle_leaves_nothing_moved(
     assert publish(ledger, lake_rows, due, attempt, pointers).lsn == END
 
 
-def test_a_pipeline_row_that_somebody_holds_is_waited_for_not_for_ever(
+def test_a_pipeline_row_that_another_session_locks_is_waited_for_not_for_ever(
     ledger: Ledger, due: str, control: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = connection_to(control)
@@ -383,7 +383,7 @@ def fresh(lake: Lake, table: str, old: str | None = "0") -> Pointer:
     return Pointer("ns", table, f"{table}-{old}" if old else None, f"{table}-fresh-1", prepared)
 
 
-def test_fresh_tables_take_their_names_in_the_cut_and_the_old_ones_go_on_under_others(
+def test_fresh_tables_take_their_names_in_the_cut_and_the_old_ones_continue_under_others(
     ledger: Ledger, lake_rows: Lake, due: str
 ) -> None:
     cuts = lake_rows.add("a", "b", "_penstock_cuts")[2:]

@@ -1,7 +1,7 @@
 """The landing zone's retention over random histories: what anybody may still need is never deleted, and nothing else stays.
 
 The model below remembers everything that was ever landed and says by itself, from the rules of merging and copying,
-which files somebody needs. Ledger and files are real.
+which files are still needed. Ledger and files are real.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_somebody_needs_is_never_deleted_and_nothing_else_stays(
+def test_what_is_needed_is_never_deleted_and_nothing_else_stays(
     connection: Connection, name: str, tmp_path: Path, seed: int
 ) -> None:
     pipeline = Pipeline.model_validate(

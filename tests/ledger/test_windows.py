@@ -208,7 +208,7 @@ def test_windows_are_due_from_the_table_that_has_least(ledger: Ledger, ready: st
     assert [window.upto_lsn for window in ledger.windows.to_merge(ready).windows] == [START + 30]
 
 
-def test_a_paused_table_keeps_nobody_waiting_and_comes_back_where_it_was(ledger: Ledger, ready: str) -> None:
+def test_a_paused_table_delays_no_other_and_comes_back_where_it_was(ledger: Ledger, ready: str) -> None:
     ledger.tables.pause(ready, 2, slug="divergence", reason="a row is missing")
     capture(ledger, ready, START, START + 10)
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
@@ -263,7 +263,7 @@ def test_a_copied_table_waits_until_the_pipeline_has_reached_its_snapshot(ledger
     publish(ledger, ready, Lsn(START + 11), [PublishedTable(3, 31, "late")])
 
 
-def test_a_table_copied_anew_gets_the_changes_that_its_snapshot_missed_though_it_had_them_before(
+def test_a_table_copied_again_gets_the_changes_that_its_snapshot_missed_though_it_had_them_before(
     ledger: Ledger, ready: str
 ) -> None:
     capture(ledger, ready, START, START + 10, files=[entry(1, rows=5, max_xid=9), entry(2)])

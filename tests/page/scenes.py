@@ -1,7 +1,7 @@
 """Pipelines as a person meets them, written into a real ledger: one that is well, and what goes wrong.
 
 Pipelines, tables and alarms come about as in production; the long past of windows, cuts and samples is written by
-the statements below, because nobody wants to wait thirty days for it.
+the statements below, because thirty days are too long to wait for it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def text(html: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_nobody_sees_anything_without_a_login(anonymous: TestClient, place: str) -> None:
+def test_nothing_is_shown_without_a_login(anonymous: TestClient, place: str) -> None:
     assert anonymous.get(place).status_code == 401
 
 
@@ -101,7 +101,7 @@ def test_the_page_says_what_the_json_says(viewer: TestClient, scene: Scene) -> N
     assert [each for each in said if text(each) not in page] == []
 
 
-def test_a_table_that_is_being_made_anew_is_shown_with_how_far_it_is(viewer: TestClient, scene: Scene) -> None:
+def test_a_table_that_is_being_rebuilt_is_shown_with_how_far_it_is(viewer: TestClient, scene: Scene) -> None:
     scenes.healthy(scene)
     before = viewer.get(f"/cdc/pipelines/{scene.name}").text
     scenes.rebuilding(scene)
@@ -199,7 +199,7 @@ def test_a_chart_keeps_the_peak_of_every_step(viewer: TestClient, scene: Scene) 
     assert max(series["unread_bytes"]) == 77777777777
 
 
-def test_a_pipeline_that_nobody_knows_is_not_found(viewer: TestClient, scene: Scene) -> None:
+def test_an_unknown_pipeline_is_not_found(viewer: TestClient, scene: Scene) -> None:
     answer = viewer.get("/cdc/api/pipelines/nobody")
 
     assert (answer.status_code, answer.json()["slug"]) == (404, "config-invalid")

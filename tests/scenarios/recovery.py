@@ -41,7 +41,7 @@ def flush(env: PipelineEnv) -> None:
 
 
 def consume(env: PipelineEnv) -> None:
-    """Read changes from the slot as somebody else would, so that they are gone."""
+    """Read changes from the slot as another session would, so that they are gone."""
     flush(env)
     name = env.ctx.pipeline
     env.sql(

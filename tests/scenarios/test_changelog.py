@@ -399,7 +399,7 @@ def _within(window: Any, wanted: Interval) -> bool:
 # --- late -------------------------------------------------------------------------------------------
 
 
-def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill_again(
+def test_a_change_whose_commit_time_was_forged_is_reported_with_the_interval_to_fill_again(
     watched: tuple[PipelineEnv, str],
 ) -> None:
     env, slot = watched
@@ -421,7 +421,9 @@ def test_a_change_whose_commit_time_was_forged_is_told_with_the_interval_to_fill
 
 
 @pytest.mark.slow
-def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watched: tuple[PipelineEnv, str]) -> None:
+def test_a_change_that_is_captured_while_its_interval_is_filled_is_reported_too(
+    watched: tuple[PipelineEnv, str],
+) -> None:
     env, _ = watched
     filled = interval(env)
     forged = filled.start + (filled.end - filled.start) / 2
@@ -437,7 +439,7 @@ def test_a_change_that_is_captured_while_its_interval_is_filled_is_told_too(watc
     assert fill.late_rows == 1
 
 
-def test_a_commit_time_beyond_the_calendar_is_told_and_stops_nothing(watched: tuple[PipelineEnv, str]) -> None:
+def test_a_commit_time_beyond_the_calendar_is_reported_and_stops_nothing(watched: tuple[PipelineEnv, str]) -> None:
     env, _ = watched
     by_origin(env, f"insert into keyed (id) values ({next(_keys)})", "'infinity'")
     flush(env)

@@ -110,9 +110,7 @@ def traces(env: PipelineEnv) -> dict[str, Any]:
     }
 
 
-def test_a_pipeline_that_nobody_knows_and_an_option_that_is_missing_are_named(
-    env16: PipelineEnv, penstock: Command
-) -> None:
+def test_an_unknown_pipeline_and_a_missing_option_are_named(env16: PipelineEnv, penstock: Command) -> None:
     span = ("--from", LONG_AGO[0], "--to", LONG_AGO[1])
     unknown = penstock("changelog", *span, pipeline="shopp")
     assert (unknown.exit_code, "[config-invalid]" in unknown.output) == (1, True)

@@ -32,7 +32,7 @@ insert into customer values (101, null, null, null, null);
 """
 
 
-def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_told_so(env16: PipelineEnv) -> None:
+def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported(env16: PipelineEnv) -> None:
     env16.sql(SHOP)
     env16.bootstrap()
     env16.sql(CHANGES)

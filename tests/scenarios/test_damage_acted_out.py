@@ -164,7 +164,7 @@ def overwrite(server: Server, file: Path, at: int, count: int) -> None:
     server.start()
 
 
-def test_a_table_with_a_damaged_page_is_left_out_and_all_others_go_on(own: Server, hire: Hire) -> None:
+def test_a_table_with_a_damaged_page_is_left_out_and_all_others_continue(own: Server, hire: Hire) -> None:
     watched, oncall = hire(own)
     watched.env.sql(
         "create table good (id int primary key, name text); insert into good select n, 'g' || n from generate_series(1, 50) n;"
@@ -261,7 +261,7 @@ def caught_up(primary: Server, standby: Server) -> None:
 # --- target-clash ------------------------------------------------------------------------------------
 
 
-def test_two_tables_of_one_target_are_told_apart_before_a_bootstrap_and_while_it_runs(own: Server, hire: Hire) -> None:
+def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_runs(own: Server, hire: Hire) -> None:
     watched, oncall = hire(own, lake={"target": "{namespace}.{table}"}, tables={"include": ["a.*", "b.*"]})
     env = watched.env
     env.sql(
@@ -301,7 +301,7 @@ def test_two_tables_of_one_target_are_told_apart_before_a_bootstrap_and_while_it
 # --- comparison-differs ------------------------------------------------------------------------------
 
 
-def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_anew(
+def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_again(
     own: Server, hire: Hire, lake: LakeCatalog
 ) -> None:
     watched, oncall = hire(own)

@@ -1,4 +1,4 @@
-"""Maintenance on real servers: what a table shows stays, how it is stored changes; doubled, and beside others. Killed: tests/faults.
+"""Maintenance on real servers: what a table shows stays, how it is stored changes; doubled, and together with merges. Killed: tests/faults.
 
 One env serves all tests, with ledger and catalog in one database, as by default.
 """
@@ -26,7 +26,7 @@ from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
 from penstock.flow.maintain import run as maintain
-from penstock.flow.maintain.run import MaintainedTable
+from penstock.flow.maintain.run import MaintenanceRun
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
@@ -96,7 +96,7 @@ def change(env: PipelineEnv, changes: str = CHANGES) -> None:
     env.capture()
 
 
-def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintainedTable, dict[str, TableReport]]:
+def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintenanceRun, dict[str, TableReport]]:
     """Maintain, and return the report, also by the tables' names."""
     report = env.maintain(**arguments)
     assert report is not None
@@ -145,7 +145,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     change(env)
     prepared = merge.plan(env.ctx)
     assert prepared is not None
-    env.submit(merge.job(env.ctx, prepared))  # and nobody publishes it
+    env.submit(merge.job(env.ctx, prepared))  # and no one publishes it
     mark = iceberg(env, "item").properties["penstock.lsn"]
     old, young = folder(env, "item") / "data" / "old.parquet", folder(env, "item") / "data" / "young.parquet"
     for orphan in (old, young):
@@ -224,7 +224,7 @@ def cut_snapshot(env: PipelineEnv, table: str) -> int:
 
 
 @pytest.mark.slow
-def test_windows_copies_and_runs_leave_the_landing_zone_when_nobody_needs_them(env: PipelineEnv) -> None:
+def test_windows_copies_and_runs_leave_the_landing_zone_when_nothing_needs_them(env: PipelineEnv) -> None:
     retention = {"landing": {"uri": str(env.landing), "retention": "1s"}}
     env.settings |= retention
     try:
@@ -258,7 +258,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv)
     assert "did not publish" in tables["taken"].left
     assert snapshots(env, "taken") == before
     assert tables["item"].left is None
-    # mended: the row is back, and main is where the last merge left it
+    # fixed: the row is back, and main is where the last merge left it
     expected = next(table.snapshot_id for table in env.ctx.ledger.tables.all(env.name) if table.name == "taken")
     env.spark.sql(f"call lake.system.rollback_to_snapshot('{env.name}.public.taken', {expected})")
     busy(env, 1)
@@ -335,7 +335,7 @@ def test_an_unknown_table_is_refused_before_any_work(env: PipelineEnv) -> None:
     assert env.ctx.ledger.maintenance.all(env.name) == before
 
 
-# --- killed, doubled, beside others -----------------------------------------------------------------
+# --- killed, doubled, with merges --------------------------------------------------------------------
 
 
 class Killed(BaseException):

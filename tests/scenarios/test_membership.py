@@ -151,7 +151,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(la
     assert {found.slug for found in preflight.check(landing_env.ctx)} == usual, "it has left"
 
 
-def test_a_table_that_cannot_be_locked_joins_later_and_capture_goes_on(landing_env: PipelineEnv) -> None:
+def test_a_table_that_cannot_be_locked_joins_later_and_capture_continues(landing_env: PipelineEnv) -> None:
     begin(landing_env)
     landing_env.sql("create table u (id int primary key); create table busy (id int primary key)")
     with landing_env.source.connect() as other:
@@ -205,7 +205,7 @@ def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(land
         landing_env.sql(f"drop owned by {role}; drop role {role}")
 
 
-def test_the_owner_of_an_adopted_publication_is_told_once_and_followed_in_what_he_does(
+def test_the_statement_for_an_adopted_publication_is_reported_once_and_its_owner_is_followed(
     landing_env: PipelineEnv,
 ) -> None:
     landing_env.sql("create table t (id int primary key)")
@@ -328,7 +328,7 @@ def _fail(job: object) -> None:
 # --- the bell --------------------------------------------------------------------------------------------------------
 
 
-def test_the_bell_rings_once_for_a_table_that_waits_and_not_where_a_person_decides(landing_env16: PipelineEnv) -> None:
+def test_a_table_that_waits_is_announced_once_and_not_where_a_person_decides(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     landing_env16.sql("create table u (id int primary key)")
     landing_env16.capture()

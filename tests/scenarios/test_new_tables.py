@@ -29,7 +29,7 @@ update {0} set id = -id where id = (select min(id) from {0} where id > 0);
 
 @contextmanager
 def under_load(env: PipelineEnv, *tables: str) -> Iterator[None]:
-    """Let somebody write to these tables, in transactions of several statements, until the block ends."""
+    """Let another session write to these tables, in transactions of several statements, until the block ends."""
     stop, wrong = threading.Event(), list[BaseException]()
 
     def write() -> None:
@@ -108,7 +108,7 @@ def test_a_table_added_by_the_owners_own_statement_joins_under_load(env16: Pipel
 
 
 @pytest.mark.slow
-def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_anew_when_it_comes_back(
+def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copied_again_when_it_comes_back(
     env16: PipelineEnv,
 ) -> None:
     env = env16
@@ -142,7 +142,7 @@ def test_a_table_that_left_is_complete_through_the_position_told_and_is_copied_a
 
 
 @pytest.mark.slow
-def test_a_table_made_anew_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(
+def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(
     env16: PipelineEnv,
 ) -> None:
     env = env16

@@ -37,7 +37,7 @@ def drop_slot(env: PipelineEnv) -> None:
     env.sql(f"select pg_drop_replication_slot('{env.ctx.pipeline.slot}')")
 
 
-def make_slot_anew(env: PipelineEnv) -> None:
+def create_slot_again(env: PipelineEnv) -> None:
     drop_slot(env)
     flush(env)
     env.sql(f"select pg_create_logical_replication_slot('{env.ctx.pipeline.slot}', 'pgoutput')")
@@ -49,7 +49,7 @@ def drop_publication(env: PipelineEnv) -> None:
 
 BREAKAGES: list[tuple[str, Callable[[PipelineEnv], None]]] = [
     ("slot-missing", drop_slot),
-    ("slot-ahead", make_slot_anew),
+    ("slot-ahead", create_slot_again),
     ("slot-ahead", consume),
     ("publication-missing", drop_publication),
 ]
@@ -259,7 +259,7 @@ def test_a_server_that_was_promoted_is_recovered(own: PipelineEnv) -> None:
 
 
 @pytest.mark.slow
-def test_what_must_be_mended_first_is_said_and_nothing_is_dropped_before_that(own: PipelineEnv) -> None:
+def test_what_must_be_fixed_first_is_said_and_nothing_is_dropped_before_that(own: PipelineEnv) -> None:
     begin(own)
     consume(own)
     publication = own.ctx.pipeline.publication

@@ -71,7 +71,7 @@ BREAKAGES: list[tuple[str, str, Callable[[Watched], None]]] = [
 
 
 @pytest.mark.parametrize(("page", "alarm", "breakage"), BREAKAGES, ids=[page for page, _, _ in BREAKAGES])
-def test_a_pipeline_is_recovered_as_the_page_of_its_trouble_says(
+def test_a_pipeline_is_recovered_as_the_page_of_its_error_says(
     watched: Watched, oncall: OnCall, page: str, alarm: str, breakage: Callable[[Watched], None]
 ) -> None:
     env = watched.env

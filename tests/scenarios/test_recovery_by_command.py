@@ -68,7 +68,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(env16: PipelineEnv, pens
 
 
 @pytest.mark.slow
-def test_a_verification_by_command_captures_and_merges_by_itself_and_its_exit_status_tells(
+def test_a_verification_by_command_captures_and_merges_by_itself_and_ends_with_a_status(
     env16: PipelineEnv, penstock: Command, tmp_path: Path
 ) -> None:
     env16.sql(SHOP)

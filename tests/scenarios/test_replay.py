@@ -141,7 +141,7 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(env1
 
 
 @pytest.mark.slow
-def test_beside_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_name(env16: PipelineEnv) -> None:
+def test_during_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_name(env16: PipelineEnv) -> None:
     begin(env16)
     item, refused = Replay(("public.item",)), []
 

@@ -55,7 +55,7 @@ def test_a_halt_whose_cause_is_still_there_stays(landing_env16: PipelineEnv) -> 
     assert state(landing_env16) == ("halted", "slot-missing"), "the reason is the present one"
 
 
-def test_a_pipeline_goes_on_when_its_connection_leads_to_the_right_server_again(
+def test_a_pipeline_continues_when_its_connection_leads_to_the_right_server_again(
     landing_env16: PipelineEnv, request: pytest.FixtureRequest
 ) -> None:
     begin(landing_env16)
@@ -96,7 +96,9 @@ def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(landing_env
     assert state(landing_env16) == ("running", None)
 
 
-def test_a_pipeline_that_was_halted_before_it_had_a_slot_goes_on_with_its_bootstrap(landing_env16: PipelineEnv) -> None:
+def test_a_pipeline_that_was_halted_before_it_had_a_slot_continues_with_its_bootstrap(
+    landing_env16: PipelineEnv,
+) -> None:
     landing_env16.sql(TABLES)
     bootstrap.prepare(landing_env16.ctx)
     landing_env16.ctx.ledger.pipelines.halt(landing_env16.name, slug="slot-unusable", reason="for this test")

@@ -25,7 +25,7 @@ from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, s
 pytestmark = pytest.mark.spark
 
 
-def test_a_table_is_copied_anew_while_others_go_on_and_the_old_one_stays_readable(env: PipelineEnv) -> None:
+def test_a_table_is_copied_again_while_others_continue_and_the_old_one_stays_readable(env: PipelineEnv) -> None:
     env.sql(SHOP)
     env.bootstrap()
     before = shown(env)
@@ -81,7 +81,7 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(env1
 
 
 @pytest.mark.slow
-def test_a_table_that_somebody_else_wrote_to_comes_back(env16: PipelineEnv) -> None:
+def test_a_table_that_another_writer_wrote_to_comes_back(env16: PipelineEnv) -> None:
     env16.sql(SHOP)
     env16.bootstrap()
     assert env16.spark is not None
@@ -191,7 +191,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
         env.bootstrap()
         follows(env)
         with stopped(env, "background writer"):
-            env.sql("select pg_switch_wal()")  # as archive_timeout does where nobody writes
+            env.sql("select pg_switch_wal()")  # as archive_timeout does where no one writes
             ids = rebuild.resync(env.ctx, ["public.item"], env.submit)
             assert rebuild.switch(env.ctx, ids, env.submit)
             newest = max(env.ctx.ledger.tables.copies(env.name), key=lambda each: each.started_at)
@@ -226,7 +226,7 @@ def stopped(env: PipelineEnv, *kinds: str) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_two_at_once_are_told_apart_by_a_clear_message(env16: PipelineEnv) -> None:
+def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) -> None:
     env16.sql(SHOP)
     env16.bootstrap()
     refused = []

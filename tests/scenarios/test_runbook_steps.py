@@ -46,7 +46,7 @@ def equal(env: PipelineEnv) -> bool:
 
 
 @pytest.mark.slow
-def test_everything_is_copied_anew_after_its_slot_is_gone(env16: PipelineEnv) -> None:
+def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
     slot = env16.ctx.pipeline.slot
@@ -65,7 +65,7 @@ def test_everything_is_copied_anew_after_its_slot_is_gone(env16: PipelineEnv) ->
     assert equal(env16)
 
 
-def test_a_renamed_column_goes_on_when_it_has_its_name_back(env16: PipelineEnv) -> None:
+def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
     env16.sql("alter table item rename name to title")
@@ -80,7 +80,7 @@ def test_a_renamed_column_goes_on_when_it_has_its_name_back(env16: PipelineEnv) 
     assert equal(env16)
 
 
-def test_a_table_with_other_columns_is_made_anew_by_a_copy_when_the_old_one_is_dropped(env16: PipelineEnv) -> None:
+def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_is_dropped(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
     env16.sql("alter table price drop column amount; alter table item alter column name type bytea using name::bytea")
@@ -96,7 +96,7 @@ def test_a_table_with_other_columns_is_made_anew_by_a_copy_when_the_old_one_is_d
     assert equal(env16)
 
 
-def test_a_foreign_commit_is_rolled_back_and_the_table_goes_on(env16: PipelineEnv) -> None:
+def test_a_foreign_commit_is_rolled_back_and_the_table_continues(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
     assert env16.spark is not None

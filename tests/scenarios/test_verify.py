@@ -102,7 +102,7 @@ def left_at_source(env: PipelineEnv) -> list[tuple[Any, ...]]:
     )
 
 
-def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_go_on(env: PipelineEnv) -> None:
+def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_continue(env: PipelineEnv) -> None:
     env.sql(SHOP)
     env.bootstrap()
 
@@ -120,7 +120,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
     assert left_at_source(env) == []
 
 
-def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_mended(env16: PipelineEnv) -> None:
+def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_fixed(env16: PipelineEnv) -> None:
     env16.sql(
         ";".join(
             f"create table {name} (id int primary key, note text, born date);"
@@ -224,7 +224,7 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(env16: 
 
 
 @pytest.mark.slow
-def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_mended(env16: PipelineEnv) -> None:
+def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_fixed(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"share": "1/3", "whole_below": 1}
     env16.sql("create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n")
     env16.bootstrap()
@@ -307,7 +307,7 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
 
 
 @pytest.mark.slow
-def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_and_not_called_wrong(
+def test_a_table_that_is_copied_or_rebuilt_meanwhile_is_compared_or_skipped_and_not_called_wrong(
     env16: PipelineEnv,
 ) -> None:
     env16.sql(SHOP + "insert into entry values (1, 1)")
@@ -343,7 +343,7 @@ def test_a_table_that_is_copied_or_made_anew_meanwhile_is_compared_or_skipped_an
     assert by_table(verified(env16))["account"].outcome == "equal"
 
 
-def test_a_lake_that_does_not_come_to_the_position_in_time_is_told_so_and_nothing_is_left(env16: PipelineEnv) -> None:
+def test_a_lake_that_does_not_come_to_the_position_in_time_is_an_error_and_nothing_is_left(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"wait": "1s"}
     env16.sql(SHOP)
     env16.bootstrap()

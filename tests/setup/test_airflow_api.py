@@ -40,7 +40,7 @@ def test_an_import_error_of_now_ends_the_wait_at_once() -> None:
     assert api.looks == 1
 
 
-def test_an_error_that_stays_until_the_end_is_what_is_told() -> None:
+def test_an_error_that_stays_until_the_end_is_what_is_reported() -> None:
     api = Answers(datetime.now(UTC) - timedelta(hours=1))
 
     with pytest.raises(StackError, match="AirflowTaskTimeout"):

@@ -1,4 +1,4 @@
-"""Background programs are found again, stopped whole, and never confused with somebody else's process."""
+"""Background programs are found again, stopped whole, and never confused with another owner's process."""
 
 import json
 import os

@@ -69,7 +69,7 @@ def test_an_archive_that_does_not_fit_is_passed_over_in_silence(
     assert "cds" not in said
 
 
-def test_it_is_made_once_and_where_there_is_none_java_is_told_of_none(
+def test_it_is_made_once_and_where_there_is_none_java_gets_no_option(
     archived: Path, java_home: Path, tmp_path: Path
 ) -> None:
     made = (archived / class_archive.ARCHIVE).stat().st_mtime_ns
@@ -82,7 +82,7 @@ def test_it_is_made_once_and_where_there_is_none_java_is_told_of_none(
     assert class_archive.options(tmp_path) == ""
 
 
-def test_a_machine_that_is_too_slow_goes_on_without_and_is_asked_again(
+def test_a_machine_that_is_too_slow_continues_without_and_is_asked_again(
     java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(class_archive, "SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""The cluster beside the local stack: what it shares with it, what it pins, and where its secrets are not."""
+"""The cluster next to the local stack: what it shares with it, what it pins, and where its secrets are not."""
 
 import re
 from pathlib import Path

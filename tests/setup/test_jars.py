@@ -71,7 +71,7 @@ def test_a_damaged_jar_counts_as_missing(tmp_path: Path):
     assert jars.missing(tmp_path) == [jars.ICEBERG, jars.POSTGRESQL]
 
 
-def test_the_proxies_of_the_environment_are_told_to_java():
+def test_the_proxies_of_the_environment_are_passed_to_java():
     found = {"https": "http://user:secret@proxy.example:3128", "no": "localhost"}
 
     assert list(jars._proxies(found)) == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]

@@ -112,7 +112,7 @@ def test_a_pid_file_left_by_a_reboot_does_not_stop_the_server_even_if_the_number
     os.kill(os.getpid(), 0)
 
 
-def test_a_data_folder_whose_making_was_cut_short_is_made_anew(new_server, binaries16, servers_home: Path):
+def test_a_data_folder_whose_making_was_cut_short_is_created_again(new_server, binaries16, servers_home: Path):
     server = Server(servers_home / "cut-short", binaries16, ports.choose(), "only-for-tests")
     (server.home / "data.part" / "base").mkdir(parents=True)
     (server.home / "password.part").write_text("left over")
@@ -181,7 +181,7 @@ def test_each_test_gets_an_empty_database(database: Database):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run PostgreSQL as somebody else")
-def test_root_runs_postgres_as_nobody_even_from_a_folder_that_nobody_can_enter(tmp_path: Path, monkeypatch):
+def test_root_runs_postgres_as_nobody_even_from_a_folder_that_this_user_cannot_enter(tmp_path: Path, monkeypatch):
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o700)
     monkeypatch.setattr("stack.servers.postgres_user.PERSISTENT_TEMPORARY", open_folder := tmp_path.parent / "open")

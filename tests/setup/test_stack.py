@@ -108,7 +108,7 @@ def test_a_shell_that_sources_the_environment_file_gets_the_same_environment(ser
 
 def test_secrets_are_only_in_files_that_only_their_owner_reads(servers: Stack):
     secrets = [value.encode() for value in vars(servers.secrets).values()]
-    # The servers keep verifiers, never passwords; their folders are nobody else's business anyway (0700).
+    # The servers keep verifiers, never passwords; their folders are no one else's business anyway (0700).
     ours = [
         path
         for path in servers.project.local.rglob("*")

@@ -130,7 +130,7 @@ def test_a_dag_reads_both_servers_and_runs_spark_with_the_library(api: AirflowAp
     assert api.import_errors() == []
 
 
-def test_a_failed_run_is_told_with_the_failed_tasks_own_words(api: AirflowApi):
+def test_a_failed_run_is_reported_with_the_failed_tasks_own_words(api: AirflowApi):
     run = api.trigger("trial", {"fail": True})
 
     with pytest.raises(StackError, match="task fail_if_asked failed") as caught:

@@ -135,7 +135,7 @@ def test_a_partitioned_table_is_its_root_with_all_leaves_and_their_missing_value
     assert [column.missing_text for column in table.columns] == [None, None, "old"]
 
 
-def test_column_lists_and_row_filters_of_the_publication_are_told(conn, writer):
+def test_column_lists_and_row_filters_of_the_publication_are_read(conn, writer):
     writer.execute(
         """create table t (id int primary key, a text, b text, g int generated always as (1) stored);
         create publication p for table t (id, b) where (id > 5 and b <> '{%s}')"""

@@ -68,7 +68,7 @@ def test_a_host_that_does_not_exist_is_named(anywhere, failure):
     assert "no.such.host.invalid" in error.message
 
 
-def test_a_database_that_does_not_exist_is_the_operators_to_mend(anywhere, failure):
+def test_a_database_that_does_not_exist_is_the_operators_to_fix(anywhere, failure):
     error = failure(anywhere, database="nowhere")
 
     assert (error.slug, error.directive.value) == ("source-auth", "page")

@@ -233,7 +233,7 @@ def test_a_role_that_policies_narrow_is_refused(shop, new_role):
 # --- publication and slot -----------------------------------------------------------------------------------
 
 
-def test_a_publication_of_somebody_else_is_refused_and_differences_are_named(conn, shop):
+def test_a_publication_of_another_owner_is_refused_and_differences_are_named(conn, shop):
     shop.execute(
         'create table shop.extra (id int primary key); create publication theirs for table shop."Order", shop.extra'
     )

@@ -57,7 +57,7 @@ def test_made_again_it_stays_the_same_and_is_not_altered(conn, shop):
     assert "shop.events" in members(shop)
 
 
-def test_the_stamp_tells_that_it_was_renamed_away_and_back(conn, shop):
+def test_the_stamp_shows_that_it_was_renamed_away_and_back(conn, shop):
     publication.ensure(conn, pipeline("shop.*"))
     before = publication.read(conn, "penstock_shop")
     shop.execute("alter publication penstock_shop rename to elsewhere")
@@ -69,7 +69,7 @@ def test_the_stamp_tells_that_it_was_renamed_away_and_back(conn, shop):
     assert after.stamp != before.stamp
 
 
-def test_one_of_somebody_else_is_refused_unless_it_is_to_be_adopted(conn, shop):
+def test_one_of_another_owner_is_refused_unless_it_is_to_be_adopted(conn, shop):
     shop.execute('create publication theirs for table only shop."Order"')
 
     with pytest.raises(SourceError, match=r"source\.adopt: true") as caught:
@@ -119,7 +119,7 @@ def test_partitions_with_another_identity_than_their_root_are_refused(conn, writ
     assert "public.m_1" in replica_identity.problem(table)
 
 
-def test_a_role_that_does_not_own_the_tables_is_told_so(shop, new_role):
+def test_a_role_that_does_not_own_the_tables_is_named(shop, new_role):
     with (
         session.connect(new_role("reader"), what="test") as conn,
         pytest.raises(SourceError, match=r"permission denied|must be owner") as caught,

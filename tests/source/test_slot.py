@@ -1,4 +1,4 @@
-"""A slot is made with the snapshot of its first position, confirmed to the byte, and dropped only when nobody holds it."""
+"""A slot is made with the snapshot of its first position, confirmed to the byte, and dropped only when no one holds it."""
 
 import os
 import signal

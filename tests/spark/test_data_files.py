@@ -1,4 +1,4 @@
-"""A copy's files of values become data files as they are, and nobody who reads or merges the table can tell."""
+"""A copy's files of values become data files as they are, and reads and merges see no difference."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_its_metrics_are_those_that_spark_notes_of_a_file_of_its_own(workbench: 
         assert len(one[name]) >= 10
 
 
-def test_pyiceberg_reads_it_beside_files_that_spark_wrote(workbench: Workbench, lake: LakeCatalog) -> None:
+def test_pyiceberg_reads_it_next_to_files_that_spark_wrote(workbench: Workbench, lake: LakeCatalog) -> None:
     table = every_type(workbench)
     table.copy_files = [landed(table, "values")]
     workbench.merge()

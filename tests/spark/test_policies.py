@@ -63,7 +63,7 @@ def test_a_missing_row_of_a_bag_pauses_the_table_where_the_pipeline_says_fail(wo
     assert (result.paused_slug, workbench.rows(table)) == ("merge-conflict", Counter([("x",)]))
 
 
-def test_misfits_are_kept_beside_the_row_until_the_value_fits(workbench: Workbench) -> None:
+def test_misfits_are_kept_next_to_the_row_until_the_value_fits(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS, column("n", "numeric(4,2)"), column("x y", "timestamp"))
     far = {"d": "infinity", "n": "NaN", "x y": "0044-03-15 00:00:00 BC"}
     workbench.land(

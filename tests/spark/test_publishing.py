@@ -87,7 +87,7 @@ def test_a_table_with_a_foreign_commit_is_paused_and_left_alone(workbench: Workb
     assert workbench.rows(other) == Counter([("9", "nine")])
 
 
-def test_a_table_that_was_dropped_is_paused_and_not_made_anew(workbench: Workbench, table: Table) -> None:
+def test_a_table_that_was_dropped_is_paused_and_not_created_again(workbench: Workbench, table: Table) -> None:
     _sql(workbench, f"drop table {workbench.name(table)}")
     workbench.land(table, tx(I(k=2, a="two")))
 
@@ -97,7 +97,7 @@ def test_a_table_that_was_dropped_is_paused_and_not_made_anew(workbench: Workben
     assert not workbench.session().catalog.tableExists(workbench.name(table))
 
 
-def test_a_table_of_somebody_else_under_our_name_is_not_taken_over(workbench: Workbench) -> None:
+def test_a_table_of_another_owner_under_our_name_is_not_taken_over(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS, name="theirs")
     for statement in (
         f"create namespace if not exists {workbench.catalog}.{workbench.namespace}",

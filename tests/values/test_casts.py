@@ -122,7 +122,7 @@ def test_values_that_fit_and_nulls_are_not_misfits(shop: Source, spark: SparkSes
         assert flags == [False] * len(flags), case
 
 
-def test_a_misfit_is_told_from_the_typed_column_alone(shop: Source) -> None:
+def test_a_misfit_is_recognised_from_the_typed_column_alone(shop: Source) -> None:
     assert misfit_sql("t.a", shop.type("date"), typed="d.a") == "(t.a is not null and d.a is null)"
 
 

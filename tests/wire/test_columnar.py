@@ -128,7 +128,9 @@ def test_a_transaction_over_many_batches_keeps_lsn_time_xid_and_origin() -> None
 
 
 @pytest.mark.parametrize("cuts", [(), range(12)], ids=["one batch", "a batch each"])
-def test_a_partition_is_told_by_the_change_of_its_root_that_follows_its_announcement(cuts: Sequence[int]) -> None:
+def test_a_partition_is_recognised_by_the_change_of_its_root_that_follows_its_relation_message(
+    cuts: Sequence[int],
+) -> None:
     truncated = [T, U, m.Truncate((T, U), False, False)]
     stream = encoded(
         [BEGIN, *truncated, T, P, insert(T, "1", "a"), insert(T, "2", "b"), U, insert(U, "3", "c"), COMMIT]

@@ -155,7 +155,7 @@ def test_columns_added_renamed_retyped_and_dropped_within_a_transaction_change_w
     assert len({row.relation.oid for row in peek.rows}) == 1
 
 
-def test_a_table_made_anew_under_the_same_name_is_another_relation(source: Source) -> None:
+def test_a_table_created_again_under_the_same_name_is_another_relation(source: Source) -> None:
     source.execute("create table t (id int primary key)")
     source.execute("insert into t values (1)")
     source.transaction("drop table t", "create table t (id int primary key)", "insert into t values (2)")

@@ -76,7 +76,7 @@ class Watched:
         )
 
     def foreign(self, name: str) -> str:
-        """Make a slot of somebody else's."""
+        """Make a slot of another owner's."""
         self.env.sql(f"select pg_create_logical_replication_slot('{name}', 'pgoutput')")
         return name
 

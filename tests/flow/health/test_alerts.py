@@ -37,7 +37,7 @@ def told(ago: timedelta, level: str = "warn") -> dict[str, Any]:
         ({"closed_at": NOW, **told(timedelta(minutes=5))}, "closed"),
     ],
 )
-def test_an_alarm_is_told_when_it_opens_rises_lasts_and_ends(changes: Any, expected: str | None) -> None:
+def test_an_alarm_is_sent_when_it_opens_rises_lasts_and_ends(changes: Any, expected: str | None) -> None:
     assert [alert.happening for alert in due(**changes)] == ([expected] if expected else [])
 
 
@@ -49,11 +49,11 @@ def test_an_alarm_is_told_when_it_opens_rises_lasts_and_ends(changes: Any, expec
         ({"level": "warn", "closed_at": NOW, **told(timedelta(0), "critical")}, ("mail", "pager:night")),
     ],
 )
-def test_each_level_has_its_channels_and_an_end_goes_to_those_who_heard_of_it(changes: Any, channels: Any) -> None:
+def test_each_level_has_its_channels_and_an_end_goes_to_those_that_had_the_alarm(changes: Any, channels: Any) -> None:
     assert [alert.channels for alert in due(**changes)] == [channels]
 
 
-def test_the_worst_is_told_first() -> None:
+def test_the_worst_is_sent_first() -> None:
     both = alerts("shop", [alarm(), alarm("slot-lost", "critical")], RULES, NOW)
 
     assert [alert.alarm.slug for alert in both] == ["slot-lost", "slot-retained"]

@@ -29,7 +29,7 @@ def test_the_own_slot_goes_when_it_has_been_beyond_its_limit_for_long_enough() -
     assert dropped(LARGE) == []
 
 
-def test_being_beyond_the_limit_begins_anew_after_it_was_not() -> None:
+def test_being_beyond_the_limit_begins_again_after_it_was_not() -> None:
     history = [remembered(LARGE, 100), remembered(OWN, 500), remembered(LARGE, 2000)]
 
     assert dropped(LARGE, history=history) == []
@@ -123,7 +123,7 @@ def test_another_pipelines_slot_stays_whatever_the_rule_says() -> None:
     assert named(IDLE, rule={"name": "*"}, others=frozenset({"reporting"})) == []
 
 
-def test_the_own_slot_is_nobodys_foreign_slot() -> None:
+def test_the_own_slot_is_no_foreign_slot() -> None:
     slot = behind(retained=2 * GIB, inactive_since=NOW - timedelta(days=3))
 
     assert dropped(slot, rules={"foreign": [RULE | {"name": "*"}]}) == []

@@ -106,7 +106,7 @@ def test_a_slot_that_health_dropped_itself_is_not_missed_again() -> None:
     assert levels(verdict(record=halted)) == {"pipeline-halted": "critical"}
 
 
-def test_a_confirmed_position_that_stands_still_is_told_since_when() -> None:
+def test_a_confirmed_position_that_stands_still_is_reported_since_when() -> None:
     slot = behind(retained=MIB)
     found = verdict(slot, last={slot.name: remembered(slot, 900)})
 
@@ -140,11 +140,11 @@ def test_a_slot_that_has_idled_half_its_time_away_is_critical() -> None:
 
 
 @pytest.mark.parametrize(("age", "level"), [(49_999_999, None), (50_000_000, "warn"), (200_000_000, "critical")])
-def test_an_old_catalog_xmin_is_told(age: int, level: str | None) -> None:
+def test_an_old_catalog_xmin_is_reported(age: int, level: str | None) -> None:
     assert levels(verdict(replace(OWN, catalog_xmin_age=age))).get("catalog-xmin-old") == level
 
 
-def test_decoding_by_way_of_the_disk_is_told_when_it_is_much() -> None:
+def test_decoding_by_way_of_the_disk_is_reported_when_it_is_much() -> None:
     def stats(spilled: int) -> dict[str, SlotStats]:
         return {OWN.name: SlotStats(OWN.name, spilled, 100 * MIB)}
 
@@ -157,13 +157,13 @@ def test_a_paused_capture_is_worse_the_more_waits() -> None:
     assert levels(verdict(behind(retained=2 * GIB), capture=PAUSED))["capture-paused"] == "critical"
 
 
-def test_a_capture_that_fails_is_told_since_when() -> None:
+def test_a_capture_that_fails_is_reported_since_when() -> None:
     found = verdict(OWN, capture=CaptureState(paused=False, failing_since=NOW - timedelta(hours=1)))
 
     assert [(each.slug, each.since) for each in found.findings] == [("capture-failing", NOW - timedelta(hours=1))]
 
 
-def test_a_queue_that_grows_while_capture_works_is_told() -> None:
+def test_a_queue_that_grows_while_capture_works_is_reported() -> None:
     now = behind(retained=600 * MIB)
     history = [
         remembered(behind(retained=(600 - 100 * n) * MIB), 300 * n, flushed_lsn=Lsn(100 * GIB - 200 * n * MIB))
@@ -176,7 +176,7 @@ def test_a_queue_that_grows_while_capture_works_is_told() -> None:
     assert levels(verdict(now, history=history[:2], rates=slow)) == {}
 
 
-def test_an_inactive_slot_of_somebody_else_is_told_when_it_keeps_much_for_long() -> None:
+def test_an_inactive_slot_of_another_owner_is_reported_when_it_keeps_much_for_long() -> None:
     def found(slot: Any, ago: int) -> dict[str, str]:
         return levels(verdict(OWN, slot, last={slot.name: remembered(slot, ago)}))
 
@@ -195,7 +195,7 @@ def test_another_pipelines_slot_is_left_to_its_own_health_check() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"slots_taken": 19}, {"senders_taken": 20}])
-def test_few_free_slots_or_senders_are_told(changes: Any) -> None:
+def test_few_free_slots_or_senders_are_reported(changes: Any) -> None:
     assert levels(verdict(OWN, **changes)) == {"slots-nearly-full": "warn"}
 
 
@@ -223,7 +223,7 @@ def test_a_transaction_that_is_open_for_long_is_named(open_one: OpenTransaction,
 @pytest.mark.parametrize(
     ("feedback", "slot", "expected"), [(True, "phys", {}), (False, "phys", "x"), (True, None, "x"), (False, None, "x")]
 )
-def test_a_standby_must_tell_its_primary_what_the_slot_needs(feedback: bool, slot: Any, expected: Any) -> None:
+def test_a_standby_must_report_to_its_primary_what_the_slot_needs(feedback: bool, slot: Any, expected: Any) -> None:
     found = levels(verdict(OWN, in_recovery=True, standby_feedback=feedback, primary_slot_name=slot))
 
     assert found == (expected and {"standby-feedback-off": "critical"})

@@ -28,7 +28,7 @@ def test_every_error_that_pages_is_an_alarm_of_the_critical_level() -> None:
     assert {ALARMS[slug].level for slug in PAGED} == {"critical"}
 
 
-def test_an_error_is_told_once_and_again_only_at_its_interval(watched: Watched) -> None:
+def test_an_error_is_sent_once_and_again_only_at_its_interval(watched: Watched) -> None:
     for _ in range(3):
         meet(watched)
     assert told(watched) == [("opened", "source-disk-full", "critical")]
@@ -68,7 +68,7 @@ def test_slot_health_neither_closes_nor_repeats_it(watched: Watched) -> None:
     assert [alert for alert in watched.told[before:] if alert.alarm.slug == "source-disk-full"] == []
 
 
-def test_slot_health_tells_what_no_channel_has_taken(watched: Watched) -> None:
+def test_slot_health_sends_again_what_no_channel_has_taken(watched: Watched) -> None:
     def refuse(_: Alert) -> Delivery:
         return Delivery(0, ("expected channel hook to take an alert, but its JSON did not",))
 
@@ -79,7 +79,7 @@ def test_slot_health_tells_what_no_channel_has_taken(watched: Watched) -> None:
     assert told(watched) == [("opened", "source-corrupt", "critical")]
 
 
-def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watched) -> None:
+def test_a_source_that_slot_health_has_sent_an_alert_of_gets_no_second_one(watched: Watched) -> None:
     server = watched.env.source.server
     password, server.password = server.password, "not the password"
     try:
@@ -96,7 +96,7 @@ def test_a_source_that_slot_health_has_told_of_is_not_told_twice(watched: Watche
     assert [slug for _, slug, _ in told(watched)] == ["source-unreachable", "source-disk-full"], "that is other news"
 
 
-def test_people_are_told_even_if_the_ledger_cannot_note_it(watched: Watched) -> None:
+def test_an_alert_is_sent_even_if_the_ledger_cannot_record_it(watched: Watched) -> None:
     watched.env.name = "unknown"
     meet(watched, "comparison-differs")
 
@@ -104,7 +104,7 @@ def test_people_are_told_even_if_the_ledger_cannot_note_it(watched: Watched) -> 
     assert any("the ledger cannot record" in line for line in watched.env.lines)
 
 
-def test_a_person_who_has_mended_it_closes_it_by_resume(watched: Watched) -> None:
+def test_a_person_who_has_fixed_it_closes_it_by_resume(watched: Watched) -> None:
     meet(watched, "target-clash", "shop.bootstrap.check")
     resume.resume(watched.env.ctx)
     assert watched.open_alarms() == {}

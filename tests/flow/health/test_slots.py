@@ -133,7 +133,7 @@ def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched
     assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "torn_down"
 
 
-def test_an_abandoned_slot_of_somebody_else_is_told_and_dropped_only_by_a_rule_without_dry_run(
+def test_an_abandoned_slot_of_another_owner_is_reported_and_dropped_only_by_a_rule_without_dry_run(
     watched: Watched,
 ) -> None:
     foreign = watched.foreign(f"reporting_{watched.env.name}")
@@ -188,7 +188,9 @@ def reading(database: Database, slot: str) -> Any:
     return reader
 
 
-def test_a_slot_that_somebody_took_between_the_decision_and_the_drop_stays(watched: Watched, foreign_due: str) -> None:
+def test_a_slot_that_another_session_took_between_the_decision_and_the_drop_stays(
+    watched: Watched, foreign_due: str
+) -> None:
     verdict = watched.look()
     reader = reading(watched.env.source, foreign_due)
     try:
@@ -220,7 +222,7 @@ def test_a_slot_that_was_replaced_between_the_decision_and_the_drop_stays(watche
     assert foreign_due in watched.slots()
 
 
-def test_a_slot_that_no_rule_names_stays_beside_one_that_goes(watched: Watched, foreign_due: str) -> None:
+def test_a_slot_that_no_rule_names_stays_when_another_one_goes(watched: Watched, foreign_due: str) -> None:
     kept = watched.foreign(f"crm_{watched.env.name}")
     physical = f"report_physical_{watched.env.name}"
     watched.env.sql(f"select pg_create_physical_replication_slot('{physical}', true)")
@@ -325,7 +327,7 @@ def test_a_source_that_cannot_be_asked_is_an_alarm_that_closes_when_it_answers(
     assert watched.open_alarms() == {}
 
 
-def test_a_pipeline_that_nobody_bootstrapped_is_looked_at_and_nothing_is_recorded(watched: Watched) -> None:
+def test_a_pipeline_that_no_one_bootstrapped_is_looked_at_and_nothing_is_recorded(watched: Watched) -> None:
     watched.env.name = "unknown"
     watched.noise(40)
     watched.check()
@@ -348,7 +350,7 @@ def test_samples_carry_the_limits_and_old_ones_are_forgotten(watched: Watched) -
         watched.check()
 
 
-def test_a_role_without_rights_is_told_what_it_could_not_see(watched: Watched) -> None:
+def test_a_role_without_rights_is_shown_what_it_could_not_see(watched: Watched) -> None:
     env = watched.env
     role = f"blind_{env.name}"
     env.sql(f"create role {role} login replication password 'of the role'")

@@ -60,7 +60,7 @@ def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: S
 
 @pytest.fixture
 def impatient18(new_server: NewServer, binaries_of: Callable[[int], Binaries]) -> Iterator[Server]:
-    """PostgreSQL 18, which gives up slots that nobody has used for twenty seconds."""
+    """PostgreSQL 18, which gives up slots that no one has used for twenty seconds."""
     server = new_server(binaries_of(18), {**HASTY, **KEEP, "idle_replication_slot_timeout": "20s"})
     yield server
     server.stop()

@@ -7,7 +7,7 @@ from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 
-def test_a_table_dropped_and_made_anew_waits_for_its_copy_and_capture_goes_on(landing_env16: PipelineEnv) -> None:
+def test_a_table_dropped_and_created_again_waits_for_its_copy_and_capture_continues(landing_env16: PipelineEnv) -> None:
     env = landing_env16
     env.sql("create table t (id int primary key); create table other (id int primary key)")
     bootstrap.prepare(env.ctx)

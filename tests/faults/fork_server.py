@@ -1,7 +1,7 @@
 """A process that has imported the pipeline and forks: what is to be killed need not import it, seconds each time.
 
-    python -m tests.faults.nursery <socket>               the nursery; it ends with the process that started it
-    python -IS tests/faults/nursery.py <socket> <verb> .. one child: `tests.faults.killed`, with this process's outputs
+    python -m tests.faults.fork_server <socket>               the fork server; it ends with the process that started it
+    python -IS tests/faults/fork_server.py <socket> <verb> .. one child: `tests.faults.killed`, with this process's outputs
 
 The second one stands for its child: it ends as the child ended, by the same signal, and the child ends with it.
 """
@@ -27,7 +27,7 @@ def call(where: str, arguments: list[str]) -> int:
         line.sendall(order)
         ended = line.recv(_SIZE, socket.MSG_WAITALL)
     if len(ended) != _SIZE:
-        raise SystemExit("the nursery ended before its child")
+        raise SystemExit("the fork server ended before its child")
     code = os.waitstatus_to_exitcode(int.from_bytes(ended, "big"))
     if code < 0:
         os.kill(os.getpid(), -code)

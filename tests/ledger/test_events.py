@@ -15,7 +15,7 @@ def test_attempts_sort_by_time_and_suit_files_and_branches() -> None:
     assert [attempt[:18] for attempt in attempts] == sorted(attempt[:18] for attempt in attempts)
 
 
-def test_events_are_told_newest_first(ledger: Ledger, running: str) -> None:
+def test_events_are_listed_newest_first(ledger: Ledger, running: str) -> None:
     ledger.events.add(running, slug="one", message="first")
     ledger.events.add(running, slug="two", message="second", level="warning", table_oid=7, details={"bytes": 12})
 
@@ -26,7 +26,7 @@ def test_events_are_told_newest_first(ledger: Ledger, running: str) -> None:
     assert len(ledger.events.all(running)) == 2
 
 
-def test_an_event_of_nobody_is_refused(ledger: Ledger) -> None:
+def test_an_event_of_no_known_pipeline_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="ledger-conflict"):
         ledger.events.add("nobody", slug="one", message="x")
 
@@ -40,7 +40,7 @@ def test_the_status_of_a_new_pipeline_is_empty(ledger: Ledger, name: str) -> Non
     assert (status.paused, status.events) == ((), ())
 
 
-def test_the_status_tells_everything_at_once(ledger: Ledger, ready: str) -> None:
+def test_the_status_shows_everything_at_once(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, START + 10, files=[entry(1, rows=5, size=50)])
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
     capture(ledger, ready, START + 10, START + 20, files=[entry(1, rows=7, size=70), entry(2, rows=1, size=5)])

@@ -92,7 +92,7 @@ def holding(texts: dict[str, str], *marks: str) -> list[str]:
     ]
 
 
-def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
+def test_no_application_writes_a_secret_or_a_row_to_the_event_log_or_its_own_log(
     env16: PipelineEnv,
     lake: LakeCatalog,
     tmp_path: Path,
@@ -127,7 +127,7 @@ def test_no_application_tells_a_secret_or_a_row_to_the_event_log_or_its_own_log(
 
 
 @pytest.mark.slow
-def test_no_application_under_spark_submit_tells_a_secret_or_a_row(
+def test_no_application_under_spark_submit_shows_a_secret_or_a_row(
     env16: PipelineEnv,
     lake: LakeCatalog,
     shell_with_spark: dict[str, str],

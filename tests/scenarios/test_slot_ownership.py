@@ -83,7 +83,7 @@ def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(land
     assert slots(landing_env16) == []
 
 
-def test_a_slot_of_another_kind_is_somebody_elses(landing_env16: PipelineEnv) -> None:
+def test_a_slot_of_another_kind_is_not_ours(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     drop_slot(landing_env16)
     landing_env16.sql(f"select pg_create_physical_replication_slot('{landing_env16.ctx.pipeline.slot}')")
@@ -94,9 +94,7 @@ def test_a_slot_of_another_kind_is_somebody_elses(landing_env16: PipelineEnv) ->
     drop_slot(landing_env16)
 
 
-def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(
-    landing_env16: PipelineEnv, postgres15: Server
-) -> None:
+def test_a_slot_of_the_same_name_on_another_server_is_not_ours(landing_env16: PipelineEnv, postgres15: Server) -> None:
     begin(landing_env16)
     name = landing_env16.source.name
     with postgres15.temporary_database(name) as elsewhere:
@@ -110,7 +108,7 @@ def test_a_slot_of_the_same_name_on_another_server_is_somebody_elses(
         landing_env16.source = ours
 
 
-def test_a_slot_that_somebody_reads_is_not_dropped(landing_env16: PipelineEnv) -> None:
+def test_a_slot_that_another_session_reads_is_not_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     consume(landing_env16)
     recover.begin(landing_env16.ctx, recover.look(landing_env16.ctx))

@@ -1,4 +1,4 @@
-"""Capture killed while tables join and leave: the next run finds what the publication says, and tells it once."""
+"""Capture killed while tables join and leave: the next run finds what the publication says, and records it once."""
 
 from __future__ import annotations
 
