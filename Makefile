@@ -53,7 +53,7 @@ test-all: lint setup ## Run all tests, the slow ones too
 	@$(PYTEST) -m ""
 
 test-health: setup ## Run the tests of slot health, those on other versions of PostgreSQL too
-	@$(PY) -m stack versions
+	@$(PY) -m tests.postgres_versions
 	@$(PY) -m pytest -m "" tests/flow/health tests/dags/test_runs.py -k "health or does_not_take"
 
 cluster-test: setup ## Run the demo's job on Spark standalone and an S3 store, compare, stop again

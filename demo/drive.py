@@ -5,7 +5,6 @@ demo with what came and where to read on.
 """
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from penstock.lsn import Lsn
 from stack.airflow.rest_api import AirflowApi
 from stack.background_process import Session
 from stack.errors import StackError
+from stack.polling import poll
 from stack.progress import Progress, Step
 from stack.servers.databases import SHOP, SHOP_OWNER
 from stack.servers.postgres import Database
@@ -243,13 +243,12 @@ class Demo:
 
     def wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
         """Wait until nothing is `missing`, and look every time at what continues."""
-        deadline = time.monotonic() + PATIENCE
-        while waiting_for := missing():
-            step.say(waiting_for)
+        for late in poll(PATIENCE, POLL):
+            waiting_for = missing()
             if watch is not None:
                 watch()
-            if time.monotonic() > deadline:
+            if not waiting_for:
+                return
+            step.say(waiting_for)
+            if late:
                 raise StackError(f"to be further within {PATIENCE:.0f} s", waiting_for, "read the log of the scheduler")
-            time.sleep(POLL)
-        if watch is not None:
-            watch()

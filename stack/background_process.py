@@ -8,34 +8,31 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import psutil
+
 from stack.atomic_write import write_private
+from stack.paths import Project
+from stack.polling import poll
 
 # The program waits for the word: if we die before the record is written, it ends instead of running unknown.
 WAIT_FOR_THE_WORD = 'read -r word && [ "$word" = go ] && exec "$@" </dev/null'
 GROUP_SECONDS = 6.0
 SESSION_SECONDS = 5.0
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-@dataclass(frozen=True)
-class _Process:
-    pid: int
-    state: str
-    session: int
-    began: int
-    """Clock ticks since the boot."""
+CLOCK_SECONDS = 2.0
+"""How far two readings of the same beginning may lie apart: the clock may be set between them."""
 
 
 @dataclass(frozen=True)
 class _Record:
     pid: int
-    began: int
+    began: float
+    """Seconds from the boot to the program's start; no setting of the clock changes them."""
     boot: str
     fingerprint: str
 
@@ -46,6 +43,11 @@ class Session:
 
     record: Path
     log: Path
+
+    @classmethod
+    def of(cls, project: Project, name: str) -> "Session":
+        """Return the session of this name in a project's stack; `stack.sessions` finds it by its record."""
+        return cls(project.sessions / f"{name}.json", project.logs / f"{name}.log")
 
     @property
     def name(self) -> str:
@@ -71,8 +73,7 @@ class Session:
                     cwd=cwd,
                     start_new_session=True,
                 )
-            began = next((each.began for each in _processes([leader.pid])), 0)
-            record = _Record(leader.pid, began, _this_boot(), fingerprint)
+            record = _Record(leader.pid, _began(leader.pid) or 0.0, _this_boot(), fingerprint)
             write_private(self.record, json.dumps(asdict(record)) + "\n")
             os.write(speaking, b"go\n")
         finally:
@@ -84,14 +85,17 @@ class Session:
         record = self._read()
         if record is None or fingerprint not in (None, record.fingerprint):
             return False
-        return any(each.began == record.began for each in _processes([record.pid]))
+        return _is_same(_began(record.pid), record)
 
     def members(self) -> list[int]:
         """List the processes of the session, whatever groups they made for themselves."""
         record = self._read()
-        if record is None or any(each.began != record.began for each in _processes([record.pid])):
-            return []  # none, or the number is another process by now
-        return [each.pid for each in _processes() if each.session == record.pid]
+        if record is None:
+            return []
+        began = _began(record.pid)
+        if began is not None and not _is_same(began, record):
+            return []  # the number is another process by now
+        return [pid for pid in psutil.pids() if _session_of(pid) == record.pid and _began(pid) is not None]
 
     def stop(self) -> None:
         """End the program and everything that it started: asked first, killed in the end."""
@@ -111,9 +115,9 @@ class Session:
                 os.kill(pid, which)
 
     def _wait_for_the_end(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.members() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        for _ in poll(seconds, pause=0.1):
+            if not self.members():
+                return
 
     def _read(self) -> _Record | None:
         """Return what is recorded of this boot; an earlier boot left no process."""
@@ -127,13 +131,20 @@ def _this_boot() -> str:
     return BOOT.read_text().strip()
 
 
-def _processes(pids: Sequence[int] | None = None) -> Iterator[_Process]:
-    """Yield the living processes (zombies are not), of all or of these numbers."""
-    if pids is None:
-        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    for pid in pids:
-        with suppress(OSError):
-            # proc(5): the fields after the name in parentheses, which may itself hold anything
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if fields[0] not in "ZX":
-                yield _Process(pid, fields[0], session=int(fields[3]), began=int(fields[19]))
+def _began(pid: int) -> float | None:
+    """Return how long after the boot a living process (a zombie is none) began."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return float(process.create_time() - psutil.boot_time())
+    return None
+
+
+def _is_same(began: float | None, record: _Record) -> bool:
+    return began is not None and abs(began - record.began) < CLOCK_SECONDS
+
+
+def _session_of(pid: int) -> int | None:
+    with suppress(OSError):
+        return os.getsid(pid)
+    return None

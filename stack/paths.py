@@ -54,6 +54,11 @@ class Project:
         return self.local / "logs"
 
     @property
+    def sessions(self) -> Path:
+        """Return the folder of the records of background programs."""
+        return self.local / "sessions"
+
+    @property
     def jars(self) -> Path:
         """Return the folder of the jars that Spark needs besides its own."""
         return self.shared / "jars"

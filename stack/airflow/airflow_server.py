@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,6 +18,7 @@ from stack.atomic_write import tail, write_private, write_whole
 from stack.background_process import Session
 from stack.errors import StackError
 from stack.paths import Project
+from stack.polling import poll
 from stack.ports import LOOPBACK
 from stack.secrets import Secrets
 from stack.servers.lake_catalog import sqlalchemy_url
@@ -66,7 +66,7 @@ class Airflow:
     @property
     def session(self) -> Session:
         """Return the background session that the components live in."""
-        return Session(self.project.local / "sessions" / "airflow.json", self.project.logs / "airflow.log")
+        return Session.of(self.project, "airflow")
 
     @property
     def url(self) -> str:
@@ -110,14 +110,15 @@ class Airflow:
 
     def wait_until_healthy(self, say: Callable[[str], None] = lambda _: None) -> None:
         """Return when the API and all components report themselves healthy; `say` hears what is missing."""
-        deadline = time.monotonic() + HEALTHY_SECONDS
-        while waiting := self.api.unhealthy():
+        for late in poll(HEALTHY_SECONDS):
+            waiting = self.api.unhealthy()
+            if not waiting:
+                return
             if dead := self.dead_components():
                 raise self._unwell(f"{', '.join(dead)} ended", dead[0])
-            if time.monotonic() > deadline:
+            if late:
                 raise self._unwell(f"still not healthy: {', '.join(waiting)}", waiting[0])
             say(f"waiting for {', '.join(waiting)}")
-            time.sleep(0.5)
 
     def make_pools(self) -> None:
         """Make the pools that our DAGs name, unless they are there (a user may have resized them)."""

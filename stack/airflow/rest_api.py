@@ -3,7 +3,6 @@
 A token is fetched on the first call and again when it has expired. Answers are Airflow's own JSON.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import Any
 import httpx
 
 from stack.errors import StackError
+from stack.polling import poll
 
 Json = dict[str, Any]
 
@@ -57,19 +57,20 @@ class AirflowApi:
 
         One from before may be that of an earlier Airflow, which had no time to read the file again.
         """
-        begun, deadline = datetime.now(UTC), time.monotonic() + seconds
-        while not any(dag["dag_id"] == dag_id for dag in self.dags()):
-            late = time.monotonic() > deadline
+        begun = datetime.now(UTC)
+        for late in poll(seconds, pause=1):
+            listed = sorted(dag["dag_id"] for dag in self.dags())
+            if dag_id in listed:
+                return
             if errors := [each for each in self.import_errors() if late or _time(each["timestamp"]) >= begun]:
                 came = "; ".join(f"{each['filename']}: {_last_line(each['stack_trace'])}" for each in errors)
                 raise StackError(f"Airflow to read the DAG {dag_id}", came, "fix the file that is named")
             if late:
                 raise StackError(
                     f"Airflow to list the DAG {dag_id} within {seconds:.0f} s",
-                    f"it lists {sorted(dag['dag_id'] for dag in self.dags())}",
+                    f"it lists {listed}",
                     "read the log of the dag-processor",
                 )
-            time.sleep(1)
 
     def pause(self, dag_id: str, paused: bool = True) -> None:
         """Pause a DAG: its schedule starts no further run."""
@@ -106,15 +107,15 @@ class AirflowApi:
 
         Raises `StackError` with the failed task's last log lines.
         """
-        deadline = time.monotonic() + seconds
-        while (state := self.run(dag_id, run_id)["state"]) not in FINISHED:
-            if time.monotonic() > deadline:
-                raise StackError(f"{dag_id} {run_id} to end within {seconds:.0f} s", state, f"see {self.url}")
+        for late in poll(seconds, pause=1):
+            state = self.run(dag_id, run_id)["state"]
             say(self.task_instances(dag_id, run_id))
-            time.sleep(1)
-        say(self.task_instances(dag_id, run_id))
-        if state != "success":
-            raise StackError(f"{dag_id} {run_id} to succeed", self.failure(dag_id, run_id), f"see {self.url}")
+            if state == "success":
+                return
+            if state in FINISHED:
+                raise StackError(f"{dag_id} {run_id} to succeed", self.failure(dag_id, run_id), f"see {self.url}")
+            if late:
+                raise StackError(f"{dag_id} {run_id} to end within {seconds:.0f} s", state, f"see {self.url}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[Json]:
         """List the task instances of a run."""

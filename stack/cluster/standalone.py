@@ -5,7 +5,6 @@ each application brings the login along.
 """
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from stack.cluster import object_store
 from stack.cluster.object_store import ObjectStore
 from stack.errors import StackError
 from stack.paths import Project
+from stack.polling import poll
 from stack.ports import LOOPBACK
 from stack.progress import Progress, Step
 from stack.secrets import Secrets
@@ -76,7 +76,7 @@ class Cluster:
 
     def session(self, name: str) -> Session:
         """Return the background session of a part."""
-        return Session(self.project.local / "sessions" / f"{name}.json", self.project.logs / f"{name}.log")
+        return Session.of(self.project, name)
 
     def running(self) -> dict[str, bool]:
         """Return for each port whether who listens there runs."""
@@ -144,14 +144,15 @@ class Cluster:
         return "" if alive == len(WORKERS) else f"{alive} of {len(WORKERS)} workers"
 
     def _wait(self, name: str, step: Step, missing: Callable[[], str]) -> None:
-        deadline = time.monotonic() + READY_SECONDS
         session = self.session(name)
-        while waiting_for := missing():
+        for late in poll(READY_SECONDS):
+            waiting_for = missing()
+            if not waiting_for:
+                return
             step.say(waiting_for)
-            if not session.is_alive() or time.monotonic() > deadline:
+            if late or not session.is_alive():
                 came = f"{waiting_for}\n{tail(session.log, 5)}"
                 raise StackError(f"{name} to be ready", came, "read its log", session.log)
-            time.sleep(0.5)
 
 
 def settings(jar_folder: Path, store_address: str, memory: str = WORKER_MEMORY) -> dict[str, str]:

@@ -7,13 +7,13 @@ runs, one that was killed, a pid file left by a reboot. Tests use the same class
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from stack import ports
 from stack.atomic_write import tail, write_private
 from stack.errors import StackError
+from stack.polling import poll
 from stack.servers.binaries import Binaries
 from stack.servers.postgres_user import Account
 
@@ -114,31 +115,29 @@ class Server:
         self.init()
         self._write_settings()
         self._forget_stale_pid_file()
-        deadline = time.monotonic() + LINGERING_SECONDS
-        while not self._try_start():
-            if LINGERING_SIGN not in tail(self.log, 5) or time.monotonic() > deadline:
+        for late in poll(LINGERING_SECONDS, pause=0.25):
+            if self._try_start():
+                break
+            if late or LINGERING_SIGN not in tail(self.log, 5):
                 raise self._start_failed()
-            time.sleep(0.25)
         self.wait_ready()
 
     def wait_ready(self, seconds: float = START_SECONDS) -> None:
         """Return as soon as the server answers a query, crash recovery included."""
-        deadline = time.monotonic() + seconds
-        while True:
+        for late in poll(seconds, pause=0.1):
             try:
                 self.connect().close()
                 return
             except psycopg.OperationalError as error:
                 if WRONG_PASSWORD_SIGN in str(error):
                     raise self._wrong_password() from error
-                if time.monotonic() > deadline:
+                if late:
                     raise StackError(
                         f"PostgreSQL on 127.0.0.1:{self.port} to answer within {seconds:.0f} s",
                         str(error).splitlines()[0],
                         "read the server's log",
                         self.log,
                     ) from error
-            time.sleep(0.1)
 
     def restart(self, mode: StopMode = "fast") -> None:
         """Stop in the given mode and start again; `immediate` makes the server go through crash recovery."""
@@ -163,8 +162,9 @@ class Server:
         if pid is None:
             return
         os.kill(pid, signal.SIGKILL)
-        while self.pid() is not None:
-            time.sleep(0.02)
+        for _ in poll(LINGERING_SECONDS, pause=0.02):
+            if not self.is_running():
+                return
 
     def remove(self) -> None:
         """Stop the server and delete its files."""
@@ -178,9 +178,9 @@ class Server:
 
         The pid file alone proves nothing: after a reboot its number may belong to anybody.
         """
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(OSError, ValueError, IndexError, psutil.Error):
             pid = int((self.data / "postmaster.pid").read_text().split("\n")[0])
-            if Path(f"/proc/{pid}/cwd").resolve() == self.data.resolve():
+            if psutil.Process(pid).cwd() == str(self.data.resolve()):
                 return pid
         return None
 

