@@ -14,7 +14,8 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from penstock import cli, spark_zip
+from penstock import spark_zip
+from penstock.cli import verbs
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import ROOT, PipelineEnv, connection
@@ -83,14 +84,14 @@ def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
-    monkeypatch.setattr(cli, "submitter", lambda ctx: env16.submit)
+    monkeypatch.setattr(verbs, "submitter", lambda ctx: env16.submit)
     monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
     chosen = {"name": env16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env16.landing)}}
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
 
     def run(verb: str, *options: str, pipeline: str = str(file)) -> Result:
-        return CliRunner().invoke(cli.app, [verb, pipeline, *options], env={"COLUMNS": "400"})
+        return CliRunner().invoke(verbs.app, [verb, pipeline, *options], env={"COLUMNS": "400"})
 
     return run
 

@@ -16,7 +16,7 @@ import typer
 import yaml
 from pydantic import BaseModel
 
-from penstock.cli import app
+from penstock.cli.verbs import app
 from penstock.conditions import CONDITIONS
 from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection

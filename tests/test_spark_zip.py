@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import spark_zip
-from penstock.cli import app
+from penstock.cli.verbs import app
 from stack.paths import Project
 
 ROOT = Project.here().root
@@ -94,7 +94,7 @@ def test_the_command_line_writes_the_zip_and_says_whether_it_changed(tmp_path: P
 
     assert said == [f"{archive}: written\n", f"{archive}: unchanged\n"]
     with zipfile.ZipFile(archive) as whole:
-        assert {"penstock/cli.py", "penstock_spark/merge.py", "penstock_sql/source/peek/transactions.sql"} <= set(
+        assert {"penstock/cli/verbs.py", "penstock_spark/merge.py", "penstock_sql/source/peek/transactions.sql"} <= set(
             whole.namelist()
         )
 

@@ -13,8 +13,8 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.cli.spark_submit import spark_submit
 from penstock.flow.spark_job import SparkJob
-from penstock.shell import spark_submit
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv

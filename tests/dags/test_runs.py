@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from penstock import spark_zip
+from penstock.cli.spark_submit import spark_submit
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
@@ -23,7 +24,6 @@ from penstock.flow.verify.compare import compare
 from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
 from penstock.orchestration import trigger_dag
-from penstock.shell import spark_submit
 from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from penstock import spark_zip
+from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.copy import bootstrap
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob, Submit
 from penstock.flow.verify.compare import compare
-from penstock.shell import spark_submit
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
+from penstock.cli.verbs import app
 from tests.flow.health.conftest import Watched
 
 

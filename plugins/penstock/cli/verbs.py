@@ -1,35 +1,27 @@
 """`penstock <verb> <pipeline>`: the same use cases as the DAGs, from a shell, with or without Airflow.
 
-Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`), so that one definition serves both.
+A verb names its options and calls one function of `flow`. Connections come from the environment in Airflow's own form
+(`AIRFLOW_CONN_<ID>`), so that one definition serves both.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from penstock import spark_zip
-from penstock.config import load_pipeline
-from penstock.connections import Connection
-from penstock.errors import ConfigError, PenstockError
+from penstock.cli import printing
+from penstock.cli.context import home, opened, submitter
+from penstock.errors import ConfigError
 from penstock.flow import check as check_flow
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture_flow
 from penstock.flow.capture import skip_transaction as skip_flow
 from penstock.flow.changelog import coverage
 from penstock.flow.changelog import run as changelog_flow
-from penstock.flow.context import Context
-from penstock.flow.errors import record_errors
 from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.maintain import run as maintain_flow
@@ -41,76 +33,28 @@ from penstock.flow.recover import resume as resume_flow
 from penstock.flow.recover import run as recover_flow
 from penstock.flow.recover import teardown as teardown_flow
 from penstock.flow.sequences import BOOTSTRAP, RECOVERY, carry_out
-from penstock.flow.spark_job import Submit
 from penstock.flow.verify import compare as compare_flow
 from penstock.flow.verify import run as verify_flow
 from penstock.ledger.verifications import Mode
-from penstock.pipeline_files import find_pipeline
-from penstock.shell import spark_master, spark_submit
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
-console = Console(stderr=True, highlight=False)
 
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
 
+OnlyTables = Annotated[
+    list[str] | None, typer.Option("--table", help="Only this table, as schema.table; may be repeated.")
+]
 TableNames = Annotated[list[str] | None, typer.Option("--table", help="A table, as schema.table; may be repeated.")]
 Name = Annotated[str, typer.Argument(help="The pipeline's name, or the path of its file.")]
-
-
-def say(line: str) -> None:
-    """Print one line of progress as it is: square brackets are ours, not rich's markup."""
-    console.print(line, markup=False, soft_wrap=True)
-
-
-def home() -> Path:
-    """Return the project folder."""
-    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[2]))
-
-
-def find(name: str) -> Context:
-    """Return the context of a pipeline given by name or by file."""
-    environment = {"PENSTOCK_HOME": str(home()), **os.environ}
-    if name.endswith((".yaml", ".yml")):
-        pipeline = load_pipeline(Path(name), environment)
-    else:
-        folder = Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
-        pipeline = find_pipeline(name, folder, environment)
-    resolver = partial(Connection.from_airflow_environment, environ=os.environ)
-    return Context(pipeline, resolver, home(), environment, say)
-
-
-@contextmanager
-def reported(name: str) -> Iterator[Context]:
-    """Open the pipeline; end the process with the error's own words when it stops."""
-    ctx: Context | None = None
-    try:
-        ctx = find(name)
-        with record_errors(ctx):
-            yield ctx
-    except PenstockError as error:
-        if ctx is None:  # an opened pipeline has said it already
-            say(f"{error} See {error.runbook}.")
-        raise typer.Exit(1) from None
-
-
-def submitter(ctx: Context) -> Submit:
-    """Return how Spark is started from a shell: the master is the Spark connection's host."""
-    return spark_submit(spark_master(ctx.pipeline.spark.connection, os.environ), ctx.progress)
 
 
 @app.command()
 def check(name: Name) -> None:
     """Ask the source whether it is ready, and print each finding with its next step."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         findings = check_flow.check(ctx)
-        table = Table(title=f"{ctx.name}: {ctx.source.host}:{ctx.source.port}/{ctx.source.database}")
-        for heading in ("", "subject", "finding", "next step"):
-            table.add_column(heading, overflow="fold")
-        colours = {"ok": "green", "warn": "yellow", "error": "red"}
-        for finding in findings:
-            level = f"[{colours[finding.level]}]{finding.level}[/]"
-            table.add_row(level, finding.subject, finding.message, finding.next_step or "")
-        Console().print(table)
+        source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
+        printing.show_findings(f"{ctx.name}: {source}", findings)
         if check_flow.failures(findings):
             raise typer.Exit(1)
 
@@ -118,16 +62,15 @@ def check(name: Name) -> None:
 @app.command()
 def bootstrap(name: Name) -> None:
     """Create publication and slot, copy every table, and publish the first cut."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         carry_out(ctx, BOOTSTRAP, submitter(ctx))
 
 
 @app.command()
 def capture(name: Name) -> None:
     """Land the slot's changes until caught up, or until the time budget ends."""
-    with reported(name) as ctx:
-        summary = capture_flow.capture(ctx).summary()
-        Console().print(", ".join(f"{key} {value}" for key, value in summary.items()))
+    with opened(name) as ctx:
+        printing.show_counts(capture_flow.capture(ctx).summary())
 
 
 @app.command()
@@ -135,18 +78,18 @@ def merge(
     name: Name, force: Annotated[bool, typer.Option(help="Publish a cut even when nothing changed.")] = False
 ) -> None:
     """Merge all staged windows into the lake and publish them as one cut."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         merge_flow.merge(ctx, submitter(ctx), force=force)
 
 
 @app.command()
 def maintain(
     name: Name,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
+    table: OnlyTables = None,
     dry_run: Annotated[bool, typer.Option(help="Only measure, and say what would be done.")] = False,
 ) -> None:
     """Compact tables, expire snapshots, and delete old files and records, on lake, landing zone and ledger."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         maintain_flow.maintain(ctx, submitter(ctx), tables=table or (), dry_run=dry_run)
 
 
@@ -159,35 +102,35 @@ def changelog(
     to: Annotated[str, typer.Option(help="Where it ends, itself not included.")],
 ) -> None:
     """Fill an interval of commit time in every table's changelog, in place of what was there."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         interval = coverage.parse(from_, to)
         filled = changelog_flow.fill(ctx, interval, submitter(ctx), wait=_HOLD_SECONDS)
-        Console().print(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
+        printing.show(f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs")
 
 
 @app.command()
 def compare(name: Name) -> None:
     """Compare every table with the source, by code that shares nothing with the pipeline's casts."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         compared = compare_flow.compare(ctx)
         compare_flow.require_equal(compared)
-        Console().print(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
+        printing.show(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
 
 
 @app.command()
 def verify(
     name: Name,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table, as schema.table; may be repeated.")] = None,
+    table: OnlyTables = None,
     mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table that is due.")] = "whole",
 ) -> None:
     """Compare source and lake at one exact position, while both continue; capture and merge to it first."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
 
         def merge_now() -> None:
             merge_flow.merge(ctx, submitter(ctx))
 
         found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
-        Console().print(", ".join(f"{key} {value}" for key, value in found.summary().items()))
+        printing.show_counts(found.summary())
         if found.differing and ctx.pipeline.verify.on_difference == "resync":
             submit = submitter(ctx)
             rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
@@ -197,12 +140,9 @@ def verify(
 @app.command()
 def status(name: Name) -> None:
     """Show where the pipeline stands: slot, windows, tables, last cut, last events."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         found = status_flow.status(ctx)
-        table = Table(title=f"{ctx.name}: {found.ledger.pipeline.state}", show_header=False)
-        for label, value in status_flow.lines(found):
-            table.add_row(label, value)
-        Console().print(table)
+        printing.show_lines(f"{ctx.name}: {found.ledger.pipeline.state}", status_flow.lines(found))
 
 
 @app.command()
@@ -210,15 +150,13 @@ def health(
     name: Name, json: Annotated[bool, typer.Option("--json", help="Print plain data for other tools.")] = False
 ) -> None:
     """Look at the slot and its surroundings as slot health does, and change nothing."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         verdict = health_flow.look(ctx)
         if json:
-            Console(soft_wrap=True).print_json(data=health_report.plain(verdict, ctx.pipeline.health))
-            return
-        table = Table(title=f"{ctx.name}: {len(verdict.findings)} alarms", show_header=False)
-        for label, value in health_report.lines(verdict, ctx.pipeline.health):
-            table.add_row(label, escape(value))
-        Console().print(table)
+            printing.show_json(health_report.plain(verdict, ctx.pipeline.health))
+        else:
+            lines = health_report.lines(verdict, ctx.pipeline.health)
+            printing.show_lines(f"{ctx.name}: {len(verdict.findings)} alarms", lines)
 
 
 @app.command()
@@ -226,7 +164,7 @@ def resume(
     name: Name, table: Annotated[str | None, typer.Option(help="Resume this paused table, as schema.table.")] = None
 ) -> None:
     """Resume a halted pipeline, or one paused table, after the repair that its runbook describes."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         if table is None:
             resume_flow.resume(ctx)
         else:
@@ -239,7 +177,7 @@ def skip_transaction(
     dry_run: Annotated[bool, typer.Option(help="Only say which transaction it is, and what follows.")] = True,
 ) -> None:
     """Find the transaction that the source cannot decode, leave it out, and pause the tables that it touched."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         skip_flow.say(ctx, dry_run=dry_run)
 
 
@@ -250,7 +188,7 @@ def recover(
     merge_first: Annotated[bool, typer.Option(help="Merge what is landed before the slot is left.")] = True,
 ) -> None:
     """Make a new slot for a broken pipeline, copy every table again, and switch to the new tables in one cut."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         if recover_flow.start(ctx, dry_run=dry_run):
             carry_out(ctx, RECOVERY, submitter(ctx), merge_first=merge_first)
 
@@ -266,7 +204,7 @@ def resync(
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = False,
 ) -> None:
     """Copy tables again while everything else continues, and switch to the new ones in one cut."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         if bool(tables) == new:
             raise ConfigError("config-invalid", "expected either --table, once or more, or --new")
         chosen = None if new else tables
@@ -290,7 +228,7 @@ def replay(
     dry_run: Annotated[bool, typer.Option(help="Only say what would be done.")] = True,
 ) -> None:
     """Rebuild tables from the landing zone: in place, in one cut, or as of any position under another name."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         request = rebuild_flow.Replay(tuple(tables or ()), from_, upto, shadow)
         for source in replay_sources(ctx, request):
             ctx.progress(source.line())
@@ -302,7 +240,7 @@ def replay(
 @app.command()
 def abandon(name: Name, tables: TableNames = None) -> None:
     """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         rebuild_flow.abandon(ctx, tables or ())
 
 
@@ -311,7 +249,7 @@ def teardown(
     name: Name, dry_run: Annotated[bool, typer.Option(help="Only print what would be dropped.")] = True
 ) -> None:
     """Drop slot and publication; the lake and the landing zone stay."""
-    with reported(name) as ctx:
+    with opened(name) as ctx:
         teardown_flow.teardown(ctx, dry_run=dry_run)
 
 
@@ -326,10 +264,8 @@ def package(
     try:
         changed = spark_zip.build(home(), path)
     except OSError as error:
-        say(f"expected to write {path}; came: {error.strerror}. Next: name a file in a folder that you may write")
+        printing.say(
+            f"expected to write {path}; came: {error.strerror}. Next: name a file in a folder that you may write"
+        )
         raise typer.Exit(1) from None
-    Console().print(f"{path}: {'written' if changed else 'unchanged'}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(app())
+    printing.show(f"{path}: {'written' if changed else 'unchanged'}")
