@@ -32,6 +32,7 @@ def checkout(tmp_path: Path) -> Path:
     statements = tmp_path / "include" / "sql" / "source"
     statements.mkdir(parents=True)
     (statements / "slots.sql").write_text("select 1\n")
+    (library / "statements").symlink_to("../../include/sql")
     return tmp_path
 
 
@@ -52,18 +53,16 @@ def test_the_zip_imports_without_the_checkout(tmp_path: Path):
     assert said.stdout == "16/B374D848\n"
 
 
-def test_constant_sql_travels_as_a_package(checkout: Path):
+def test_constant_sql_travels_within_the_library(checkout: Path):
     spark_zip.build(checkout, checkout / "out.zip")
 
     with zipfile.ZipFile(checkout / "out.zip") as archive:
         assert archive.namelist() == [
             "penstock/__init__.py",
             "penstock/lsn.py",
-            "penstock_sql/__init__.py",
-            "penstock_sql/source/__init__.py",
-            "penstock_sql/source/slots.sql",
+            "penstock/statements/source/slots.sql",
         ]
-        assert archive.read("penstock_sql/source/slots.sql") == b"select 1\n"
+        assert archive.read("penstock/statements/source/slots.sql") == b"select 1\n"
 
 
 def test_the_same_sources_give_the_same_bytes_whatever_their_times(checkout: Path):
@@ -94,9 +93,11 @@ def test_the_command_line_writes_the_zip_and_says_whether_it_changed(tmp_path: P
 
     assert said == [f"{archive}: written\n", f"{archive}: unchanged\n"]
     with zipfile.ZipFile(archive) as whole:
-        assert {"penstock/cli/verbs.py", "penstock_spark/merge.py", "penstock_sql/source/peek/transactions.sql"} <= set(
-            whole.namelist()
-        )
+        assert {
+            "penstock/cli/verbs.py",
+            "penstock_spark/merge.py",
+            "penstock/statements/source/peek/transactions.sql",
+        } <= set(whole.namelist())
 
 
 def test_without_a_target_the_zip_goes_where_submissions_look_for_it(tmp_path: Path):

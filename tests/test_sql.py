@@ -4,16 +4,22 @@ A statement is named by a literal: `windows/plan_window` within the ledger's cod
 """
 
 import ast
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 import pytest
 
-from penstock import sql
+from penstock import spark_zip, sql
 
-LIBRARY = Path(__file__).parents[1] / "plugins" / "penstock"
-STATEMENTS = Path(__file__).parents[1] / "include" / "sql"
+ROOT = Path(__file__).parents[1]
+LIBRARY = ROOT / "plugins" / "penstock"
+STATEMENTS = ROOT / "include" / "sql"
 ROOMS = ("source", "ledger")
 
 
@@ -68,6 +74,42 @@ def test_every_folder_of_statements_is_called_like_the_module_that_runs_them() -
         for folder in sorted(folders)
         if not (LIBRARY / f"{folder}.py").is_file() and not (LIBRARY / folder / "__init__.py").is_file()
     ] == []
+
+
+READ = """
+import penstock, sys
+from penstock import sql
+assert penstock.__file__.startswith(sys.argv[1]), penstock.__file__
+print(sql.load("source/peek/transactions"), end="")
+print(*sql.names("ledger/migrations/r0001"), sep="\\n", end="")
+"""
+
+
+def image(folder: Path) -> Path:
+    """Copy the project as an image of it does: links stay links."""
+    for part in ("plugins/penstock", "include/sql"):
+        copytree(ROOT / part, folder / part, symlinks=True, ignore=ignore_patterns("__pycache__"))
+    return folder / "plugins"
+
+
+def packed(folder: Path) -> Path:
+    """Pack the zip that Spark receives."""
+    spark_zip.build(ROOT, folder / "penstock.zip")
+    return folder / "penstock.zip"
+
+
+@pytest.mark.parametrize("place", [lambda _: ROOT / "plugins", image, packed], ids=["checkout", "image", "zip"])
+def test_a_checkout_an_image_and_the_zip_hold_the_same_statements(
+    place: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    path = str(place(tmp_path))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": path}
+
+    read = subprocess.run([sys.executable, "-c", READ, path], cwd="/", env=environment, capture_output=True, check=True)
+
+    peek = (STATEMENTS / "source" / "peek" / "transactions.sql").read_text(encoding="utf-8")
+    migration = sorted(path.stem for path in (STATEMENTS / "ledger" / "migrations" / "r0001").glob("*.sql"))
+    assert read.stdout.decode() == peek + "\n".join(f"ledger/migrations/r0001/{name}" for name in migration)
 
 
 def test_a_statement_that_is_not_there_is_an_error() -> None:

@@ -1,6 +1,6 @@
 """The library and the modules of the Spark applications as one zip, for Spark's Python processes (`--py-files`).
 
-The same sources give the same bytes. The constant SQL travels as the package `penstock_sql`, where
+The same sources give the same bytes. Links are followed, so the constant SQL travels in the library's own folder, where
 `penstock.sql` looks for it. The zip is replaced in one step, so that a job that starts meanwhile reads a whole one.
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 PACKAGES = ("plugins/penstock", "spark_apps/penstock_spark")
-SQL_PACKAGE = "penstock_sql"
 
 
 def location(home: Path, environment: Mapping[str, str]) -> Path:
@@ -53,14 +52,7 @@ def _zip(root: Path) -> bytes:
 
 def _entries(root: Path) -> Iterator[tuple[str, bytes]]:
     for package in PACKAGES:
-        for path in (root / package).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield str(path.relative_to((root / package).parent)), path.read_bytes()
-    statements = root / "include" / "sql"
-    folders = {SQL_PACKAGE}
-    for path in statements.rglob("*.sql"):
-        name = Path(SQL_PACKAGE) / path.relative_to(statements)
-        folders.add(str(name.parent))
-        yield str(name), path.read_bytes()
-    for folder in folders:
-        yield f"{folder}/__init__.py", b""
+        for folder, _, names in os.walk(root / package, followlinks=True):
+            for path in (Path(folder, name) for name in names):
+                if "__pycache__" not in path.parts:
+                    yield str(path.relative_to((root / package).parent)), path.read_bytes()

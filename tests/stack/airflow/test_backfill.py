@@ -53,7 +53,6 @@ def stack(servers_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for shared in ("plugins", "bin", "dags", "spark_apps"):
         (root / shared).symlink_to(HERE.root / shared)
     (root / "include" / "pipelines").mkdir(parents=True)
-    (root / "include" / "sql").symlink_to(HERE.root / "include" / "sql")
     (root / "include" / "pipelines" / "tiny.yaml").write_text(PIPELINE)
     project = Project(root, servers_home / "backfill")
     project.local.mkdir()
