@@ -46,11 +46,12 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "see the runbook",
         )
     known = {column.name for column in cuts.columns()}
-    missing = [column.name for column in CUTS_COLUMNS if column.name not in known]
+    missing = [f"{column.name} {column.type}" for column in CUTS_COLUMNS if column.name not in known]
     if missing:
         raise LakeError(
             "foreign-commit",
-            f"expected {cuts.sql_name} with the columns that Penstock made, but {', '.join(missing)} are gone; see the runbook",
+            f"expected {cuts.sql_name} with the columns that Penstock made, but some are gone; "
+            f"add them again: {', '.join(missing)}",
         )
     cuts.cut_branch()
     marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from penstock.errors import LakeError
 from tests.spark.histories import D, I, U, tx
 from tests.spark.workbench import Table, Workbench, column
 
@@ -72,6 +73,15 @@ def test_every_cut_is_one_row_that_lists_the_tables(workbench: Workbench, table:
         (name[idle.oid], None, 124, "ready"),
         (name[broken.oid], None, 108, "paused"),
     ]
+
+
+def test_a_table_of_cuts_that_has_lost_a_column_ends_the_run_and_says_which(workbench: Workbench, table: Table) -> None:
+    _sql(workbench, f"alter table {workbench.catalog}.{workbench.namespace}._penstock_cuts drop column source_time")
+    workbench.land(table, tx(U(k=1, a="two")))
+
+    with pytest.raises(LakeError, match=r"\[foreign-commit\].*some are gone; add them again: source_time timestamp$"):
+        workbench.prepare()
+    assert workbench.rows(table) == ONE
 
 
 def test_a_table_with_a_foreign_commit_is_paused_and_left_alone(workbench: Workbench, table: Table) -> None:

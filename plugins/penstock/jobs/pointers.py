@@ -49,7 +49,7 @@ class Pointer:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read plain data."""
-        fresh = data.get("fresh")
+        fresh = data["fresh"]
         return cls(**{**data, "fresh": Fresh(**fresh) if fresh else None})
 
 
