@@ -7,7 +7,7 @@ PY := $(BIN)/python
 INSTALLED := .venv/requirements.installed
 # Processes that share the tests, a file at a time: each has servers and a Spark of its own, and often waits for them.
 WORKERS ?= 3
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder  # in the order of tests/order.py
 HELPERS := tests/conftest.py $(shell find tests -name '*.py' ! -name 'test_*' ! -name conftest.py)
 OURS := plugins/penstock plugins/penstock_plugin.py spark_apps/penstock_spark dags docs/examples stack demo torture bench \
   $(HELPERS)

@@ -26,6 +26,7 @@ from stack.servers.postgres import Database, Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import jars, java, spark_conf
 from tests import postgres_versions
+from tests.order import longest_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,9 +72,9 @@ def pytest_configure(config: pytest.Config) -> None:
     }
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs no server and is not `heavy` as `unit`, and leave whole jobs on PostgreSQL 15 to `make test-all`.
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before `-m` selects, and after pytest has brought fixtures together
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Sort the longest files to the front; mark what needs no server and is not `heavy` as `unit`, and leave whole jobs on PostgreSQL 15 to `make test-all`.
 
     A test that asks for `every_version` runs on each in `make test` too.
     """
@@ -85,6 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_15 = isinstance(item, pytest.Function) and "postgres15" in item.name
         if on_15 and not WHOLE_JOBS.isdisjoint(folders) and item.get_closest_marker("every_version") is None:
             item.add_marker(pytest.mark.slow)
+    yield
+    longest_first(items)
 
 
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:

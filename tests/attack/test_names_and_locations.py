@@ -167,9 +167,10 @@ def values_named(lake: LakeCatalog) -> list[str]:
     return [environment, class_path, lake.database.server.password]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "again"),
-    [(NEIGHBOURS, ("nest", "nest/data")), pytest.param(PATTERNS, PATTERNS, marks=pytest.mark.slow)],
+    [(NEIGHBOURS, ("nest", "nest/data")), (PATTERNS, PATTERNS)],
     ids=["neighbours", "patterns"],
 )
 def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again_and_its_old_files_are_purged(

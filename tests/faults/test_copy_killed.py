@@ -29,13 +29,13 @@ from tests.pipeline_env import PipelineEnv, wait_for
 
 STEPS = [
     ("penstock.source.slot:_create", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
-    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
     ("penstock_spark.copy:land", "after", 3),
-    (WRITE_TEXT, "after", 2),  # the result of the first table
     ("penstock.ledger.tables:Tables.finish_copy", "after", 1),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
+    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
+    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
+    (WRITE_TEXT, "after", 2),  # the result of the first table
     ("penstock.ledger.pipelines:Pipelines.intend_slot", "before", 1),
     ("penstock.source.slot:_create", "before", 1),
     ("penstock.source.slot:_text_of", "after", 1),

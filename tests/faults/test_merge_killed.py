@@ -329,6 +329,7 @@ def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_o
     assert (colours[1], colours[2], colours[3], colours[100]) == ("grey", None, "grey", "red")
 
 
+@pytest.mark.slow
 def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

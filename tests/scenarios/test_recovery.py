@@ -228,6 +228,7 @@ def own(
     server.remove()
 
 
+@pytest.mark.slow
 def test_a_slot_that_the_server_has_invalidated_is_recovered(own: PipelineEnv) -> None:
     begin(own)
     own.sql(LOST)

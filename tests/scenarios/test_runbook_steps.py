@@ -65,6 +65,7 @@ def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -
     assert equal(env16)
 
 
+@pytest.mark.slow
 def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
@@ -96,6 +97,7 @@ def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_
     assert equal(env16)
 
 
+@pytest.mark.slow
 def test_a_foreign_commit_is_rolled_back_and_the_table_continues(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()

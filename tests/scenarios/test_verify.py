@@ -283,6 +283,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
     assert found["account"].outcome == "equal"
 
 
+@pytest.mark.slow
 def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_called_wrong(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
