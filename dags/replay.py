@@ -1,12 +1,13 @@
 """### Rebuild tables from the landing zone, in place or as of any position: by hand
 
 **Does** nothing but say what it would do (which copy, how many windows, rows and bytes), until it is triggered with
-`dry_run` set to false. Then: a fresh table from the copy and the windows since, chunk by chunk -> in place (`shadow` empty) one
+`dry_run` set to false. Then, for each of the `tables` (`schema.table`): a fresh table from the copy and the windows since, chunk by
+chunk -> in place (`shadow` empty) one
 cut in which it takes the table's name; with a `shadow` suffix the table `<table>__<suffix>`, which nothing changes any more.
 
-**For** a bad edit by hand on the lake, a changed mapping, a changed policy (`skip_transactions`, `on_misfit`), and for a
+**For** a wrong edit by hand on the lake, a changed mapping, a changed policy (`skip_transactions`, `on_misfit`), and for a
 look at a table as it was: `upto` is an LSN such as `16/B374D848`, or a time such as `2026-11-21T09:30:00Z`, by which everything
-up to the last commit at or before it is meant. The source is not asked for anything.
+up to the last commit at or before it is meant. It begins with the newest copy, or with the newest one at or before `from`. The source is not asked for anything.
 
 **Meanwhile** capture and merge continue, for these tables as well.
 

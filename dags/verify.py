@@ -4,8 +4,8 @@
 tables under it, let capture and merge come to X, read the lake at the cut that lies at X, and compare every value by
 code that shares nothing with the pipeline. It reports counts, columns and hashes of keys, never a value.
 
-**Runs** at the times of `verify.schedule`, and by hand. In mode `sample` every run looks at another `verify.share` of each
-table's keys, so that N runs see every row; in mode `whole` it looks at all rows. `tables` names some; else those
+**Runs** at the times of `verify.schedule`, and by hand. With `mode` `sample` every run looks at another `verify.share` of each
+table's keys, so that N runs see every row; with `whole` it looks at all rows. `tables` names some; else those
 of `verify.tables`.
 
 **A difference pauses nothing.** It opens the alarm `verify-differs` for the table, which closes when that table or share is

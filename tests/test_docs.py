@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Project.here().root
 DOCS = ROOT / "docs"
+LIBRARY = ROOT / "plugins" / "penstock"
 RUNBOOKS = DOCS / "runbooks"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
@@ -212,6 +213,29 @@ def test_every_dag_file_is_documented(subtests: pytest.Subtests) -> None:
             assert f"`<pipeline>.{dag_file.stem}`" in operations or f"`{named(dag_file)}`" in operations
 
 
+def parameters(dag_file: Path) -> set[str]:
+    """Return the names of a DAG's parameters."""
+    given = (node for node in ast.walk(ast.parse(text(dag_file))) if isinstance(node, ast.keyword))
+    tables = (node.value for node in given if node.arg == "params" and isinstance(node.value, ast.Dict))
+    return {key.value for table in tables for key in table.keys if isinstance(key, ast.Constant)}
+
+
+def test_every_parameter_of_a_dag_is_explained_on_the_dags_page() -> None:
+    for dag_file in ROOT.glob("dags/*.py"):
+        page = ast.get_docstring(ast.parse(text(dag_file))) or ""
+
+        assert {name for name in parameters(dag_file) if f"`{name}`" not in page} == set(), named(dag_file)
+    assert parameters(ROOT / "dags" / "maintain.py") == {"tables", "dry_run"}
+
+
+def test_every_parameter_of_a_dag_is_read_by_its_tasks_or_an_operator() -> None:
+    operators = "\n".join(map(text, (LIBRARY / "orchestration").glob("*.py")))
+    for dag_file in ROOT.glob("dags/*.py"):
+        read = set(re.findall(r'params(?:"])?(?:\[|\.get\()"(\w+)"', text(dag_file) + operators))
+
+        assert parameters(dag_file) - read == set(), named(dag_file)
+
+
 def test_every_pool_is_documented() -> None:
     operations = text(DOCS / "operations.md")
 
@@ -298,6 +322,14 @@ def test_every_relative_link_leads_somewhere(subtests: pytest.Subtests) -> None:
                 target = (document.parent / path).resolve() if path else document
                 assert target.exists(), link
                 assert not anchor or anchor in anchors(text(target)), link
+
+
+def test_every_file_of_the_table_of_changes_exists() -> None:
+    table = text(ROOT / "CONTRIBUTING.md").partition("## Where a change goes")[2].partition("\n## ")[0]
+    paths = {path for path in re.findall(r"`([\w./-]+)`", table) if "/" in path or path.endswith(".py")}
+
+    assert len(paths) > 30
+    assert {path for path in paths if not any((folder / path).exists() for folder in (ROOT, LIBRARY))} == set()
 
 
 def test_every_document_can_be_reached_from_the_readme() -> None:

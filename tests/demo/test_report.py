@@ -32,6 +32,8 @@ def window(upto: int, rows: int, planned: timedelta) -> WindowRecord:
         staged_at=NOON,
         confirmed_at=NOON,
         seconds=2.0,
+        era=1,
+        digest=None,
     )
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from inspect import getmembers, isfunction, signature
+from types import ModuleType
 
 import pytest
 
 from penstock.conditions import CONDITIONS
 from penstock.source import publication, session, slot
+from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.report import Asked, Finding, Level
 from stack.servers.postgres import Database
@@ -415,3 +418,12 @@ def test_asking_writes_nothing(conn, shop):
     conn.execute("set default_transaction_read_only = on")
 
     assert level(preflight.check(conn, pipeline("shop.*")), "error") == []
+
+
+@pytest.mark.parametrize("module", [server_rules, publication_rules, table_rules])
+def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
+    functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
+    rules = [each for each in functions if str(signature(each)) == "(asked: 'Asked') -> 'Iterator[Finding]'"]
+
+    assert rules
+    assert [each.__name__ for each in rules if each not in preflight.RULES] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.values.builtin import _ARRAYS, _SCALARS, builtin
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import SCALARS, mapping
 from stack.servers.postgres import Database
 
 
@@ -28,3 +28,7 @@ def test_a_type_that_is_not_known_is_kept_as_text() -> None:
     assert mapping(builtin(1700, (10 << 16 | 2) + 4)).lake_type == "decimal(10,2)"
     assert mapping(builtin(1007, -1)).lake_type == "array<int>"
     assert mapping(builtin(99999, -1)).lake_type == "string"
+
+
+def test_every_type_that_the_lake_does_not_hold_as_text_is_known_by_its_oid() -> None:
+    assert set(SCALARS) | {"numeric"} <= set(_SCALARS.values())

@@ -101,8 +101,8 @@ class PipelineRecord(PipelineFacts):
     merge_attempt: str | None
     era: int
     slot_made: bool | None
-    publishing: Publishing | None = None
-    unproved_from: Lsn | None = None
+    publishing: Publishing | None
+    unproved_from: Lsn | None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -136,8 +136,8 @@ class WindowRecord(Row):
     staged_at: datetime | None
     confirmed_at: datetime | None
     seconds: float | None
-    era: int = 1
-    digest: str | None = None
+    era: int
+    digest: str | None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
@@ -220,12 +220,12 @@ class TableRecord(Row):
     paused_slug: str | None
     paused_reason: str | None
     paused_from_state: TableState | None
-    joined_lsn: Lsn | None = None
-    joined_xid: int | None = None
-    left_lsn: Lsn | None = None
-    discard: bool = False
-    shows: str | None = None
-    lake_columns: int | None = None
+    joined_lsn: Lsn | None
+    joined_xid: int | None
+    left_lsn: Lsn | None
+    discard: bool
+    shows: str | None
+    lake_columns: int | None
 
     @property
     def qualified(self) -> str:

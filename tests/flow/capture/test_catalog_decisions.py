@@ -68,6 +68,12 @@ RECORD = TableRecord(
     paused_slug=None,
     paused_reason=None,
     paused_from_state=None,
+    joined_lsn=None,
+    joined_xid=None,
+    left_lsn=None,
+    discard=False,
+    shows=None,
+    lake_columns=None,
 )
 
 

@@ -143,6 +143,7 @@ def window(start: int, end: int, *, state: WindowState = "confirmed", digest: st
         state=state,
         settings_digest="",
         digest=digest,
+        era=1,
         **moments,  # type: ignore[arg-type]
         **facts,  # type: ignore[arg-type]
     )

@@ -142,6 +142,12 @@ def record(*columns: SourceColumn) -> TableRecord:
         paused_slug=None,
         paused_reason=None,
         paused_from_state=None,
+        joined_lsn=None,
+        joined_xid=None,
+        left_lsn=None,
+        discard=False,
+        shows=None,
+        lake_columns=None,
     )
 
 

@@ -79,6 +79,8 @@ RECORD = PipelineRecord(
     created_at=NOW,
     era=1,
     slot_made=True,
+    publishing=None,
+    unproved_from=None,
 )
 
 

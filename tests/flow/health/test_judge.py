@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from inspect import getmembers, isfunction, signature
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from penstock.conditions import ALARMS, LEVELS
+from penstock.flow.health import conflict_rule, own_rules, server_rules, verified_rule
+from penstock.flow.health.judge import RULES
 from penstock.flow.health.observe import CaptureState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
@@ -27,6 +31,15 @@ from tests.flow.health.cases import (
 )
 
 PAUSED = CaptureState(paused=True)
+
+
+@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule])
+def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
+    functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
+    rules = [each for each in functions if str(signature(each)) == "(case: 'Case') -> 'Iterator[Finding]'"]
+
+    assert rules
+    assert [each.__name__ for each in rules if each not in RULES] == []
 
 
 def test_a_healthy_pipeline_has_no_alarm() -> None:

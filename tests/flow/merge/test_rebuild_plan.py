@@ -39,7 +39,17 @@ def window(start: int, *files: FileEntry) -> WindowRecord:
     totals = {"rows": len(files), "bytes": 0, "transactions": 1, "messages": 0}
     times = {"source_time": now, "planned_at": now, "staged_at": now, "confirmed_at": now, "seconds": 1.0}
     return WindowRecord(
-        "p", Lsn(start), Lsn(start + 10), "a", "confirmed", files=files, settings_digest="", **totals, **times
+        "p",
+        Lsn(start),
+        Lsn(start + 10),
+        "a",
+        "confirmed",
+        files=files,
+        settings_digest="",
+        era=1,
+        digest=None,
+        **totals,
+        **times,
     )  # type: ignore[arg-type]
 
 
