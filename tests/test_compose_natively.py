@@ -250,7 +250,7 @@ def test_the_main_job_runs_on_the_services_and_ends_equal(services: Services) ->
     services.run("scheduler", ["penstock", "capture", "shop"])
     services.run("scheduler", ["penstock", "merge", "shop"])
 
-    assert "shop.orders: equal" in services.run("scheduler", ["penstock", "compare", "shop"])
+    assert "shop.orders: equal" in services.run("scheduler", ["penstock", "verify", "shop", "--now"])
     stored = {
         path.relative_to(services.home / "store").parts[0] for path in (services.home / "store").rglob("*.parquet")
     }

@@ -182,9 +182,6 @@ def _conditions() -> dict[str, Condition]:
             fail,
             _critical("its rows are unproven"),
         ),
-        "comparison-differs": Condition(
-            "Source and lake differ at the compared position.", page, _critical("with every reader who trusts the lake")
-        ),
         # alarms about the pipeline's slot
         "slot-retained": Condition("The slot keeps more WAL on the source's disk than the limit.", alarm=_critical()),
         "slot-unread": Condition("More WAL is waiting to be captured than the limit.", alarm=_critical()),

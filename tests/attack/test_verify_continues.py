@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.compare.report import ComparedTable, Comparison, TableComparison
+from penstock.compare.report import ComparedTable, TableComparison
 from penstock.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.verify import compare
 from penstock.flow.verify import run as verifying
+from penstock.flow.verify.report import finding
 from penstock.flow.verify.run import Verification, require_equal, verify
+from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 
 DAMAGED = ("data", "manifest", "manifest_list", "metadata", "garbled", "row")
@@ -192,7 +194,7 @@ def test_what_changes_while_it_is_compared_is_no_difference(
     assert (found.differing, found.unreadable) == ([], [])
     assert env16.ctx.ledger.health.alarms(env16.name) == []
 
-    # `compare` has no position: it takes a later look
+    # without a barrier there is no position: it takes a later look
     env16.capture()
     env16.merge()
     tried, left = compare._tried, ["truncate t; insert into t values (1, null)"]
@@ -210,9 +212,13 @@ def test_what_changes_while_it_is_compared_is_no_difference(
 
 
 def test_only_what_is_unreadable_is_reported_as_such() -> None:
-    unread = TableComparison("public", "t", ("n", "t"), trouble=LakeError("lake-unreadable", "gone"))
-    with pytest.raises(LakeError, match=r"\[verify-unreadable\].*public\.t.*lake-unreadable"):
-        compare.require_equal(Comparison((unread,)))
-    differs = TableComparison("public", "u", ("n", "u"), missing=1)
-    with pytest.raises(LakeError, match=r"\[comparison-differs\]"):
-        compare.require_equal(Comparison((unread, differs)))
+    unread = finding(1, TableComparison("public", "t", ("n", "t"), trouble=LakeError("lake-unreadable", "gone")))
+    differs = finding(2, TableComparison("public", "u", ("n", "u"), missing=1))
+    assert "[lake-unreadable] gone" in (unread.reason or "")
+    for lsn, at in ((None, "now"), (Lsn(1), "at 0/1")):
+        some = Verification((unread,), lsn=lsn)
+        with pytest.raises(LakeError, match=rf"\[verify-unreadable\].*{at}.*public\.t"):
+            require_equal(some.differing, some.lsn, some.unreadable)
+        more = Verification((unread, differs), lsn=lsn)
+        with pytest.raises(LakeError, match=rf"\[verify-differs\].*{at}.*public\.u"):
+            require_equal(more.differing, more.lsn, more.unreadable)

@@ -236,7 +236,7 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
 
     def asking(ctx: Context, *, merge: Callable[[], str | None], **_: Any) -> Verification:
         said.extend([merge(), merge()])
-        return Verification(1, Lsn(1), ())
+        return Verification((), 1, Lsn(1))
 
     monkeypatch.setattr(verify, "verify", asking)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
+from penstock.flow.verify.now import verify_now
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
@@ -52,3 +53,21 @@ def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported
     assert by_name["customer"].different == 1
     assert by_name["sale"].equal
     assert list(by_name["visit"].lines()) == ["public.visit: the source does not publish this table"]
+
+    now = verify_now(env16.ctx)
+    assert {each.name: each.outcome for each in now.findings} == {
+        "customer": "differs",
+        "sale": "equal",
+        "visit": "skipped",
+    }
+    assert (now.differing, now.number, now.lsn) == (["public.customer"], None, None)
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
+    assert verify_now(env16.ctx, tables=["public.sale"]).summary() == {
+        "rows": 25,
+        "equal": 1,
+        "differs": 0,
+        "skipped": 0,
+        "unreadable": 0,
+        "differing": [],
+        "unread": [],
+    }

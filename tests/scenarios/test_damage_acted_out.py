@@ -24,7 +24,8 @@ from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.health import paging
-from penstock.flow.verify.compare import compare, require_equal
+from penstock.flow.verify.compare import compare
+from penstock.flow.verify.now import verify_now
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
@@ -149,7 +150,7 @@ def test_a_full_disk_has_room_again_when_the_slot_that_filled_it_is_gone(
     assert "changes 41999" in oncall.do("source-disk-full", "penstock capture")
     fixed(watched, "source-disk-full")
     penstock(oncall, "merge")
-    assert "equal: 1 tables, 42000 rows" in penstock(oncall, "compare")
+    assert "rows 42000, equal 1, differs 0" in penstock(oncall, "verify --now")
 
 
 # --- source-corrupt ----------------------------------------------------------------------------------
@@ -176,11 +177,11 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_continue(own: Se
     ((path,),) = watched.env.sql("select pg_relation_filepath('bad')")
     overwrite(own, Path(path), 4096, 1000)
 
-    paged(watched, "source-corrupt", lambda ctx: require_equal(compare(ctx)))
+    paged(watched, "source-corrupt", verify_now)
     ((name, trouble),) = compare(watched.env.ctx).unreadable.items()
     assert (name, trouble.slug) == ("public.bad", "source-corrupt"), "the other table was compared"
     assert f"invalid page in block 0 of relation {path}" in watched.told[-1].text()
-    refused(oncall, "compare", "source-corrupt")
+    refused(oncall, "verify --now", "source-corrupt")
     shown = oncall.confirm("source-corrupt", file=path.rsplit("/", 1)[1])
     assert re.search(rf"{watched.env.source.name} +\| +[1-9]", shown), "checksum failures of the database"
     assert re.search(r"^ bad$", shown, flags=re.MULTILINE)
@@ -189,7 +190,7 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_continue(own: Se
     oncall.do("source-corrupt", "penstock capture")
     penstock(oncall, "merge")
 
-    assert "equal: 1 tables, 51 rows" in penstock(oncall, "compare")
+    assert "rows 51, equal 1, differs 0" in penstock(oncall, "verify --now")
     fixed(watched, "source-corrupt")
     watched.env.sql("update good set name = 'after' where id < 10")
     flush(watched.env)
@@ -234,13 +235,13 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
         assert "lost to the stream" in oncall.do("source-changed", "penstock recover")
         oncall.do("source-changed", "penstock recover", "--no-dry-run")
 
-        assert "equal: 1 tables, 40 rows" in penstock(oncall, "compare")
+        assert "rows 40, equal 1, differs 0" in penstock(oncall, "verify --now")
         fixed(watched, "source-corrupt")
         env.sql("insert into t values (100, 'on the standby that was')")
         flush(env)
         penstock(oncall, "capture")
         penstock(oncall, "merge")
-        assert "equal: 1 tables, 41 rows" in penstock(oncall, "compare")
+        assert "rows 41, equal 1, differs 0" in penstock(oncall, "verify --now")
     finally:
         standby.remove()
 
@@ -277,7 +278,7 @@ def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_ru
     env.settings["lake"] = {"target": "{namespace}.{schema}.{table}"}
     oncall.do("target-clash", "penstock check")
     penstock(oncall, "bootstrap")
-    assert "equal: 2 tables, 3 rows" in penstock(oncall, "compare")
+    assert "rows 3, equal 2, differs 0" in penstock(oncall, "verify --now")
 
     env.sql('create table b."x.y" (id int primary key); create table b.x_y (id int primary key)')
     env.sql('insert into b."x.y" values (1), (2); insert into b.x_y values (1), (2), (3); insert into a.t values (7)')
@@ -295,10 +296,10 @@ def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_ru
     penstock(oncall, "resync --new")
     penstock(oncall, "merge")
 
-    assert "equal: 3 tables, 9 rows" in penstock(oncall, "compare")
+    assert "rows 9, equal 3, differs 0" in penstock(oncall, "verify --now")
 
 
-# --- comparison-differs ------------------------------------------------------------------------------
+# --- verify-differs ----------------------------------------------------------------------------------
 
 
 def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_again(
@@ -311,18 +312,18 @@ def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_a
     )
     env.sql("create table other (id int primary key); insert into other values (1)")
     penstock(oncall, "bootstrap")
-    assert "equal: 2 tables, 51 rows" in oncall.confirm("comparison-differs")
+    assert "rows 50, equal 1, differs 0" in oncall.confirm("verify-differs", schema="public", table="t")
     (file,) = (lake.warehouse / env.name / "public").glob("t-*/data/*.parquet")
     rows = pq.read_table(file)
     wrong = pc.if_else(pc.equal(rows["id"], 7), pa.scalar("wr0ng"), rows["name"])
     pq.write_table(rows.set_column(rows.schema.get_field_index("name"), rows.schema.field("name"), wrong), file)
 
-    with pytest.raises(AssertionError, match=r"\[comparison-differs\]") as caught:
-        oncall.confirm("comparison-differs")
+    with pytest.raises(AssertionError, match=r"\[verify-differs\]") as caught:
+        oncall.confirm("verify-differs", schema="public", table="t")
     assert "public.t: differs, 50 rows in the source, 50 in the lake" in str(caught.value)
     assert "1 different" in str(caught.value)
     assert not re.search("wr0ng|value7", str(caught.value))
 
-    oncall.do("comparison-differs", "penstock resync", schema="public", table="t")
+    oncall.do("verify-differs", "penstock resync", schema="public", table="t")
 
-    assert "equal: 2 tables, 51 rows" in oncall.confirm("comparison-differs")
+    assert "rows 50, equal 1, differs 0" in oncall.confirm("verify-differs", schema="public", table="t")

@@ -33,8 +33,8 @@ from penstock.flow.recover import resume as resume_flow
 from penstock.flow.recover import run as recover_flow
 from penstock.flow.recover import teardown as teardown_flow
 from penstock.flow.sequences import BOOTSTRAP, RECOVERY, carry_out
-from penstock.flow.verify import compare as compare_flow
 from penstock.flow.verify import run as verify_flow
+from penstock.flow.verify.now import verify_now
 from penstock.ledger.verifications import Mode
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
@@ -109,29 +109,28 @@ def changelog(
 
 
 @app.command()
-def compare(name: Name) -> None:
-    """Compare every table with the source, by code that shares nothing with the pipeline's casts."""
-    with opened(name) as ctx:
-        compared = compare_flow.compare(ctx)
-        compare_flow.require_equal(compared)
-        printing.show(f"equal: {len(compared.tables)} tables, {compared.rows} rows")
-
-
-@app.command()
 def verify(
     name: Name,
     table: OnlyTables = None,
     mode: Annotated[Mode, typer.Option(help="All rows, or the share of each table that is due.")] = "whole",
+    now: Annotated[
+        bool, typer.Option("--now", help="Compare what is there now, for a source without writers; change nothing.")
+    ] = False,
 ) -> None:
     """Compare source and lake at one exact position, while both continue; capture and merge to it first."""
+    if now and mode != "whole":
+        raise typer.BadParameter("--now compares all rows: leave out --mode sample")
     with opened(name) as ctx:
 
         def merge_now() -> None:
             merge_flow.merge(ctx, submitter(ctx))
 
-        found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
+        if now:
+            found = verify_now(ctx, tables=table or ())
+        else:
+            found = verify_flow.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
         printing.show_counts(found.summary())
-        if found.differing and ctx.pipeline.verify.on_difference == "resync":
+        if found.differing and not now and ctx.pipeline.verify.on_difference == "resync":
             submit = submitter(ctx)
             rebuild_flow.switch(ctx, rebuild_flow.resync(ctx, found.differing, submit), submit)
         verify_flow.require_equal(found.differing, found.lsn, found.unreadable)

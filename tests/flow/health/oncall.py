@@ -51,7 +51,7 @@ class Page:
             if language == "sql":
                 place, _, statements = block.partition("\n")
                 yield Step(statements, place.removeprefix("-- "))
-            else:
+            elif language != "text":  # a template, or what is shown
                 yield from (Step(line) for line in block.splitlines())
         prose = re.sub(r"^```.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
         for words in re.findall(r"`([^`]+)`", prose):

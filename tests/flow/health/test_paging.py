@@ -98,9 +98,9 @@ def test_a_source_that_slot_health_has_sent_an_alert_of_gets_no_second_one(watch
 
 def test_an_alert_is_sent_even_if_the_ledger_cannot_record_it(watched: Watched) -> None:
     watched.env.name = "unknown"
-    meet(watched, "comparison-differs")
+    meet(watched, "source-corrupt")
 
-    assert told(watched) == [("opened", "comparison-differs", "critical")]
+    assert told(watched) == [("opened", "source-corrupt", "critical")]
     assert any("the ledger cannot record" in line for line in watched.env.lines)
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 
 from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
-from penstock.compare.report import ComparedTable, TableComparison
+from penstock.compare.report import ComparedTable
 from penstock.errors import LakeError
 from penstock.flow.capture.run import running
 from penstock.flow.context import Context
@@ -25,10 +24,10 @@ from penstock.flow.health.alerts import Deliver
 from penstock.flow.health.check import no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
 from penstock.flow.verify.compare import compare_table, compared, fingerprint
-from penstock.flow.verify.report import Verification, require_equal
+from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal
 from penstock.flow.verify.sampling import Chosen, choose
 from penstock.ledger.records import CutRecord
-from penstock.ledger.verifications import Finding, Mode
+from penstock.ledger.verifications import Finding, Mode, Outcome
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported
@@ -81,7 +80,7 @@ def verify(
         table_alarms.update(ctx, [each.oid for each in findings], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
         ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
-    return Verification(number, exact.lsn, findings)
+    return Verification(findings, number, exact.lsn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class _Run:
             elif each.skipped is not None:
                 yield _Read(each, reason=each.skipped)
             elif each.record.oid not in published:
-                yield _Read(each, reason="the source does not publish it")
+                yield _Read(each, reason=UNPUBLISHED)
             else:
                 try:
                     with of_one_table(), self.exact.conn.transaction():
@@ -136,9 +135,9 @@ class _Run:
 
     def compare(self, read: _Read, cut: CutRecord) -> Finding:
         """Compare one table or share with the lake at the cut, and record what was found."""
-        finding = self._finding(read, cut)
-        self.ctx.ledger.verifications.add_finding(self.ctx.name, self.number, finding)
-        return finding
+        found = self._finding(read, cut)
+        self.ctx.ledger.verifications.add_finding(self.ctx.name, self.number, found)
+        return found
 
     def _finding(self, read: _Read, cut: CutRecord) -> Finding:
         if read.trouble is not None:
@@ -158,7 +157,7 @@ class _Run:
             return self._unreadable(read, str(error))
         for line in found.lines():
             self.ctx.progress(line)
-        return _found(read.chosen, found)
+        return finding(read.chosen.record.oid, found, **read.chosen.place)
 
     def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
         """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
@@ -183,11 +182,11 @@ class _Run:
 
     def _skipped(self, read: _Read, reason: str) -> Finding:
         self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")
-        return _of(read.chosen, outcome="skipped", reason=reason)
+        return _of(read.chosen, "skipped", reason)
 
     def _unreadable(self, read: _Read, reason: str) -> Finding:
         self.ctx.progress(f"{read.chosen.label}: could not be read, {reason}")
-        return _of(read.chosen, outcome="unreadable", reason=reason)
+        return _of(read.chosen, "unreadable", reason)
 
 
 def _failed(chosen: Chosen, error: TableError) -> _Read:
@@ -198,26 +197,6 @@ def _is_rewritten(error: TableError) -> bool:
     return error.slug == "table-rewritten"
 
 
-def _found(chosen: Chosen, found: TableComparison) -> Finding:
-    details = {
-        "in_lake": found.in_lake,
-        "counted_whole": found.whole,
-        "left_out": found.left_out,
-        "columns_missing": list(found.columns_missing),
-        "columns_extra": list(found.columns_extra),
-        "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
-    }
-    return _of(
-        chosen,
-        outcome="equal" if found.equal else "differs",
-        source_rows=found.source_rows,
-        lake_rows=found.lake_rows,
-        **found.broken,
-        details=details,
-    )
-
-
-def _of(chosen: Chosen, **found: Any) -> Finding:
-    record, share = chosen.record, chosen.share
-    place: dict[str, Any] = {"share": share.share, "shares": share.shares} if share else {}
-    return Finding(record.oid, record.schema, record.name, **place, **found)
+def _of(chosen: Chosen, outcome: Outcome, reason: str) -> Finding:
+    record = chosen.record
+    return Finding(record.oid, record.schema, record.name, outcome, reason=reason, **chosen.place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,11 @@ class Chosen:
         if share is None:
             return None
         return KeyRange(share.key_column, share.key_type, share.indexed, share.lower, share.upper)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Return the share as a finding names it."""
+        return {"share": self.share.share, "shares": self.share.shares} if self.share else {}
 
     @property
     def label(self) -> str:
