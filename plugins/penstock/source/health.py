@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
-from penstock.source import server_info, slot
+from penstock.source import server_info, slot, transactions
 from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
+from penstock.source.transactions import OpenTransaction
 
 _TRANSACTIONS = 20
 _ACTIVITY = "since when other roles' transactions are open (grant pg_monitor or pg_read_all_stats)"
@@ -27,31 +28,6 @@ class SlotStats:
     slot: str
     spill_bytes: int
     total_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """Name one transaction that has written, or is prepared; `xids` counts the transactions since it began."""
-
-    pid: int | None
-    user: str | None
-    database: str | None
-    application: str | None
-    age_seconds: float | None
-    prepared: str | None
-    xids: int
-
-    @property
-    def subject(self) -> str:
-        """Name it in an alarm."""
-        return f"prepared {self.prepared}" if self.prepared else f"process {self.pid}"
-
-    def describe(self) -> str:
-        """Say who it is, for a person who has to end it."""
-        who = (
-            f'prepared "{self.prepared}"' if self.prepared else f"process {self.pid} ({self.application or 'no name'})"
-        )
-        return f'{who} of role "{self.user}" in database "{self.database}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +61,7 @@ class Seen:
 def look(conn: SourceSession) -> Seen:
     """Read the source's views once; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
-    around, transactions = _around(conn), conn.records(OpenTransaction, "health/open_transactions", limit=_TRANSACTIONS)
+    around, oldest = _around(conn), transactions.open_now(conn, limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
     return Seen(
         server=server_info.read(conn),
@@ -93,7 +69,7 @@ def look(conn: SourceSession) -> Seen:
         flushed=server_info.flushed(conn),
         slots=slots,
         stats={stats.slot: stats for stats in conn.records(SlotStats, "health/slot_stats")},
-        transactions=tuple(transactions),
+        transactions=tuple(oldest),
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
     )

@@ -18,7 +18,7 @@ from psycopg import sql
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import server_info
+from penstock.source import server_info, transactions
 from penstock.source.session import SourceSession, connect, pinning, translating
 
 _SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
@@ -55,29 +55,6 @@ class SlotFacts:
     synced: bool
     retained: int | None
     unread: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """Name one transaction that is waited for; `prepared` is its name if it is a prepared one."""
-
-    pid: int | None
-    user: str | None
-    database: str | None
-    application: str | None
-    age_seconds: float | None
-    prepared: str | None
-
-    def describe(self) -> str:
-        """Say who it is and since when, for a person who has to end it."""
-        return self.name() + ("" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s")
-
-    def name(self) -> str:
-        """Say who it is."""
-        if not (self.pid or self.prepared):
-            return "one that has just ended"
-        who = f"process {self.pid} ({self.application or 'no name'})" if self.pid else f'prepared "{self.prepared}"'
-        return f'{who} of role "{self.user}" in database "{self.database}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +160,6 @@ def drop_statement(slot: str) -> str:
     return sql.SQL("select pg_drop_replication_slot({})").format(sql.Literal(slot)).as_string(None)
 
 
-def blockers(conn: SourceSession) -> list[Blocker]:
-    """List the transactions that slot creation would wait for, the oldest first; raises SourceError."""
-    return conn.records(Blocker, "slot/blockers")
-
-
-def open_before(conn: SourceSession, xid: int) -> list[Blocker]:
-    """List the transactions with ids below `xid` that may have written to this database and are open; raises SourceError."""
-    return conn.records(Blocker, "slot/open_before", bound=xid)
-
-
 def _create(
     conn: SourceSession, source: Connection, slot: str, timeout: int, temporary: bool = False
 ) -> tuple[Lsn, str]:
@@ -228,7 +195,7 @@ def _importing(snapshot_name: str) -> sql.Composed:
 
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     with connect(source, what="blockers") as conn:
-        found = "; ".join(blocker.describe() for blocker in blockers(conn))
+        found = "; ".join(each.describe() for each in transactions.open_now(conn))
         on_standby = server_info.read(conn).in_recovery
     hint = "run pg_log_standby_snapshot() on the primary" if on_standby else "end them or wait"
     return SourceError(

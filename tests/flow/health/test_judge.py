@@ -14,7 +14,8 @@ from penstock.flow.health.judge import RULES
 from penstock.flow.health.observe import CaptureState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
-from penstock.source.health import OpenTransaction, SlotStats
+from penstock.source.health import SlotStats
+from penstock.source.transactions import OpenTransaction
 from tests.flow.health.cases import (
     GIB,
     MIB,

@@ -102,7 +102,7 @@ def transactions(case: Case) -> Iterator[Finding]:
         level = "warn" if hidden else case.level(slug, each.subject, seconds or 0, limit)
         if level:
             since = "an unknown time" if seconds is None else span(seconds)
-            said = f"{each.describe()} has been open for {since}, {each.xids:,} transactions began since"
+            said = f"{each.name()} has been open for {since}, {each.xids:,} transactions began since"
             step = "no slot frees WAL from before it, and every capture reads all of that again, until it ends"
             numbers = {"seconds": None if seconds is None else round(seconds), "limit": limit, "xids": each.xids}
             yield Finding(slug, each.subject, level, said, step, numbers)

@@ -16,8 +16,9 @@ from penstock.config import Pipeline
 from penstock.source.patterns import Choice
 from penstock.source.publication import PublicationFacts
 from penstock.source.server_info import ServerFacts
-from penstock.source.slot import Blocker, SlotFacts
+from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
+from penstock.source.transactions import OpenTransaction
 
 Level = Literal["ok", "warn", "error"]
 
@@ -82,7 +83,7 @@ class Asked:
     role: Role
     slots: Sequence[SlotFacts]
     own: SlotFacts | None
-    blockers: Sequence[Blocker]
+    blockers: Sequence[OpenTransaction]
     publication: PublicationFacts | None
     choice: Choice
     wanted: Sequence[SourceTable]

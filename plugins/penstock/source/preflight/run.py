@@ -7,7 +7,7 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 from __future__ import annotations
 
 from penstock.config import Pipeline
-from penstock.source import catalog_snapshot, server_info, slot
+from penstock.source import catalog_snapshot, server_info, slot, transactions
 from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
@@ -72,7 +72,7 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         role=role,
         slots=slots,
         own=next((each for each in slots if each.name == pipeline.slot), None),
-        blockers=slot.blockers(conn),
+        blockers=transactions.open_now(conn),
         publication=found.publication,
         choice=choose(found.relations, pipeline.tables),
         wanted=wanted,

@@ -1,4 +1,4 @@
--- The oldest transactions that have written, in any database, and prepared ones. Never their query: it may hold values.
+-- Transactions that have written, in any database, and prepared ones, the oldest first. Never their query: it may hold values.
 -- The start of another role's transaction is only shown to pg_read_all_stats; the age of its xid is shown to everybody.
 select * from (
   select
