@@ -7,7 +7,6 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.flow.capture.slot_verdict import (
-    ExpectedState,
     HistoryError,
     SourceState,
     judge,
@@ -17,6 +16,7 @@ from penstock.flow.capture.slot_verdict import (
     same_window,
     to_prove,
 )
+from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.server_info import Fate

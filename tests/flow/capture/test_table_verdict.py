@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.capture.table_verdict import Verdict, column_plan, reshaped, suspects, verdict
+from penstock.flow.capture.table_verdict import Verdict, reshaped, suspects, verdict
+from penstock.flow.table_facts import column_plan
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable

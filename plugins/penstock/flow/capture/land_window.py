@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.flow.capture.prefetch import prefetch
-from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
 from penstock.landing import layout
 from penstock.landing.writer import FileWriter
 from penstock.landing.zone import LandingZone

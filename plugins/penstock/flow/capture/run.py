@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from penstock.errors import LedgerError
 from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.publication_options import follow_options
-from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
+from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.capture.sync_publication import follow_patterns
 from penstock.flow.capture.sync_tables import follow_publication
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import running
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
@@ -137,18 +138,6 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
     )
     ctx.progress(report.line())
     return report
-
-
-def running(ctx: Context) -> ExpectedState:
-    """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
-    record = ctx.ledger.pipelines.get(ctx.name)
-    if record.state == "halted":
-        raise LedgerError(
-            "pipeline-halted",
-            f"pipeline {ctx.name} was halted by {record.halted_slug}: {record.halted_reason} "
-            f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
-        )
-    return ExpectedState.of(record)
 
 
 def _judge_again(ctx: Context, conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:

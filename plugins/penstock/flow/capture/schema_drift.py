@@ -18,7 +18,6 @@ from penstock.flow.capture import enum_labels
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.table_verdict import (
     Verdict,
-    column_plan,
     reshaped,
     suspects,
     values_changed,
@@ -26,14 +25,13 @@ from penstock.flow.capture.table_verdict import (
     verdict,
 )
 from penstock.flow.context import Context
+from penstock.flow.table_facts import facts_of
 from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.catalog import SourceTable
 from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf
-
-__all__ = ["Look", "Verdict", "column_plan", "follow", "reshaped", "settle", "table_facts", "verdict"]
 
 Known = TableRecord | RebuildRecord
 WATCHED = ("new", "copying", "copied", "ready")
@@ -285,23 +283,3 @@ def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFac
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
     return _with(known, decided, now.digest())
-
-
-def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
-    """Return a source table as the ledger keeps it."""
-    return TableFacts(
-        oid=table.oid,
-        schema=table.schema,
-        name=table.name,
-        target=ctx.pipeline.target(table.schema, table.name),
-        identity=table.identity,
-        columns=tuple(map(column_plan, table.columns)),
-        catalog_digest=table.digest(),
-    )
-
-
-def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
-    """Return what the ledger knows of a table in the form in which it takes it."""
-    return TableFacts(
-        record.oid, record.schema, record.name, record.target, record.identity, record.columns, record.catalog_digest
-    )

@@ -17,9 +17,11 @@ from penstock.contract.manifest import moment
 from penstock.errors import LedgerError
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import slot_verdict, source_state, window_proof
-from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
+from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import running
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import lock, peek, server_info, session, slot
@@ -72,7 +74,7 @@ def skip(ctx: Context) -> Offender | None:
     offender = look(ctx)
     if offender is None:
         return None
-    while capture.running(ctx).position < offender.after:
+    while running(ctx).position < offender.after:
         capture.capture_window(ctx, limit=offender.after)
     return offender if _leave_out(ctx, offender) else None
 
@@ -132,7 +134,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
         memory = f"{settings.work_mem // 1024}kB"
         session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
         with lock.hold(conn, ctx.name):
-            known = capture.running(ctx)
+            known = running(ctx)
             before = source_state.found(conn, known)
             window_proof.heal(ctx, conn, known, before)
             yield conn, known, before

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.flow.capture.slot_verdict import ExpectedState, SourceState
+from penstock.flow.capture.slot_verdict import SourceState
+from penstock.flow.expected_state import ExpectedState
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, slot
 from penstock.source.publication import PublicationFacts

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.flow.capture.publication_options import hide
-from penstock.flow.capture.schema_drift import table_facts
 from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
+from penstock.flow.table_facts import table_facts
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import server_info

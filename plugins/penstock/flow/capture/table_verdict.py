@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.flow.table_facts import column_plan
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import TableFacts, TableRecord
@@ -42,11 +43,6 @@ class Suspects:
     files: tuple[Leaf, ...] = ()
     arrived: tuple[tuple[Leaf, tuple[Attach, ...]], ...] = ()
     rewritten: tuple[Leaf, ...] = ()
-
-
-def column_plan(column: SourceColumn) -> MirrorColumn:
-    """Return a source column as merge plans name it."""
-    return MirrorColumn(column.name, column.attnum, column.type, column.key, column.missing_text)
 
 
 def verdict(

@@ -11,8 +11,9 @@ from dataclasses import replace
 from penstock.errors import SourceError
 from penstock.flow.capture import slot_verdict, source_state
 from penstock.flow.capture.land_window import messages
-from penstock.flow.capture.slot_verdict import ExpectedState, HistoryError, SourceState
+from penstock.flow.capture.slot_verdict import HistoryError, SourceState
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, slot

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import publication_options
-from penstock.flow.capture.schema_drift import table_facts
 from penstock.flow.context import Context
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.spark_job import Submit
+from penstock.flow.table_facts import table_facts
 from penstock.ledger import new_attempt
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn

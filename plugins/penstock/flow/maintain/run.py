@@ -16,11 +16,11 @@ from typing import Any
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.context import Context
+from penstock.flow.guards import require_named
 from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
-from penstock.flow.rebuild.resync_request import require_named
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of

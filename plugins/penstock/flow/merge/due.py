@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture import schema_drift
-from penstock.flow.capture.run import running
+from penstock.flow.capture.table_verdict import reshaped
 from penstock.flow.context import Context
+from penstock.flow.guards import running
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.merge_queue import MergeQueue
@@ -61,7 +61,7 @@ def pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
     kept: list[TableRecord] = []
     for table in queue.tables:
         relations = {(entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in queue.files(table)}
-        reason = next(filter(None, (schema_drift.reshaped(table, relation) for relation in relations.values())), None)
+        reason = next(filter(None, (reshaped(table, relation) for relation in relations.values())), None)
         if reason is None:
             kept.append(table)
         else:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture import schema_drift
+from penstock.flow.capture.table_verdict import reshaped
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import refs
+from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
 from penstock.lsn import Lsn
@@ -106,7 +107,7 @@ def rebuild_plan(
     Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
     """
     goal = rebuild.goal_lsn
-    copy_of = Copied(schema_drift.facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
+    copy_of = Copied(facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
     files = list(fitting(ctx, copy_of, windows, known, goal=goal))
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry in files)
     overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
@@ -141,7 +142,7 @@ def fitting(
         for entry in window.files:
             if entry.oid != facts.oid or not _between(entry, snapshot, goal):
                 continue
-            reason = schema_drift.reshaped(facts, known[entry.oid, entry.version])
+            reason = reshaped(facts, known[entry.oid, entry.version])
             if reason is None:
                 yield entry
             elif not _all_seen(ctx, entry, snapshot):

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import schema_drift
-from penstock.flow.capture.schema_drift import table_facts
+from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.spark_job import Submit
+from penstock.flow.table_facts import table_facts
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.records import RebuildRecord, TableFacts
@@ -150,7 +151,7 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
     if now is None:
         _left(ctx, rebuild)
         return True
-    decided = schema_drift.verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
+    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True

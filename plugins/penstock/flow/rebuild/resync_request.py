@@ -5,22 +5,20 @@ A dry run prints this look line by line. What a replay needs in addition is in `
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
-from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, SourceError
-from penstock.flow.capture.run import running
-from penstock.flow.capture.schema_drift import table_facts
+from penstock.errors import LakeError, LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
+from penstock.flow.guards import require_named, require_running
 from penstock.flow.rebuild.copy import published
+from penstock.flow.table_facts import table_facts
 from penstock.ledger.records import (
     RebuildKind,
     RebuildRecord,
     TableFacts,
     TableRecord,
 )
-from penstock.lsn import Lsn
 from penstock.source.publication import PublicationFacts
 from penstock.source.replica_identity import problem, unlogged_partitions
 from penstock.source.tables import SourceTable
@@ -60,19 +58,6 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
         if record.state in ("copying", "copied"):
             raise not_ready(record, "to be new, ready or paused", "let its first copy be merged, then resync it")
     return records
-
-
-def require_named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
-    """Return the tables of these names, each once; raises ConfigError("table-unknown") with the nearest name."""
-    by_name = {f"{record.schema}.{record.name}": record for record in known}
-    if not tables:
-        raise ConfigError("table-unknown", f"expected at least one table of {', '.join(sorted(by_name))}, got none")
-    for table in tables:
-        if table not in by_name:
-            nearest = difflib.get_close_matches(table, by_name, n=1, cutoff=0.5)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(by_name)) or 'none'}"
-            raise ConfigError("table-unknown", f"expected a table of the pipeline as schema.table, got {table}; {hint}")
-    return [by_name[table] for table in dict.fromkeys(tables)]
 
 
 def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, TableFacts]:
@@ -144,17 +129,6 @@ def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mappi
                 f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or abandon it, then start over",
             )
     return found
-
-
-def require_running(ctx: Context) -> Lsn:
-    """Return where a pipeline that runs has got to; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
-    running(ctx)
-    record = ctx.ledger.pipelines.get(ctx.name)
-    if record.state != "running" or record.position is None:
-        raise LedgerError(
-            "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"
-        )
-    return record.position
 
 
 def _require_published(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, object]) -> None:

@@ -16,6 +16,7 @@ from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy.run import together
+from penstock.flow.guards import require_named
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempt import about_to_publish
 from penstock.flow.rebuild import build, copy, replay_request
@@ -65,7 +66,7 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
     """
     found = replay_request.sources(ctx, request)
-    records = requests.require_named(ctx.ledger.tables.all(ctx.name), request.tables)
+    records = require_named(ctx.ledger.tables.all(ctx.name), request.tables)
     with _held(ctx, records):
         there = _going_on(ctx, found, request.upto)
         new = [each for each in found if each.place not in there]
@@ -106,7 +107,7 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
 
     Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
     """
-    records = requests.require_named(ctx.ledger.tables.all(ctx.name), tables)
+    records = require_named(ctx.ledger.tables.all(ctx.name), tables)
     oids = {record.oid for record in records}
     with _held(ctx, records):
         for each in ctx.ledger.rebuilds.all(ctx.name):

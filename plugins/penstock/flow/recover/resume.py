@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import publication_options, schema_drift, source_state, window_proof
-from penstock.flow.capture.slot_verdict import ExpectedState
+from penstock.flow.capture import publication_options, source_state, window_proof
+from penstock.flow.capture.table_verdict import reshaped, verdict
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
 from penstock.flow.health import paging
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
@@ -125,7 +126,7 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
-    return schema_drift.verdict(record.columns, record.identity, record.catalog_digest, now).reason
+    return verdict(record.columns, record.identity, record.catalog_digest, now).reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:
@@ -134,7 +135,7 @@ def _reshaped(ctx: Context, record: TableRecord) -> str | None:
         return None
     shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.windows.relations(ctx.name)}
     due = {(entry.oid, entry.version) for entry in _due(ctx, record)}
-    return next(filter(None, (schema_drift.reshaped(record, shapes[key]) for key in sorted(due))), None)
+    return next(filter(None, (reshaped(record, shapes[key]) for key in sorted(due))), None)
 
 
 def _due(ctx: Context, record: TableRecord) -> Iterator[FileEntry]:

@@ -14,9 +14,9 @@ from penstock.errors import LedgerError, SourceError
 from penstock.flow import check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import window_proof
-from penstock.flow.capture.slot_verdict import ExpectedState
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
+from penstock.flow.expected_state import ExpectedState
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord, StatusRecord

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from secrets import token_hex
 
 from penstock.errors import LakeError, LedgerError, PenstockError
-from penstock.flow.capture.run import capture, running
+from penstock.flow.capture.run import capture
 from penstock.flow.context import Context
+from penstock.flow.guards import running
 from penstock.ledger.barriers import Reached
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn

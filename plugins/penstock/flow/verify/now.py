@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.conditions import Directive
 from penstock.flow.context import Context
-from penstock.flow.rebuild.resync_request import require_named
+from penstock.flow.guards import require_named
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.report import Verification, finding
 

@@ -17,8 +17,8 @@ from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable
 from penstock.errors import LakeError
-from penstock.flow.capture.run import running
 from penstock.flow.context import Context
+from penstock.flow.guards import running
 from penstock.flow.health import table_alarms
 from penstock.flow.health.alerts import Deliver
 from penstock.flow.health.check import no_delivery

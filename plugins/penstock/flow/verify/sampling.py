@@ -17,7 +17,7 @@ from penstock.compare.lake_reader import LakeReader, LakeTable
 from penstock.compare.pg_text import row_texts, texts
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
-from penstock.flow.rebuild.resync_request import require_named
+from penstock.flow.guards import require_named
 from penstock.ledger.records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.source import catalog, session
