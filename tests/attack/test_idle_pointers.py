@@ -8,9 +8,9 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.flow.merge import run as merge
-from penstock.flow.merge.attempt import plan_path
 from penstock.flow.rebuild import run as rebuild
 from penstock.jobs.merge_plan import MergePlan
+from penstock.landing import layout
 from penstock_spark import table_maintenance
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
@@ -73,7 +73,7 @@ def interfere(env: PipelineEnv) -> None:
 
 def looked_at(env: PipelineEnv, attempt: str | None) -> set[str]:
     assert attempt is not None
-    orders = MergePlan.loads(env.ctx.landing.read_text(plan_path(env.ctx, attempt)))
+    orders = MergePlan.loads(env.ctx.landing.read_text(layout.plan_file(env.ctx.name, attempt)))
     return {table.table for table in orders.tables if table.look}
 
 

@@ -19,3 +19,5 @@ def test_windows_sort_by_position_as_text() -> None:
 def test_a_copy_and_a_run_have_folders_of_their_own() -> None:
     assert layout.copy_file(layout.copy_folder("shop", "c1"), "16385-0") == "shop/copies/c1/16385-0.parquet"
     assert layout.run_folder("shop", "a1") == "shop/runs/a1"
+    assert layout.plan_file("shop", "a1") == "shop/runs/a1/plan.json"
+    assert layout.result_file("shop", "a1") == "shop/runs/a1/result.json"

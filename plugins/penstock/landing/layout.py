@@ -50,5 +50,15 @@ def runs_folder(pipeline: str) -> str:
 
 
 def run_folder(pipeline: str, attempt: str) -> str:
-    """Name the folder of the plan and the result of one merge attempt."""
+    """Name the folder of the plan and the result of one attempt at a merge, a changelog or maintenance."""
     return f"{runs_folder(pipeline)}/{attempt}"
+
+
+def plan_file(pipeline: str, attempt: str) -> str:
+    """Name the file of what an attempt orders from Spark."""
+    return f"{run_folder(pipeline, attempt)}/plan.json"
+
+
+def result_file(pipeline: str, attempt: str) -> str:
+    """Name the file of Spark's answer to an attempt."""
+    return f"{run_folder(pipeline, attempt)}/result.json"

@@ -72,7 +72,7 @@ def plan(ctx: Context, interval: Interval) -> str:
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
     )
-    ctx.landing.write_text(_path(ctx, attempt, "plan"), orders.dumps())
+    ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     files = sum(len(table.files) for table in orders.tables)
     ctx.progress(f"{interval}: {files} landing files may hold changes, of {len(orders.tables)} tables")
     return attempt
@@ -80,13 +80,13 @@ def plan(ctx: Context, interval: Interval) -> str:
 
 def job(ctx: Context, attempt: str) -> SparkJob:
     """Describe the Spark application that carries out an attempt."""
-    plan, result = (_path(ctx, attempt, what) for what in ("plan", "result"))
+    plan, result = layout.plan_file(ctx.name, attempt), layout.result_file(ctx.name, attempt)
     return describe(ctx, "changelog_tables", plan, catalog_secrets(ctx), result=result)
 
 
 def settle(ctx: Context, attempt: str) -> FillRecord:
     """Move the changelogs to what Spark prepared, and note the interval; raises LakeError for a table left behind."""
-    orders = ChangelogPlan.loads(ctx.landing.read_text(_path(ctx, attempt, "plan")))
+    orders = ChangelogPlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = _result(ctx, attempt)
     filled = ctx.ledger.changelogs.fill(
         ctx.name,
@@ -109,11 +109,7 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
 
 
 def _result(ctx: Context, attempt: str) -> ChangelogResult:
-    path = _path(ctx, attempt, "result")
+    path = layout.result_file(ctx.name, attempt)
     if not ctx.landing.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
     return ChangelogResult.loads(ctx.landing.read_text(path))
-
-
-def _path(ctx: Context, attempt: str, what: str) -> str:
-    return f"{layout.run_folder(ctx.name, attempt)}/{what}.json"

@@ -10,19 +10,9 @@ from penstock.jobs.merge_plan import MergeResult
 from penstock.landing import layout
 
 
-def plan_path(ctx: Context, attempt: str) -> str:
-    """Name the file of an attempt's orders in the landing zone."""
-    return f"{layout.run_folder(ctx.name, attempt)}/plan.json"
-
-
-def result_path(ctx: Context, attempt: str) -> str:
-    """Name the file of Spark's answer to an attempt."""
-    return f"{layout.run_folder(ctx.name, attempt)}/result.json"
-
-
 def read_result(ctx: Context, attempt: str) -> MergeResult:
     """Return what Spark answered to an attempt; raises LakeError("spark-failed") where it gave no answer."""
-    path = result_path(ctx, attempt)
+    path = layout.result_file(ctx.name, attempt)
     if not ctx.landing.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
     result = MergeResult.loads(ctx.landing.read_text(path))
@@ -36,12 +26,12 @@ def prepared(ctx: Context) -> str | None:
     attempt, cut = ctx.ledger.pipelines.get(ctx.name).merge_attempt, ctx.ledger.merges.last_cut(ctx.name)
     if attempt is None or (cut and cut.attempt == attempt):
         return None
-    there = all(ctx.landing.exists(path(ctx, attempt)) for path in (plan_path, result_path))
+    there = all(ctx.landing.exists(path(ctx.name, attempt)) for path in (layout.plan_file, layout.result_file))
     return attempt if there else None
 
 
 def about_to_publish(ctx: Context, *, within: float) -> bool:
     """Return whether a merge has ended its Spark run in the last seconds and has not published yet."""
     attempt = prepared(ctx)
-    written = ctx.landing.written_at(result_path(ctx, attempt)) if attempt else None
+    written = ctx.landing.written_at(layout.result_file(ctx.name, attempt)) if attempt else None
     return written is not None and datetime.now(UTC) - written < timedelta(seconds=within)

@@ -8,9 +8,10 @@ from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.health import table_alarms
 from penstock.flow.health.alerts import Deliver
-from penstock.flow.merge.attempt import plan_path, prepared, read_result
+from penstock.flow.merge.attempt import prepared, read_result
 from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
 from penstock.jobs.pointers import Place, Pointer, place_of
+from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import PausedTable, PublishedTable
 from penstock.ledger.records import CutRecord
@@ -22,7 +23,7 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
 
     A table of which changes met other rows than they should is an alarm, which slot health sends where `deliver` does not.
     """
-    orders = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt)))
+    orders = MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
     paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
@@ -52,7 +53,10 @@ def adopt_half_published(ctx: Context) -> None:
     attempt = prepared(ctx)
     if attempt is None:
         return
-    orders, result = MergePlan.loads(ctx.landing.read_text(plan_path(ctx, attempt))), read_result(ctx, attempt)
+    orders, result = (
+        MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt))),
+        read_result(ctx, attempt),
+    )
     if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result)):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
         ctx.ledger.merges.adopt_published(

@@ -7,13 +7,13 @@ overtaken can never publish, even if its Spark application outlived its task.
 from __future__ import annotations
 
 from penstock.flow.context import Context
-from penstock.flow.merge.attempt import plan_path, result_path
 from penstock.flow.merge.due import due, evolved, pause_reshaped, with_switches
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
 from penstock.flow.merge.table_plan import table_plan, with_pointers
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.jobs.merge_plan import MergePlan
+from penstock.landing import layout
 from penstock.lsn import Lsn
 
 
@@ -70,13 +70,13 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
     )
-    ctx.landing.write_text(plan_path(ctx, attempt), orders.dumps())
+    ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     return attempt
 
 
 def job(ctx: Context, attempt: str) -> SparkJob:
     """Describe the Spark application that carries out an attempt."""
-    plan, result = plan_path(ctx, attempt), result_path(ctx, attempt)
+    plan, result = layout.plan_file(ctx.name, attempt), layout.result_file(ctx.name, attempt)
     return describe(ctx, "merge_changes", plan, catalog_secrets(ctx), result=result)
 
 

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.attempt import plan_path, read_result, result_path
+from penstock.flow.merge.attempt import read_result
 from penstock.flow.merge.run import job
 from penstock.flow.spark_job import Submit
 from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import RebuildStep
 from penstock.ledger.records import CopyRecord, RebuildRecord, RebuildState, WindowRecord
@@ -110,7 +111,7 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         era=ctx.ledger.pipelines.get(ctx.name).era,
         cut=False,
     )
-    ctx.landing.write_text(plan_path(ctx, run), orders.dumps())
+    ctx.landing.write_text(layout.plan_file(ctx.name, run), orders.dumps())
     ctx.ledger.rebuilds.run(ctx.name, ids=[each.id for each in rebuilds], run=run)
     return run
 
@@ -137,7 +138,7 @@ def _next(
 
 
 def _orders(ctx: Context, run: str) -> MergePlan:
-    return MergePlan.loads(ctx.landing.read_text(plan_path(ctx, run)))
+    return MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, run)))
 
 
 def _write_unmoved(ctx: Context, run: str) -> None:
@@ -147,12 +148,12 @@ def _write_unmoved(ctx: Context, run: str) -> None:
         TableResult(table.oid, table.target, None, table.expected_snapshot, {}, 0) for table in orders.tables
     )
     result = MergeResult(ctx.name, run, orders.upto_lsn, tables, None, None, 0)
-    ctx.landing.write_text(result_path(ctx, run), result.dumps())
+    ctx.landing.write_text(layout.result_file(ctx.name, run), result.dumps())
 
 
 def _settle(ctx: Context, run: str) -> None:
     """Move what a run has prepared and note how far it is; a run without a result has brought nothing."""
-    if not ctx.landing.exists(result_path(ctx, run)):
+    if not ctx.landing.exists(layout.result_file(ctx.name, run)):
         return
     orders, result = _orders(ctx, run), read_result(ctx, run)
     ours = {each.id for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.run == run}
