@@ -324,6 +324,14 @@ def test_every_relative_link_leads_somewhere(subtests: pytest.Subtests) -> None:
                 assert not anchor or anchor in anchors(text(target)), link
 
 
+def test_the_picture_of_the_architecture_has_every_room_and_every_wing() -> None:
+    picture = text(DOCS / "architecture.md").split("```")[1]
+    rooms = {path.parent.name for path in LIBRARY.glob("*/__init__.py")}
+    wings = {path.stem for path in (LIBRARY / "flow").iterdir() if path.stem[0] not in "._"}
+
+    assert {name for name in rooms | wings if not re.search(rf"\b{name}\b", picture)} == set()
+
+
 def test_every_file_of_the_table_of_changes_exists() -> None:
     table = text(ROOT / "CONTRIBUTING.md").partition("## Where a change goes")[2].partition("\n## ")[0]
     paths = {path for path in re.findall(r"`([\w./-]+)`", table) if "/" in path or path.endswith(".py")}

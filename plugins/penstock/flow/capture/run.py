@@ -110,7 +110,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         end = server_info.position(conn)
         # after the position: so the catalog knows every column that the window can bring
         found = catalog_snapshot.read(conn, record.publication, patterns=ctx.pipeline.tables if patterns else None)
-        before = source_state.beside(conn, record, found.publication, end.flushed)
+        before = source_state.with_readings(conn, record, found.publication, end.flushed)
         window_proof.heal(ctx, conn, record, before)
         if end.seen is not None:
             ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
@@ -143,7 +143,7 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
 def _judge_again(ctx: Context, conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
     published = publication.read(conn, known.publication)
-    now = source_state.beside(conn, known, published, server_info.flushed(conn))
+    now = source_state.with_readings(conn, known, published, server_info.flushed(conn))
     slot_verdict.judge_again(known, before, now)
     follow_options(ctx, conn, published)
 

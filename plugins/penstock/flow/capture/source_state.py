@@ -12,11 +12,13 @@ from penstock.source.session import SourceSession
 
 def found(conn: SourceSession, known: ExpectedState) -> SourceState:
     """Read from the source what the verdict needs; raises SourceError."""
-    return beside(conn, known, publication.read(conn, known.publication), server_info.flushed(conn))
+    return with_readings(conn, known, publication.read(conn, known.publication), server_info.flushed(conn))
 
 
-def beside(conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn) -> SourceState:
-    """Read what the verdict needs beside the publication and the end of the WAL, which were read a moment ago."""
+def with_readings(
+    conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn
+) -> SourceState:
+    """Read what the verdict needs besides the publication and the end of the WAL, which were read a moment ago."""
     server, state = server_info.read(conn), slot.read(conn, known.slot)
     return SourceState(
         system_identifier=server.system_identifier,
