@@ -7,7 +7,6 @@ under `spark-submit`; everything else is what a user runs.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +31,7 @@ from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
 from stack.servers.postgres import Database
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,11 +200,5 @@ class _Place:
 
 
 def wait_for(conn: psycopg.Connection[Any], statement: str) -> None:
-    """Return when a query returns true; raises AssertionError after a minute."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        row = conn.execute(statement.encode()).fetchone()
-        if row and row[0]:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"never became true: {statement}")
+    """Return when a query returns true."""
+    wait_until(lambda: (conn.execute(statement.encode()).fetchone() or (False,))[0], statement)

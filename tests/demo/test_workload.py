@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -17,6 +15,7 @@ from demo import source, transactions
 from demo.workload import Totals, Workload
 from stack.paths import Project
 from stack.servers.postgres import Database, Server
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +28,6 @@ def sessions(shop: Database) -> int:
     with shop.server.connect() as connection:
         query = "select count(*) from pg_stat_activity where datname = %s and backend_type = 'client backend'"
         return connection.execute(query, (shop.name,)).fetchone()[0]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    while not true():
-        time.sleep(0.1)
 
 
 def pgbench_of(shop: Database) -> Path:

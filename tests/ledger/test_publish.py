@@ -1,7 +1,6 @@
 """All tables and the ledger move together, once, and only for the newest attempt."""
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, Lake, bootstrap, capture, connection_to, copy, facts, together
+from tests.waiting import wait_until
 
 END = Lsn(START + 10)
 
@@ -240,9 +240,8 @@ def test_a_connection_killed_in_the_middle_leaves_nothing_moved(
         waiting = (
             "select pid from pg_stat_activity where application_name = 'penstock ledger' and wait_event_type = 'Lock'"
         )
-        while not (pids := control.execute(waiting)):
-            time.sleep(0.01)
-        control.execute("select pg_terminate_backend(%s, 5000)", pids[0][0])
+        wait_until(lambda: control.execute(waiting), "the publish waits for the lock")
+        control.execute("select pg_terminate_backend(%s, 5000)", control.execute(waiting)[0][0])
         thread.join()
 
     assert [error.slug for error in outcomes] == ["ledger-unreachable"]

@@ -1,6 +1,5 @@
 """What the ledger says when the control database does not answer, and how its connections behave."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from stack import ports
 from stack.servers.postgres import Database
+from tests.waiting import wait_until
 
 BACKENDS = "select count(*) from pg_stat_activity where application_name = 'penstock ledger' and datname = 'control'"
 
@@ -42,8 +42,7 @@ def test_a_session_is_one_connection_and_ends_with_the_block(fresh: Ledger, runn
         fresh.pipelines.get(running)
         assert control.execute(BACKENDS) == [(before + 1,)]
     fresh.pipelines.get(running)
-    while control.execute(BACKENDS) != [(before,)]:  # a backend ends a moment after its client
-        time.sleep(0.01)
+    wait_until(lambda: control.execute(BACKENDS) == [(before,)], "the backend ends, a moment after its client")
 
 
 def test_a_failed_call_in_a_session_undoes_only_itself(ledger: Ledger, running: str) -> None:

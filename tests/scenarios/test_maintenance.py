@@ -40,6 +40,7 @@ from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -393,10 +394,8 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(env: PipelineEn
     env.submit(merge.job(env.ctx, attempt))
     with ThreadPoolExecutor(1) as pool:
         maintenance = pool.submit(env.maintain)
-        deadline = time.monotonic() + 60
-        while not any(f"merge {attempt} is prepared" in line for line in env.lines):
-            assert time.monotonic() < deadline, "maintenance never noticed the prepared merge"
-            time.sleep(0.1)
+        prepared = f"merge {attempt} is prepared"
+        wait_until(lambda: any(prepared in line for line in env.lines), "maintenance notices the prepared merge")
         with lake_lock.merge_lock(env.ctx):
             cut = merge.publish(env.ctx, attempt)
         maintenance.result()

@@ -1,7 +1,6 @@
 """The room `source` against real servers: each test on PostgreSQL 15 and 16, in a database of its own."""
 
 import importlib.util
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -138,11 +137,3 @@ def copied(source: Connection, ranges: Iterable[CopyRange], exported: Exported, 
         )
     ]
     return pa.Table.from_batches(batches)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what another process is about to do; fail when it does not."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "this should have come true long ago"
-        time.sleep(0.02)

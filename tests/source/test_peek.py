@@ -12,7 +12,8 @@ from penstock.lsn import Lsn
 from penstock.source import arrow, peek, server_info, session, slot
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
 from stack.servers.postgres import Database
-from tests.source.conftest import connection_to, decoded, inserted, wait_until, window
+from tests.source.conftest import connection_to, decoded, inserted, window
+from tests.waiting import wait_until
 
 
 @pytest.fixture

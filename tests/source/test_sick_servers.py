@@ -16,7 +16,8 @@ from penstock.source.preflight import run as preflight
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
-from tests.source.conftest import decoded, inserted, pipeline, wait_until, window
+from tests.source.conftest import decoded, inserted, pipeline, window
+from tests.waiting import wait_until
 
 SCARCE = {"max_replication_slots": "1", "max_wal_senders": "3", "max_slot_wal_keep_size": "1MB", "hot_standby": "on"}
 

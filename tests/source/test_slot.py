@@ -11,7 +11,8 @@ import pytest
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import lock, server_info, session, slot, transactions
-from tests.source.conftest import decoded, inserted, wait_until, window
+from tests.source.conftest import decoded, inserted, window
+from tests.waiting import wait_until
 
 
 def make_slot(writer: psycopg.Connection, name: str = "s") -> Lsn:

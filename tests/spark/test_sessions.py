@@ -1,12 +1,12 @@
 """Sessions have what catalog, store and landing zone need, from the driver's environment."""
 
 import json
-import time
 
 import pytest
 
 from penstock.landing import store
 from penstock_spark import session
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -53,9 +53,7 @@ def test_a_session_gives_its_connections_to_the_catalog_back(spark, lake):
         during = connections()
 
     assert during > before
-    deadline = time.monotonic() + 30
-    while connections() > before and time.monotonic() < deadline:  # a backend takes a moment to leave
-        time.sleep(0.05)
+    wait_until(lambda: connections() <= before, "the backends have left")
     assert connections() == before
 
 

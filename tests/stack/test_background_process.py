@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from stack.background_process import Session
+from tests.waiting import wait_until
 
 # A program whose child leaves the process group, as Airflow's tasks do, and does not listen to SIGTERM.
 STUBBORN = """
@@ -34,13 +35,6 @@ def session(tmp_path: Path, monkeypatch) -> Iterator[Session]:
 def start(session: Session, program: str = "import time; time.sleep(600)", fingerprint: str = "") -> None:
     command = [sys.executable, "-c", program]
     session.start(command, environ=os.environ, cwd=session.record.parent, fingerprint=fingerprint)
-
-
-def wait_until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen within 30 s"
-        time.sleep(0.05)
 
 
 def test_a_program_runs_in_a_session_of_its_own_until_it_is_stopped(session: Session):

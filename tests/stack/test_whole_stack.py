@@ -2,8 +2,7 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,6 +15,7 @@ from stack.errors import StackError
 from stack.paths import Project
 from stack.progress import Progress
 from stack.stack import Stack
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -100,13 +100,6 @@ def api(stack: Stack) -> AirflowApi:
     return stack.airflow.api
 
 
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen within 120 s"
-        time.sleep(0.2)
-
-
 def listening(pids: list[int]) -> set[str]:
     """Return the addresses on which these processes listen."""
     sockets = {
@@ -171,7 +164,7 @@ def test_up_replaces_an_airflow_that_lost_a_component(stack: Stack):
     command_lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in stack.airflow.session.members()}
     dag_processor = next(pid for pid, line in command_lines.items() if b"dag-processor" in line and b"sh\0" not in line)
     os.kill(dag_processor, signal.SIGKILL)
-    until(stack.airflow.dead_components)
+    wait_until(stack.airflow.dead_components)
     assert stack.airflow.dead_components() == ["dag-processor"]
 
     again = lifecycle.up(stack.project, quiet())
@@ -183,13 +176,13 @@ def test_up_replaces_an_airflow_that_lost_a_component(stack: Stack):
 def test_down_ends_running_tasks_and_their_children_too(api: AirflowApi, stack: Stack):
     run = api.trigger("trial", {"wait": True})
     before = set(stack.airflow.session.members())
-    until(
+    wait_until(
         lambda: any(
             task["task_id"] == "wait_if_asked" and task["state"] == "running"
             for task in api.task_instances("trial", run)
         )
     )
-    until(
+    wait_until(
         lambda: any(
             b"sleep\000600" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in stack.airflow.session.members()
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk.execution_time import task_runner  # its channel to the supervisor exists only in a running task
 from airflow.sdk.execution_time.comms import GetPreviousDagRun, PreviousDagRunResult
 
 from penstock.config import Pipeline
 from penstock.flow.health.observe import CaptureState
+from penstock.orchestration.supervisor import ask
 
 
 def capture_state(ti: Any, pipeline: Pipeline) -> CaptureState:
@@ -25,7 +25,6 @@ def capture_state(ti: Any, pipeline: Pipeline) -> CaptureState:
 
 
 def _last(dag_id: str, state: str) -> datetime | None:
-    asked = GetPreviousDagRun(dag_id=dag_id, logical_date=datetime.now(UTC), state=state)
-    answer = task_runner.SUPERVISOR_COMMS.send(asked)
+    answer = ask(GetPreviousDagRun(dag_id=dag_id, logical_date=datetime.now(UTC), state=state))
     run = answer.dag_run if isinstance(answer, PreviousDagRunResult) else None
     return run.logical_date if run else None

@@ -6,10 +6,10 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk.execution_time import task_runner  # its channel to the supervisor exists only in a running task
 from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
 from penstock.config import Pipeline
+from penstock.orchestration.supervisor import ask
 
 _AGAIN_SECONDS = 300.0
 
@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 300.0
 def trigger(ti: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
     """Trigger a DAG in the name of this task's; return what became of it, for the log."""
     run_id = f"{ti.dag_id.rpartition('.')[2]}__{datetime.now(UTC).isoformat()}"
-    answer = task_runner.SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=dag_id, run_id=run_id, conf=conf))
+    answer = ask(TriggerDagRun(dag_id=dag_id, run_id=run_id, conf=conf))
     if isinstance(answer, ErrorResponse):
         return f"the DAG {dag_id} could not be triggered: {answer.error.value}; trigger it"
     paused = ti.get_dag(dag_id).is_paused

@@ -6,7 +6,6 @@ A test has the name of its alarm, and the index of the runbooks lists which have
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.flow.health.conftest import KEEP, NewWatched, Watched
 from tests.flow.health.oncall import OnCall
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +53,12 @@ def own(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
 
 def until(watched: Watched, slug: str, *, gone: bool = False, patience: float = 180) -> None:
     """Check again and again, until an alarm is open, or is not any more."""
-    deadline = time.monotonic() + patience
-    watched.check()
-    while (slug in watched.open_alarms()) == gone:
-        assert time.monotonic() < deadline, f"{slug} is {'still' if gone else 'not'} open: {watched.open_alarms()}"
-        time.sleep(0.5)
+
+    def as_wanted() -> bool:
         watched.check()
+        return (slug in watched.open_alarms()) != gone
+
+    wait_until(as_wanted, f"{slug} is {'no longer' if gone else ''} open", seconds=patience, pause=0.5)
 
 
 def captured(watched: Watched, oncall: OnCall, slug: str, alarm: str) -> None:
@@ -376,8 +376,5 @@ def test_standby_feedback_off(pair: tuple[Watched, Server], hire: Hire) -> None:
 
 def until_active(watched: Watched) -> None:
     """Wait until the standby holds its slot and its feedback has arrived."""
-    deadline = time.monotonic() + 120
     ask = "select active and xmin is not null from pg_replication_slots where slot_name = 'standby_of_penstock'"
-    while watched.env.sql(ask) != [(True,)]:
-        assert time.monotonic() < deadline, "the primary never heard of the standby's needs"
-        time.sleep(0.5)
+    wait_until(lambda: watched.env.sql(ask) == [(True,)], "the primary hears of the standby's needs", pause=0.5)

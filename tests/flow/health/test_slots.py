@@ -16,16 +16,14 @@ from penstock.flow.health import act, report
 from penstock.source import lock, session
 from stack.servers.postgres import Database
 from tests.flow.health.conftest import NewWatched, Watched
+from tests.waiting import wait_until
 
 RULE = {"name": "report*", "inactive": 1, "retained": 1}
 
 
 def eventually(watched: Watched, slug: str) -> None:
     """Look until an alarm should be open; ages grow by the second."""
-    deadline = time.monotonic() + 120
-    while slug not in {finding.slug for finding in watched.look().findings}:
-        assert time.monotonic() < deadline, f"{slug} never came"
-        time.sleep(0.3)
+    wait_until(lambda: slug in {finding.slug for finding in watched.look().findings}, slug, pause=0.3)
 
 
 def test_an_idle_slot_goes_from_warn_to_critical_to_unreserved_to_lost(watched: Watched) -> None:
@@ -76,10 +74,7 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
     watched.policy(drop={"patience": 1}, drain=False)
     watched.noise(40)
     watched.check()
-    deadline = time.monotonic() + 120
-    while not watched.check().verdict.drops:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    wait_until(lambda: watched.check().verdict.drops, "a slot to drop", pause=0.3)
     assert watched.slots() == {watched.slot}
 
     watched.policy(dry_run=False)
@@ -170,10 +165,7 @@ def foreign_due(watched: Watched) -> Iterator[str]:
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
     watched.env.ctx.ledger.health.record_slot_samples(watched.env.name, watched.look().samples.values())
-    deadline = time.monotonic() + 120
-    while not watched.look().drops:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    wait_until(lambda: watched.look().drops, "a slot to drop", pause=0.3)
     yield foreign
     if foreign in watched.slots():
         watched.env.sql(f"select pg_drop_replication_slot('{foreign}')")
@@ -256,11 +248,11 @@ def test_a_slot_of_another_database_stays_unless_the_rule_names_the_database(
 
 
 def eventually_dropped(watched: Watched, slot: str) -> None:
-    deadline = time.monotonic() + 120
-    while slot in watched.slots():
+    def dropped() -> bool:
         watched.check()
-        assert time.monotonic() < deadline, f"{slot} was never dropped"
-        time.sleep(0.3)
+        return slot not in watched.slots()
+
+    wait_until(dropped, f"{slot} is dropped", pause=0.3)
 
 
 def test_the_own_slot_stays_while_a_capture_is_at_work(watched: Watched) -> None:

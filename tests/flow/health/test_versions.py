@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,15 +17,9 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
 from tests.flow.health.conftest import KEEP, NewWatched, Watched
 from tests.flow.health.oncall import OnCall
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} never came"
-        time.sleep(0.5)
 
 
 @pytest.fixture(params=[14, 17, 18])
@@ -75,7 +68,7 @@ def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, wa
         watched.env.sql("checkpoint")
         return watched.look().samples[watched.slot].invalidation is not None
 
-    until(lost, "the invalidation")
+    wait_until(lost, "the invalidation")
     watched.check()
 
     assert watched.open_alarms() == {"slot-lost": "critical"}
@@ -99,7 +92,7 @@ def test_an_idle_timeout_is_raised_as_its_page_says(
         watched.check()
         return "slot-idle-timeout" not in watched.open_alarms()
 
-    until(ended, "the end of the alarm")
+    wait_until(ended, "the end of the alarm")
     assert watched.slots() == {watched.slot}
 
 
@@ -151,7 +144,7 @@ def test_a_synchronised_slot_is_seen_and_never_dropped(
         with session.connect(place, what="test") as conn:
             return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
 
-    until(synced, "the synchronised slot")
+    wait_until(synced, "the synchronised slot")
     on_primary = watched.env.source
     watched.env.source = type(on_primary)(standby, name)
     watched.policy(dry_run=False, drop={"foreign": [{"name": "*", "inactive": 1, "retained": 1}]})

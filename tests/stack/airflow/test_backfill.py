@@ -22,6 +22,7 @@ from stack.progress import Progress
 from stack.servers import databases
 from stack.spark.spark_conf import CATALOG
 from stack.stack import Stack
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -97,12 +98,12 @@ def ended(stack: Stack, runs: list[dict[str, Any]]) -> None:
     api = stack.airflow.api
     for each in runs:
         api.wait_for_run("tiny.changelog", each["dag_run_id"], seconds=1200)
-    deadline = time.monotonic() + 300
-    while not all(
-        each["completed_at"] for each in api.call("GET", "backfills", params={"dag_id": "tiny.changelog"})["backfills"]
-    ):
-        assert time.monotonic() < deadline, "the scheduler never saw that the backfill was over"
-        time.sleep(1)
+
+    def over() -> bool:
+        found = api.call("GET", "backfills", params={"dag_id": "tiny.changelog"})["backfills"]
+        return all(each["completed_at"] for each in found)
+
+    wait_until(over, "the scheduler sees that the backfill is over", seconds=300, pause=1)
 
 
 def logged(stack: Stack) -> Counter[datetime]:
@@ -133,10 +134,13 @@ def test_a_backfill_waits_for_capture_fills_each_interval_once_and_may_be_repeat
 
     runs = backfill(stack, list(done))
     assert len(runs) == 3
-    deadline = time.monotonic() + 300
-    while {states(stack, each)["wait"] for each in runs} != {"up_for_reschedule"}:
-        assert time.monotonic() < deadline, [states(stack, each) for each in runs]
-        time.sleep(1)
+    waiting = {"up_for_reschedule"}
+    wait_until(
+        lambda: {states(stack, each)["wait"] for each in runs} == waiting,
+        "all runs wait for capture",
+        seconds=300,
+        pause=1,
+    )
     run(stack, "capture")
     ended(stack, runs)
     assert {minute: logged(stack)[minute] for minute in done} == done
