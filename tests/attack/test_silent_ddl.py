@@ -221,7 +221,7 @@ COLUMNS = {
     "the same of a text": case(
         PLAIN, "alter table {t} alter s type text using upper(s)", reason="column s was altered and the table rewritten"
     ),
-    "the same beside an added column": case(
+    "the same together with an added column": case(
         PLAIN, "alter table {t} alter v type int using v * 100, add w int default 7", reason=ALTERED
     ),
     "the same of a partitioned table": case(ROOT, "alter table {t} alter v type int using v * 100", reason=ALTERED),

@@ -456,7 +456,7 @@ def test_a_resync_that_is_at_work_loses_nothing_to_maintenance(env: PipelineEnv)
         assert rebuild.switch(env.ctx, ids, env.submit)
     finally:
         env.settings = {name: value for name, value in env.settings.items() if name not in retention}
-    assert len(reports) == 2, "beside the copy, and beside the building"
+    assert len(reports) == 2, "during the copy, and during the building"
     assert equal(env)
     busy(env, 1)
     assert equal(env)
