@@ -55,10 +55,10 @@ def run_folder(pipeline: str, attempt: str) -> str:
 
 
 def plan_file(pipeline: str, attempt: str) -> str:
-    """Name the file of what an attempt orders from Spark."""
+    """Name the file of what an attempt at a merge or a changelog orders from Spark."""
     return f"{run_folder(pipeline, attempt)}/plan.json"
 
 
 def result_file(pipeline: str, attempt: str) -> str:
-    """Name the file of Spark's answer to an attempt."""
+    """Name the file of Spark's answer to an attempt at a merge or a changelog."""
     return f"{run_folder(pipeline, attempt)}/result.json"

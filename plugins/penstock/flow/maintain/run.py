@@ -63,7 +63,7 @@ def maintain(
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
-        ctx.landing.write_text(layout.plan_file(ctx.name, attempt), plan.dumps())
+        ctx.landing.write_text(_plan_file(ctx.name, attempt), plan.dumps())
         submit(_job(ctx, attempt))
         lake = _settle(ctx, plan)
     landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
@@ -206,7 +206,7 @@ def _discarded(ctx: Context) -> dict[Place, int]:
 
 def _settle(ctx: Context, plan: MaintenancePlan) -> MaintenanceResult:
     """Take over what Spark did."""
-    path = layout.result_file(ctx.name, plan.attempt)
+    path = _result_file(ctx.name, plan.attempt)
     if not ctx.landing.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of maintenance {plan.attempt}, found none")
     result = MaintenanceResult.loads(ctx.landing.read_text(path))
@@ -223,8 +223,17 @@ def _settle(ctx: Context, plan: MaintenancePlan) -> MaintenanceResult:
 
 
 def _job(ctx: Context, attempt: str) -> SparkJob:
-    plan, result = layout.plan_file(ctx.name, attempt), layout.result_file(ctx.name, attempt)
+    plan, result = _plan_file(ctx.name, attempt), _result_file(ctx.name, attempt)
     return describe(ctx, "maintain_tables", plan, catalog_secrets(ctx), result=result)
+
+
+def _plan_file(pipeline: str, attempt: str) -> str:
+    # not the name of a merge's: maintenance takes the merge's attempt, and must not be taken for one that can be published
+    return f"{layout.run_folder(pipeline, attempt)}/maintenance.plan.json"
+
+
+def _result_file(pipeline: str, attempt: str) -> str:
+    return f"{layout.run_folder(pipeline, attempt)}/maintenance.json"
 
 
 def _milliseconds(at: datetime) -> int:
