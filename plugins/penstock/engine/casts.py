@@ -1,0 +1,192 @@
+"""From PostgreSQL's text to a typed value, as DuckDB SQL: NULL for NULL and for a misfit, nothing in between.
+
+DuckDB's own casts round, trim, overflow and read `0044-03-15 BC` as a year after Christ. One rule fences nearly all of
+them: what is cast back must be the text again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from penstock.engine.duck import duck_type, identifier, literal
+from penstock.values.lake_types import STRING
+
+Cast = Callable[[str], str]
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_ARRAY = re.compile(r"array<(.+)>")
+
+_QUOTED = r'"(?:[^"\\]|\\["\\])*"'
+_BARE = r'[^",{}\\\s]+'
+_ELEMENT = f"{_QUOTED}|{_BARE}"
+_IS_ARRAY = rf"\{{(?:{_ELEMENT})(?:,(?:{_ELEMENT}))*\}}"
+_PAIR = rf"({_QUOTED})=>(NULL|{_QUOTED})"
+_ANY_PAIR = rf"{_QUOTED}=>(?:NULL|{_QUOTED})"
+_IS_HSTORE = rf"(?:{_ANY_PAIR}(?:, {_ANY_PAIR})*)?"
+_FINITE = r"-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?"
+_HEX = r"\\x(?:[0-9a-fA-F][0-9a-fA-F])*"
+
+
+def cast_to(text: str, lake_type: str) -> str:
+    """Return the SQL of the value of `text`, itself the SQL of a varchar, as a lake type.
+
+    The text must have been rendered under the pinned session settings; `text` is repeated, so it must be cheap.
+    """
+    if array := _ARRAY.fullmatch(lake_type):
+        return _array(text, array[1])
+    if decimal := _DECIMAL.fullmatch(lake_type):
+        return _decimal(text, lake_type, only_fraction=decimal[1] == decimal[2])
+    return _CASTS[lake_type](text)
+
+
+def misfits(columns: Sequence[tuple[str, str, str, str]]) -> str:
+    """Return the SQL of a row's map of misfits, NULL where everything fits.
+
+    Each column is its name, the SQL of its text, the SQL of its typed value and its lake type.
+    """
+    checks = [
+        (name, text, f"({text} is not null and {typed} is null)")
+        for name, text, typed, lake_type in columns
+        if lake_type != STRING
+    ]
+    if not checks:
+        return "cast(null as map(varchar, varchar))"
+    some = " or ".join(check for *_, check in checks)
+    entries = ", ".join(
+        f"case when {check} then {{'k': {literal(name)}, 'v': {text}}} end" for name, text, check in checks
+    )
+    return f"case when {some} then map_from_entries(list_filter([{entries}], lambda e: e is not null)) end"
+
+
+def distinguishable(value: str, lake_type: str) -> str:
+    """Return an expression whose equality distinguishes every two values: -0 from 0 too, and maps by their entries."""
+    if lake_type in ("float", "double", "array<float>", "array<double>"):
+        return f"cast({value} as varchar)"
+    return comparable(value, lake_type)
+
+
+def comparable(value: str, lake_type: str) -> str:
+    """Return an expression that can be compared: a map as its sorted entries, anything else as it is."""
+    return f"list_sort(map_entries({value}))" if lake_type.startswith("map<") else value
+
+
+def _same(text: str, type_: str, guard: str = "") -> str:
+    typed = f"try_cast({text} as {type_})"
+    return f"case when {guard}cast({typed} as varchar) = {text} then {typed} end"
+
+
+def _boolean(text: str) -> str:
+    return f"case {text} when 't' then true when 'f' then false end"
+
+
+def _floating(type_: str) -> Cast:
+    """Refuse a finite number that overflows to infinity; take the three names that are no numbers."""
+
+    def cast(text: str) -> str:
+        typed = f"try_cast({text} as {type_})"
+        finite = f"isfinite({typed}) and regexp_full_match({text}, {literal(_FINITE)})"
+        return f"case when {text} in ('NaN', 'Infinity', '-Infinity') or ({finite}) then {typed} end"
+
+    return cast
+
+
+def _decimal(text: str, lake_type: str, *, only_fraction: bool) -> str:
+    """Take what is rendered back as it came; where no digit is before the point, DuckDB leaves out the server's 0."""
+    if not only_fraction:
+        return _same(text, lake_type)
+    typed = f"try_cast({text} as {lake_type})"
+    return f"case when regexp_replace(cast({typed} as varchar), '^(-?)\\.', '\\10.') = {text} then {typed} end"
+
+
+def _date(text: str) -> str:
+    return _same(text, "date", f"length({text}) = 10 and ")  # `infinity` and 10000-01-01 are dates to DuckDB
+
+
+def _timestamp(text: str) -> str:
+    return _same(text, "timestamp", f"{text}[5] = '-' and ")  # the year 10000 too
+
+
+def _timestamptz(text: str) -> str:
+    """Read the clock of UTC: DuckDB renders a time without zone six times as fast as one with it."""
+    clock = f"left({text}, -3)"
+    typed = f"try_cast({clock} as timestamp)"
+    fits = f"right({text}, 3) = '+00' and {text}[5] = '-' and cast({typed} as varchar) = {clock}"
+    return f"case when {fits} then make_timestamptz(epoch_us({typed})) end"
+
+
+def _binary(text: str) -> str:
+    return f"case when regexp_full_match({text}, {literal(_HEX)}) then unhex({text}[3:]) end"
+
+
+def _unquoted(element: str) -> str:
+    inner = f"regexp_replace({element}[2:-2], '\\\\([\"\\\\])', '\\1', 'g')"
+    return f"case when {element} = 'NULL' then null when {element}[1] = '\"' then {inner} else {element} end"
+
+
+def _array(text: str, element: str) -> str:
+    empty = f"when {text} = '{{}}' then cast([] as {duck_type(element)}[])"
+    if element in ("int", "bigint"):
+        typed = f"try_cast('[' || {text}[2:-2] || ']' as {duck_type(element)}[])"
+        back = f"'{{' || replace(cast({typed} as varchar)[2:-2], ', ', ',') || '}}'"
+        return f"case {empty} when {back} = {text} then {typed} end"
+    if element in _QUOTED_IN_ARRAYS:
+        elements = f"list_transform(regexp_extract_all({text}, {literal(_ELEMENT)}), lambda e: {_unquoted('e')})"
+        fits = f"regexp_full_match({text}, {literal(_IS_ARRAY)})"
+    else:
+        elements = f"list_transform(string_split({text}[2:-2], ','), lambda e: nullif(e, 'NULL'))"
+        fits = f"({text}[1] = '{{' and {text}[-1] = '}}')"
+    if element == STRING:
+        return f"case {empty} when {fits} then {elements} end"
+    cast = cast_to("e", element)
+    lost = f"len(list_filter({elements}, lambda e: e is not null and ({cast}) is null))"
+    return (
+        f"case {empty} when {fits} then case when {lost} = 0 then list_transform({elements}, lambda e: {cast}) end end"
+    )
+
+
+def _hstore(text: str) -> str:
+    keys, values = (
+        f"list_transform(regexp_extract_all({text}, {literal(_PAIR)}, {group}), lambda e: {_unquoted('e')})"
+        for group in (1, 2)
+    )
+    fits = f"regexp_full_match({text}, {literal(_IS_HSTORE)}) and len(list_distinct({keys})) = len({keys})"
+    return f"case when {fits} then map({keys}, {values}) end"
+
+
+# A blank or a backslash makes the server quote these.
+_QUOTED_IN_ARRAYS = frozenset({"string", "timestamp_ntz", "timestamp", "binary"})
+
+_CASTS: dict[str, Cast] = {
+    "string": lambda text: text,
+    "boolean": _boolean,
+    "int": lambda text: _same(text, "integer"),
+    "bigint": lambda text: _same(text, "bigint"),
+    "float": _floating("float"),
+    "double": _floating("double"),
+    "date": _date,
+    "timestamp_ntz": _timestamp,
+    "timestamp": _timestamptz,
+    "binary": _binary,
+    "map<string,string>": _hstore,
+}
+
+
+def file_names(names: Sequence[str]) -> list[str]:
+    """Return the names under which columns stand in a data file: their own, unless DuckDB takes two of them for one.
+
+    Iceberg reads by field id and does not mind; whoever reads the files bare does.
+    """
+    folded = [name.lower() for name in names]
+    return list(names) if len(set(folded)) == len(folded) else [f"c{i}" for i in range(len(names))]
+
+
+def field_ids(names: Sequence[str], lake_types: Sequence[str], ids: Sequence[tuple[int, ...]]) -> str:
+    """Return the option of COPY that gives columns, and what is in them, Iceberg's field ids."""
+    parts = {"array": ("element",), "map": ("key", "value")}
+    found = []
+    for name, lake_type, own in zip(names, lake_types, ids, strict=True):
+        inner = zip(parts.get(lake_type.partition("<")[0], ()), own[1:], strict=True)
+        nested = "".join(f", {part}: {id_}" for part, id_ in inner)
+        found.append(f"{identifier(name)}: " + (f"{{__duckdb_field_id: {own[0]}{nested}}}" if nested else str(own[0])))
+    return "{" + ", ".join(found) + "}"

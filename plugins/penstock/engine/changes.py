@@ -1,0 +1,144 @@
+"""The landed changes of a batch as one view, `changes`: columns by position, so that no two names can clash.
+
+A change has a `place` (its order: commit LSN, then ordinal, with one bit to spare), an `id` (the row's number among all
+landed rows of the batch), and its images as n0, n1, ... and o0, o1, ... What must not be merged is left out here. A file
+of an older relation version lacks the columns added since: its rows show there what the source shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from penstock.engine.duck import Duck, listing, literal
+from penstock.engine.order import LandedFile, MergeOrder, SourceSnapshot
+from penstock.errors import LakeError
+
+INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
+"""Kinds of events: an update that moves a row to another key departs there and arrives here."""
+CODES = {"I": INSERT, "U": UPDATE, "D": DELETE}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Know what is in the view `changes`.
+
+    `unchanged` are the positions of columns that some change leaves out as unchanged TOAST; `holes` says that some value
+    of these stays unknown, because no old image supplies it. `truncated`: whatever was there before is gone. `ops`
+    counts by `op` where some changes were left out, else None.
+    """
+
+    order: MergeOrder
+    unchanged: frozenset[int] = frozenset()
+    holes: bool = False
+    truncated: bool = False
+    ops: dict[str, int] | None = None
+
+    @property
+    def partial(self) -> tuple[int, ...]:
+        """Return the positions of the columns whose last value may stand in an earlier change; never of a key."""
+        return tuple(sorted(self.unchanged - set(self.order.keys)))
+
+    def left_out(self, position: int) -> str:
+        """Return the SQL of whether a change leaves a column out."""
+        return f"coalesce(list_contains(unchanged, {literal(self.order.columns[position].name)}), false)"
+
+    def text(self, position: int) -> str:
+        """Return the SQL of a column's text after a change; what `new` leaves out stands in `old`, if anywhere."""
+        if position not in self.unchanged:
+            return f"n{position}"
+        return f"case when {self.left_out(position)} then o{position} else n{position} end"
+
+
+def open_changes(db: Duck, order: MergeOrder) -> Changes:
+    """Make the view `changes`, and say what is in it; raises LakeError("schema-change") on columns that are not the table's."""
+    db.execute(f"create or replace temp view landed as\n{_landed(db, order)}")
+    conditions = list(_conditions(order))
+    ops = None
+    if conditions:
+        where = " and ".join(conditions)
+        ops = dict(db.rows(f"select op, count(*) from landed where {where} group by op"))
+    truncated = False
+    if order.truncates:
+        where = " and ".join([*conditions, "op = 'T'"])
+        (last,) = db.row(f"select max(place) from landed where {where}")
+        truncated = last is not None
+        if truncated:
+            conditions.append(f"place > {last}")
+    where = " and ".join([*conditions, "op <> 'T'"])
+    db.execute(f"create or replace temp view changes as select * from landed where {where}")
+    if not order.unchanged:
+        return Changes(order, truncated=truncated, ops=ops)
+    positions = {column.name: position for position, column in enumerate(order.columns)}
+    left_out = db.rows(
+        "select name, bool_or(unknown) from ("
+        "select unnest(unchanged) as name, old_kind is distinct from 'O' as unknown from changes where unchanged is not null"
+        ") group by name",
+    )
+    keys = set(order.keys)
+    return Changes(
+        order,
+        unchanged=frozenset(positions[name] for name, _ in left_out),
+        holes=any(unknown for name, unknown in left_out if positions[name] not in keys),
+        truncated=truncated,
+        ops=ops,
+    )
+
+
+def require_known_columns(order: MergeOrder, present: Iterable[str]) -> None:
+    """Raise LakeError("schema-change") where a landed file has a column that the table lacks."""
+    strange = sorted(set(present) - {column.name for column in order.columns})
+    if strange:
+        raise LakeError(
+            "schema-change",
+            f"expected landing files with the table's columns only, got {', '.join(strange)} too; copy the table again",
+        )
+
+
+def _landed(db: Duck, order: MergeOrder) -> str:
+    """Return the SQL that reads the files, those with the same columns together."""
+    starts = accumulate((file.rows for file in order.landed), initial=0)
+    groups: dict[tuple[str, ...], list[tuple[LandedFile, int]]] = {}
+    for file, start in zip(order.landed, starts, strict=False):
+        groups.setdefault(file.columns, []).append((file, start))
+    return "\nunion all\n".join(_read(db, order, columns, members) for columns, members in groups.items())
+
+
+def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[tuple[LandedFile, int]]) -> str:
+    require_known_columns(order, present)
+    there = {name: number for number, name in enumerate(present, start=1)}
+    images = [
+        f"struct_extract_at({image}, {there[column.name]}) as {image[0]}{position}"
+        if column.name in there
+        else f"case when {image} is not null then {literal(column.missing_text)} end as {image[0]}{position}"
+        for image in ("new", "old")
+        for position, column in enumerate(order.columns)
+    ]
+    starts = ", ".join(str(start) for _, start in members)
+    known = [
+        "(commit_lsn::hugeint << 44) + (ordinal << 1) as place",
+        "commit_lsn",
+        "xid",
+        "op",
+        "old_kind",
+        "unchanged",
+        f"([{starts}]::bigint[])[file_index::bigint + 1] + file_row_number as id",
+    ]
+    source = db.landed(file.uri for file, _ in members)
+    return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true)"
+
+
+def _conditions(order: MergeOrder) -> Iterable[str]:
+    """Yield what a change must fulfil: not skipped by the operator, not seen by the copy, not too late."""
+    if order.before is not None:
+        yield f"commit_lsn < {order.before}"
+    if order.skip:
+        yield f"commit_lsn not in ({', '.join(map(str, order.skip))})"
+    if order.seen_by is not None:
+        yield f"not coalesce({_sees(order.seen_by)}, false)"
+
+
+def _sees(snapshot: SourceSnapshot) -> str:
+    inside = f" and xid not in ({', '.join(map(str, snapshot.in_progress))})" if snapshot.in_progress else ""
+    return f"(xid < {snapshot.xmin} or (xid < {snapshot.xmax}{inside}))"

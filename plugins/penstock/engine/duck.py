@@ -1,0 +1,123 @@
+"""A DuckDB of a task's own, and the one place where a name or a text becomes part of its SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.engine.files import Files
+from penstock.engine.order import Resources
+
+_DECIMAL = re.compile(r"decimal\(\d+,\d+\)")
+_ARRAY = re.compile(r"array<(.+)>")
+_TYPES = {
+    "string": "varchar",
+    "boolean": "boolean",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp_ntz": "timestamp",
+    "timestamp": "timestamptz",
+    "binary": "blob",
+    "map<string,string>": "map(varchar, varchar)",
+}
+_PATTERN = re.compile(r"[\[*?]")
+
+
+@dataclass(frozen=True)
+class Duck:
+    """Run SQL over files; a result is always read to its end, for an open one would keep the connection busy."""
+
+    connection: duckdb.DuckDBPyConnection
+    files: Files
+
+    def execute(self, statement: str) -> None:
+        """Run a statement."""
+        self.connection.execute(statement).fetchall()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return every row of a query."""
+        found: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
+        return found
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """Return the one row of a query."""
+        [found] = self.rows(query)
+        return found
+
+    def integers(self, query: str) -> list[npt.NDArray[np.int64]]:
+        """Return the columns of a query, all of them whole numbers."""
+        found = self.connection.sql(query).to_arrow_table()
+        return [column.to_numpy().astype(np.int64, copy=False) for column in found.columns]
+
+    def landed(self, locations: Iterable[str]) -> str:
+        """Return the list of landing files for read_parquet."""
+        return _listed(self.files.landing.path(location) for location in locations)
+
+    def stored(self, locations: Iterable[str]) -> str:
+        """Return the list of the lake's files for read_parquet."""
+        return _listed(self.files.lake.path(location) for location in locations)
+
+    @contextmanager
+    def table(self, name: str, columns: Mapping[str, npt.NDArray[np.int64]]) -> Iterator[None]:
+        """Let queries see arrays as a table, for a while."""
+        self.connection.register(name, pa.table(dict(columns)))
+        try:
+            yield
+        finally:
+            self.connection.unregister(name)
+
+
+@contextmanager
+def connect(resources: Resources, files: Files) -> Iterator[Duck]:
+    """Open a database in memory that takes no more than it may; what outgrows the memory is spilled to the disk."""
+    settings: dict[str, Any] = {"threads": resources.threads, "preserve_insertion_order": False}
+    if resources.memory_bytes is not None:
+        settings["memory_limit"] = f"{resources.memory_bytes}B"
+    with TemporaryDirectory(prefix="penstock-merge-") as spilled:
+        connection = duckdb.connect(config={**settings, "temp_directory": spilled})
+        try:
+            connection.execute("set timezone = 'UTC'").fetchall()
+            files.landing.register(connection)
+            files.lake.register(connection)
+            yield Duck(connection, files)
+        finally:
+            connection.close()
+
+
+def identifier(name: str) -> str:
+    """Quote one name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str | None) -> str:
+    """Quote a text as a string literal; None is NULL."""
+    return "null" if text is None else "'" + text.replace("'", "''") + "'"
+
+
+def listing(parts: Iterable[str]) -> str:
+    """Lay parts out one per line, separated by commas."""
+    return ",\n  ".join(parts)
+
+
+def duck_type(lake_type: str) -> str:
+    """Return DuckDB's name of a lake type."""
+    if array := _ARRAY.fullmatch(lake_type):
+        return f"{duck_type(array[1])}[]"
+    return lake_type if _DECIMAL.fullmatch(lake_type) else _TYPES[lake_type]
+
+
+def _listed(paths: Iterable[str]) -> str:
+    """Quote paths, which DuckDB takes for patterns: in brackets, `*` is itself."""
+    return "[" + ", ".join(literal(_PATTERN.sub(lambda part: f"[{part[0]}]", path)) for path in paths) + "]"

@@ -1,0 +1,165 @@
+"""A batch onto a table without a key: under REPLICA IDENTITY FULL a bag of rows, else one that only grows.
+
+Within a batch the order of changes does not matter to a bag: what counts is how many copies of a row came or went. A
+delete takes any of the equal rows, so exactly as many places as needed are chosen. PostgreSQL prints equal values
+alike, -0 and 0 apart, so texts distinguish rows exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from penstock.engine import casts, target, vectors, write
+from penstock.engine.changes import Changes, require_known_columns
+from penstock.engine.duck import Duck, duck_type, literal
+from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, NewVector
+from penstock.engine.vectors import Matched
+from penstock.engine.write import Written
+from penstock.errors import LakeError
+from penstock.lake.columns import MISFITS
+from penstock.values.lake_types import STRING
+
+
+def append(db: Duck, changes: Changes) -> MergeAnswer:
+    """Write the batch's inserts; raises LakeError("schema-change") where there is anything else."""
+    order = changes.order
+    (others,) = db.row("select count(*) from changes where op <> 'I'")
+    if others:
+        raise LakeError(
+            "schema-change",
+            "expected inserts only for a table without a replica identity, got updates or deletes; "
+            "the identity has changed: copy the table again",
+        )
+    texts = {i: f"n{i}" for i in range(len(order.columns))}
+    new = write.write(db, order, write.typed(order, "changes", texts))
+    write.require_misfits_allowed(order, new.misfits)
+    return MergeAnswer(
+        files=new.files,
+        truncated=changes.truncated,
+        counts={"rows_written": new.rows, "misfits": new.misfits},
+        ops=changes.ops,
+    )
+
+
+def apply(db: Duck, changes: Changes) -> MergeAnswer:
+    """Write as many copies of each row as came, and delete as many as went."""
+    order = changes.order
+    _net_rows(db, changes)
+    came, went = db.row(
+        "select coalesce(sum(net) filter (net > 0), 0)::bigint, coalesce(-sum(net) filter (net < 0), 0)::bigint from net",
+    )
+    places = Matched(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    gone: Mapping[int, BitMap] = {}
+    if went and order.target and not changes.truncated:
+        places, gone = _places(db, order)
+    conflicts = {"delete_missing": went - len(places)}
+    write.require_no_conflict(order, conflicts)
+    new = Written()
+    if came:
+        columns = ", ".join(f"c{i}" for i in range(len(order.columns)))
+        copies = f"select {columns}, misfits from (select *, unnest(range(net)) as copy from net where net > 0)"
+        new = write.write(db, order, copies)
+        write.require_misfits_allowed(order, new.misfits)
+    removed: tuple[NewVector, ...] = ()
+    if len(places):
+        removed = vectors.write_vectors(
+            db.files.lake, order.new_location("-deletes.puffin"), order.target, places, gone
+        )
+    return MergeAnswer(
+        files=new.files,
+        vectors=removed,
+        truncated=changes.truncated,
+        counts={**conflicts, "rows_deleted": len(places), "rows_written": new.rows, "misfits": new.misfits},
+        ops=changes.ops,
+    )
+
+
+def load(db: Duck, order: MergeOrder) -> MergeAnswer:
+    """Write the rows of a copy's files, whose columns are values of the lake's types, or texts."""
+    shapes: dict[tuple[tuple[str, ...], frozenset[str]], list[LandedFile]] = {}
+    for file in order.landed:
+        if file.rows:
+            shapes.setdefault((file.columns, file.typed), []).append(file)
+    parts = [_copied(db, order, members) for members in shapes.values()]
+    if not parts:
+        return MergeAnswer(counts={"rows_written": 0, "misfits": 0})
+    columns = ", ".join(f"c{i}" for i in range(len(order.columns)))
+    rows = "\nunion all\n".join(f"select {columns}, misfits from ({part})" for part in parts)
+    new = write.write(db, order, rows)
+    write.require_misfits_allowed(order, new.misfits)
+    expected = sum(file.rows for file in order.landed)
+    if new.rows != expected:
+        raise LakeError(
+            "landing-file-missing",
+            f"expected the {expected} rows of a copy, got {new.rows}; restore its files",
+        )
+    return MergeAnswer(files=new.files, counts={"rows_written": new.rows, "misfits": new.misfits})
+
+
+def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
+    """Return the SQL of the rows of files of one shape; their columns carry their number in the file as field id."""
+    present, values = members[0].columns, members[0].typed
+    require_known_columns(order, present)
+    schema, texts, ready = [], {}, []
+    for i, column in enumerate(order.columns):
+        if column.name not in present:
+            texts[i] = literal(column.missing_text)
+            continue
+        name, type_ = (f"c{i}", column.lake_type) if column.name in values else (f"s{i}", STRING)
+        number = present.index(column.name) + 1
+        schema.append(f"{number}: {{name: '{name}', type: {literal(duck_type(type_))}, default_value: null}}")
+        if column.name in values:
+            ready.append(name)
+        else:
+            texts[i] = name
+    source = db.landed(file.uri for file in members)
+    return write.typed(order, f"read_parquet({source}, schema = map {{{', '.join(schema)}}})", texts, ready)
+
+
+def _net_rows(db: Duck, changes: Changes) -> None:
+    """Make the table `net`: each distinct row that the batch changes, typed, with copies that came less those that went."""
+    order = changes.order
+    every = range(len(order.columns))
+    came = ", ".join(f"{changes.text(i)} as y{i}" for i in every)
+    went = ", ".join(f"o{i} as y{i}" for i in every)
+    texts = ", ".join(f"y{i}" for i in every)
+    counted = (
+        f"(select {texts}, sum(n)::bigint as net from (\n"
+        f"select {came}, 1 as n from changes where op in ('I', 'U')\nunion all\n"
+        f"select {went}, -1 from changes where op in ('U', 'D')\n) group by {texts} having sum(n) <> 0)"
+    )
+    rows = write.typed(order, counted, {i: f"y{i}" for i in every}, ["net"])
+    db.execute(f"create or replace temp table net as {rows}")
+
+
+def _places(db: Duck, order: MergeOrder) -> tuple[Matched, Mapping[int, BitMap]]:
+    """Return the places of the rows to delete: of each row as many as went, or as the lake has."""
+    every = range(len(order.columns))
+    types = [column.lake_type for column in order.columns]
+    ours = [f"{casts.distinguishable(f'c{i}', types[i])} as e{i}" for i in every]
+    ours.append(f"{casts.distinguishable('misfits', MISFITS.type)} as em")
+    theirs = [f"{casts.distinguishable(f't{i}', types[i])} as e{i}" for i in every]
+    theirs.append(f"{casts.distinguishable('tm', MISFITS.type)} as em")
+    same = " and ".join(f"t.{name} is not distinct from s.{name}" for name in [*(f"e{i}" for i in every), "em"])
+    file, position, row, wanted = db.integers(
+        f"select t.file_index as file, t.file_row_number as position, s.row, s.wanted\n"
+        f"from (select file_index, file_row_number, {', '.join(theirs)} from {target.read(db, order, every)}) t\n"
+        f"join (select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0) s on {same}\n"
+        "order by s.row, 1, 2"
+    )
+    places, gone = Matched(file, position), vectors.gone(db.files.lake, order.target)
+    there = vectors.still_there(places, gone)
+    places, row, wanted = places.where(there), row[there], wanted[there]
+    nth = _number_within(row)
+    return places.where(nth < wanted), gone
+
+
+def _number_within(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Number the members of each group of equal neighbours from 0."""
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else np.zeros(0, np.int64)
+    lengths = np.diff(np.r_[starts, len(groups)])
+    return np.arange(len(groups)) - np.repeat(starts, lengths)

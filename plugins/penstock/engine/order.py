@@ -1,0 +1,204 @@
+"""What a merge task is given and what it answers: plain data both ways, so that any process can carry it out.
+
+A task knows files, never a catalog: the driver names the data files that the table has now, and commits what the
+task has written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from penstock.lake.columns import LakeColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Describe one column of the table.
+
+    `ids` are Iceberg's field ids: the column's own, then those of what is in it. `missing_text` is the text that changes
+    from before the column existed show; `default` is what rows of data files without the column show, as text that
+    DuckDB casts (Iceberg's initial-default), or None for NULL.
+    """
+
+    name: str
+    lake_type: str
+    ids: tuple[int, ...]
+    key: bool = False
+    missing_text: str | None = None
+    default: str | None = None
+
+    @property
+    def always_fits(self) -> bool:
+        """Return whether no source value can misfit this column's type."""
+        return LakeColumn(self.name, self.lake_type).always_fits
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """Name one landing file: how many rows it has, and the fields of its images (of a copy: its columns).
+
+    `typed` names the columns of a copy that hold values of the lake's types instead of texts.
+    """
+
+    uri: str
+    rows: int
+    columns: tuple[str, ...]
+    typed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Name a deletion vector: a blob of a Puffin file that says which rows of a data file are gone."""
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFile:
+    """Name one data file of the table, under the very path that its manifest has, and its deletion vector."""
+
+    path: str
+    rows: int
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """Hold what a snapshot of the source saw: the changes that a copy shows already.
+
+    Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions" (pg_snapshot).
+    """
+
+    xmin: int
+    xmax: int
+    in_progress: tuple[int, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> SourceSnapshot:
+        """Read the text form `xmin:xmax:xip,xip,...`."""
+        match = re.fullmatch(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)", text)
+        if match is None:
+            raise ValueError("a snapshot must look like 10:20:10,14,15")
+        return cls(int(match[1]), int(match[2]), tuple(int(xid) for xid in match[3].split(",") if xid))
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Bound what a task may take: threads, and memory in bytes, beyond which it spills to the disk."""
+
+    threads: int = 1
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """Name one field of the table's partition: its id, the position of the column, and the transform of its values."""
+
+    id: int
+    position: int
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """Name one field by which the rows of a new file are sorted."""
+
+    position: int
+    transform: str
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Say how new Parquet files are written: codec, level (zstd's own where None), bytes per row group and per file."""
+
+    codec: str = "zstd"
+    level: int | None = 1
+    row_group_bytes: int = 32 << 20
+    file_bytes: int = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOrder:
+    """Order one table's batch.
+
+    `landed` are the changes, or with `copy` the rows of a copy that replace nothing and are only appended. `target` are
+    the table's data files: none where no row of it can matter. New files go below `folder`, the table's data folder.
+    `grows_only` says that the table has neither key nor REPLICA IDENTITY FULL. `moves`, `unchanged` and `truncates` say
+    what may be among the changes, by the counts of the manifests. `skip` are the commit LSNs to leave out, `seen_by`
+    the snapshot whose changes are to be left out, `before` a commit LSN from which on all is left out.
+    """
+
+    columns: tuple[Column, ...]
+    misfits_ids: tuple[int, ...]
+    landed: tuple[LandedFile, ...]
+    target: tuple[TargetFile, ...]
+    folder: str
+    copy: bool = False
+    grows_only: bool = False
+    moves: bool = True
+    unchanged: bool = True
+    truncates: bool = True
+    skip: tuple[int, ...] = ()
+    seen_by: SourceSnapshot | None = None
+    before: int | None = None
+    stop_on_conflict: bool = False
+    stop_on_misfit: bool = False
+    partition: tuple[PartitionField, ...] = ()
+    sort: tuple[SortField, ...] = ()
+    storage: Storage = Storage()
+    resources: Resources = Resources()
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """Return the positions of the key columns."""
+        return tuple(position for position, column in enumerate(self.columns) if column.key)
+
+    def new_location(self, ending: str) -> str:
+        """Return the location of a new file in the table's data folder."""
+        return f"{self.folder}/{uuid4()}{ending}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """Report a data file that the task has written.
+
+    `partition` are the values of the partition that all of its rows are in, one for each field of the order's.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    partition: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewVector:
+    """Report the deletion vector of a data file: all that is gone from it now, in `file_bytes` of a Puffin file."""
+
+    data_file: str
+    vector: Vector
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeAnswer:
+    """Report what is to be committed: nothing of it counts before.
+
+    With `truncated` every data file of before goes. `ops` counts the changes by their `op`, where some were left out;
+    `seconds` says where the time went.
+    """
+
+    files: tuple[NewFile, ...] = ()
+    vectors: tuple[NewVector, ...] = ()
+    truncated: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    ops: dict[str, int] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)

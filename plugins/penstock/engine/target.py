@@ -1,0 +1,85 @@
+"""The table's own rows: which of them a batch touches, and what only they still know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from penstock.engine import vectors
+from penstock.engine.casts import cast_to, comparable
+from penstock.engine.changes import Changes
+from penstock.engine.duck import Duck, duck_type, literal
+from penstock.engine.order import MergeOrder
+from penstock.engine.resolve import key_names
+from penstock.engine.vectors import Matched
+from penstock.lake.columns import MISFITS
+
+
+@dataclass(frozen=True)
+class Found:
+    """Hold the rows that the table has under touched keys.
+
+    `touched` is the row of `touched` that each belongs to, `first` the kind of that key's first event, `gone` what the
+    table's deletion vectors say.
+    """
+
+    places: Matched
+    touched: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    gone: Mapping[int, BitMap]
+
+
+def read(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[int] | None = None) -> str:
+    """Return the SQL that reads columns of the table's data files as t<i>, and the misfits as `tm`.
+
+    Columns are found by field id, so a renamed one is the same, and one that a file lacks shows its initial default.
+    `only` are the indexes of the files to read; the columns `file_index` and `file_row_number` say where a row stands,
+    the former in that selection.
+    """
+    columns = [
+        (order.columns[i].ids[0], f"t{i}", order.columns[i].lake_type, order.columns[i].default) for i in positions
+    ]
+    columns.append((order.misfits_ids[0], "tm", MISFITS.type, None))
+    # all defaults of the map must have one type: DuckDB casts a text to the column's
+    schema = ", ".join(
+        f"{id_}: {{name: '{name}', type: {literal(duck_type(type_))}, default_value: cast({literal(default)} as varchar)}}"
+        for id_, name, type_, default in columns
+    )
+    chosen = order.target if only is None else [order.target[at] for at in only]
+    source = db.stored(file.path for file in chosen)
+    return f"read_parquet({source}, schema = map {{{schema}}}, file_row_number = true, hive_partitioning = false)"
+
+
+def match(db: Duck, changes: Changes) -> Found:
+    """Return the table's rows under the keys of `touched`.
+
+    A key that cannot misfit matches by plain equality; one that can is NULL where it does not fit, and its text is
+    compared too.
+    """
+    order = changes.order
+    source, target, on = ["rowid as row", "first"], ["file_index", "file_row_number"], []
+    for name, position in zip(key_names(changes), order.keys, strict=True):
+        column = order.columns[position]
+        if column.always_fits:
+            source.append(name)
+            target.append(f"t{position}")
+            on.append(f"t.t{position} = s.{name}")
+            continue
+        typed = cast_to(name, column.lake_type)
+        source.append(f"{comparable(f'({typed})', column.lake_type)} as c{position}")
+        source.append(f"case when {name} is not null and ({typed}) is null then {name} end as m{position}")
+        target.append(f"{comparable(f't{position}', column.lake_type)} as c{position}")
+        target.append(f"tm[{literal(column.name)}] as m{position}")
+        on += [f"t.c{position} is not distinct from s.c{position}", f"t.m{position} is not distinct from s.m{position}"]
+    file, row, touched, first = db.integers(
+        f"select t.file_index as file, t.file_row_number as position, s.row, s.first\n"
+        f"from (select {', '.join(target)} from {read(db, order, order.keys)}) t\n"
+        f"join (select {', '.join(source)} from touched) s on {' and '.join(on)}"
+    )
+    places, gone = Matched(file, row), vectors.gone(db.files.lake, order.target)
+    there = vectors.still_there(places, gone)
+    return Found(places.where(there), touched[there], first[there], gone)

@@ -1,0 +1,53 @@
+"""One table's batch, from an order to an answer: a function of files, in any process, without Spark or a catalog."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import duckdb
+
+from penstock.engine import duck, keyed, keyless
+from penstock.engine.changes import open_changes
+from penstock.engine.failure import EngineFailure
+from penstock.engine.files import Files
+from penstock.engine.order import MergeAnswer, MergeOrder
+from penstock.errors import LakeError
+
+
+def merge(order: MergeOrder, files: Files) -> MergeAnswer:
+    """Carry an order out: write data files and deletion vectors, and say what is to be committed.
+
+    Raises LakeError of a kind that pauses the table, and EngineFailure; what was written then counts for nothing.
+    """
+    started, cpu = time.perf_counter(), time.process_time()
+    try:
+        answer = _carry_out(order, files)
+    except duckdb.OutOfMemoryException:
+        raise LakeError(
+            "merge-failed",
+            f"expected to merge {sum(file.rows for file in order.landed)} changes in {order.resources.memory_bytes} bytes "
+            "of memory and the disk, got out of memory; raise spark.task_memory, then resume the table",
+        ) from None
+    except duckdb.Error as error:
+        raise EngineFailure.of(error) from None
+    seconds = {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+    return replace(answer, seconds=seconds)
+
+
+def attempt(order: MergeOrder, files: Files) -> MergeAnswer | LakeError | EngineFailure:
+    """Do as `merge` does, and return what it raises: plain data, for a task in another process."""
+    try:
+        return merge(order, files)
+    except (LakeError, EngineFailure) as error:
+        return error
+
+
+def _carry_out(order: MergeOrder, files: Files) -> MergeAnswer:
+    with duck.connect(order.resources, files) as db:
+        if order.copy:
+            return keyless.load(db, order)
+        changes = open_changes(db, order)
+        if order.keys:
+            return keyed.apply(db, changes)
+        return keyless.append(db, changes) if order.grows_only else keyless.apply(db, changes)

@@ -1,0 +1,146 @@
+"""New data files: typed rows, streamed from a query into Parquet with Iceberg's field ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine import casts, transforms
+from penstock.engine.duck import Duck, identifier, listing, literal
+from penstock.engine.order import MergeOrder, NewFile, Storage
+from penstock.errors import LakeError
+from penstock.lake.columns import MISFITS
+
+_PARTITION = "penstock_partition"
+_IN_FOLDER = re.compile(r"(?:penstock_partition=(\d+)/)?[^/]+$")
+
+
+def typed(order: MergeOrder, source: str, texts: Mapping[int, str], others: Sequence[str] = ()) -> str:
+    """Return the SQL of rows with the columns c0, c1, ... and `misfits`, made of the texts that are given by position.
+
+    `others` are names of the source that the rows keep. Each text is computed once, and each cast from its name.
+    """
+    columns = order.columns
+    computed = [f"{text} as x{i}" for i, text in texts.items()]
+    cast = [f"{casts.cast_to(f'x{i}', columns[i].lake_type)} as c{i}" for i in texts]
+    checked = [(columns[i].name, f"x{i}", f"c{i}", columns[i].lake_type) for i in texts]
+    kept = ", ".join([*(f"c{i}" for i in texts), *others])
+    return (
+        f"select {kept}, {casts.misfits(checked)} as misfits from (\n"
+        f"select *, {listing(cast)} from (\n"
+        f"select {listing([*computed, *others])}\nfrom {source}))"
+    )
+
+
+@dataclass(frozen=True)
+class Written:
+    """Hold the new files of a query's rows, and how many values misfit in them."""
+
+    files: tuple[NewFile, ...] = ()
+    misfits: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return sum(file.rows for file in self.files)
+
+
+def write(db: Duck, order: MergeOrder, rows: str) -> Written:
+    """Write the rows of a query (c0, c1, ..., misfits) into new files, those of each partition apart."""
+    columns = order.columns
+    names = casts.file_names([*(column.name for column in columns), MISFITS.name])
+    types = [*(column.lake_type for column in columns), MISFITS.type]
+    own = [*(f"c{i}" for i in range(len(columns))), "misfits"]
+    chosen = [f"{name} as {identifier(called)}" for name, called in zip(own, names, strict=True)]
+    divided = f"file_size_bytes '{order.storage.file_bytes}B'"
+    partitions: list[tuple[Any, ...]] = []
+    if order.partition:
+        partitions = _partition(db, order, rows)
+        rows, divided = "select * from partitioned", f"partition_by ({_PARTITION})"
+        chosen.append(_PARTITION)
+    ids = casts.field_ids(names, types, [*(column.ids for column in columns), order.misfits_ids])
+    db.files.lake.make_folder(f"{order.folder}/x")
+    found = db.rows(
+        f"copy (select {', '.join(chosen)} from ({rows}){_sorted(db, order)}) "
+        f"to {literal(db.files.lake.path(order.folder))} (format parquet, {_compression(order.storage)}, "
+        f"row_group_size_bytes '{order.storage.row_group_bytes}B', field_ids {ids}, return_stats, "
+        f"filename_pattern '{{uuid}}', overwrite_or_ignore, {divided})"
+    )
+    files = []
+    for path, count, size, *_ in found:
+        inside = _IN_FOLDER.search(path)
+        assert inside is not None, "DuckDB names the files that it has written"  # noqa: S101
+        location = f"{order.folder}/{inside[0]}"
+        if count:
+            files.append(NewFile(location, count, size, partitions[int(inside[1])] if inside[1] else ()))
+        else:
+            db.files.lake.delete(location)
+    return Written(tuple(files), _count_misfits(db, files, identifier(names[-1])))
+
+
+def _compression(storage: Storage) -> str:
+    level = "" if storage.codec != "zstd" or storage.level is None else f", compression_level {storage.level}"
+    return f"compression {storage.codec}{level}"
+
+
+def _partition(db: Duck, order: MergeOrder, rows: str) -> list[tuple[Any, ...]]:
+    """Make the table `partitioned`, the rows with the number of their partition; return each partition's values."""
+    columns, fields = order.columns, order.partition
+    values = [
+        f"{transforms.apply(db, each.transform, f'c{each.position}', columns[each.position].lake_type)} as p{n}"
+        for n, each in enumerate(fields)
+    ]
+    names = [f"p{n}" for n in range(len(fields))]
+    db.execute(f"create or replace temp table valued as select *, {', '.join(values)} from ({rows})")
+    db.execute(f"create or replace temp table partitions as select distinct {', '.join(names)} from valued")
+    same = " and ".join(f"v.{name} is not distinct from p.{name}" for name in names)
+    db.execute(
+        f"create or replace temp view partitioned as select v.*, p.rowid as {_PARTITION} "
+        f"from valued v join partitions p on {same}"
+    )
+    return db.rows(f"select {', '.join(names)} from partitions order by rowid")
+
+
+def _sorted(db: Duck, order: MergeOrder) -> str:
+    if not order.sort:
+        return ""
+    fields = ", ".join(
+        f"{transforms.apply(db, each.transform, f'c{each.position}', order.columns[each.position].lake_type)} "
+        f"{'desc' if each.descending else 'asc'} nulls {'first' if each.nulls_first else 'last'}"
+        for each in order.sort
+    )
+    return f" order by {fields}"
+
+
+def _count_misfits(db: Duck, files: Sequence[NewFile], column: str) -> int:
+    if not files:
+        return 0
+    source = db.stored(file.path for file in files)
+    (found,) = db.row(
+        f"select coalesce(sum(cardinality({column})), 0)::bigint from read_parquet({source}, hive_partitioning = false) "
+        f"where {column} is not null"
+    )
+    return int(found)
+
+
+def require_misfits_allowed(order: MergeOrder, misfits: int) -> None:
+    """Raise LakeError("misfit-refused") where there are misfits and the pipeline wants none."""
+    if misfits and order.stop_on_misfit:
+        raise LakeError(
+            "misfit-refused",
+            f"expected every value to fit its column, got {misfits} that do not; "
+            "set merge.on_misfit to keep, or leave the transaction out",
+        )
+
+
+def require_no_conflict(order: MergeOrder, conflicts: Mapping[str, int]) -> None:
+    """Raise LakeError("merge-conflict") where a change met what it should not, and the pipeline wants none of that."""
+    found = ", ".join(f"{kind} {count}" for kind, count in conflicts.items() if count)
+    if found and order.stop_on_conflict:
+        raise LakeError(
+            "merge-conflict",
+            f"expected each change to meet the row it speaks of, and inserts none, got: {found}; "
+            "set merge.on_conflict to continue, or copy the table again",
+        )

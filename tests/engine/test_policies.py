@@ -1,0 +1,63 @@
+"""What the pipeline file says about rows and values that do not fit: continue, or pause that table only."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.engine.folder_lake import FolderLake
+from tests.spark.histories import UNCHANGED, D, Event, I, U, tx
+from tests.spark.workbench import column
+
+COLUMNS = (column("k", "int4", key=True), column("a"), column("d", "date"))
+START = tx(I(k=1, a="one", d="2024-01-01"), I(k=2, a="two", d=None))
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([D(k=7)], "delete_missing 1"),
+        ([U(k=7, a="x", d=None)], "update_missing 1"),
+        ([I(k=1, a="x", d=None)], "insert_existing 1"),
+        ([I(k=1, a="x", d=None), D(k=7)], "delete_missing 1, insert_existing 1"),  # together they cancel out
+    ],
+)
+def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
+    folder_lake: FolderLake, events: list[Event], told: str
+) -> None:
+    table = folder_lake.table(*COLUMNS)
+    folder_lake.land(table, START)
+    folder_lake.merge()
+    before = folder_lake.rows(table)
+    folder_lake.options["stop_on_conflict"] = True
+    folder_lake.land(table, tx(*events))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_slug == "merge-conflict"
+    assert told in str(result.paused_reason)
+    assert folder_lake.rows(table) == before
+
+
+def test_misfits_that_a_row_keeps_from_the_lake_are_not_counted_again(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(*COLUMNS, column("at", "timestamp"))
+    far = {"d": "infinity", "at": "0044-03-15 00:00:00 BC"}
+    folder_lake.land(table, tx(I(k=1, a="x", **far), I(k=2, a="x", **far)))
+    [first] = folder_lake.merge()
+    folder_lake.land(table, tx(U(k=1, a="y", d=UNCHANGED, at=UNCHANGED), U(k=2, a="y", d="-infinity", at=UNCHANGED)))
+    [second] = folder_lake.merge()
+
+    assert (first.counts["misfits"], second.counts["misfits"]) == (4, 1)
+    assert folder_lake.rows(table) == Counter([("1", "y", "infinity", far["at"]), ("2", "y", "-infinity", far["at"])])
+
+
+def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(*COLUMNS)
+    folder_lake.options["stop_on_misfit"] = True
+    folder_lake.land(table, tx(I(k=1, a="x", d="infinity")))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_slug == "misfit-refused"
+    assert "infinity" not in str(result.paused_reason)

@@ -1,0 +1,99 @@
+"""Deletion vectors as bytes: PyIceberg reads ours, and what is damaged, or does not fit the rows, is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+from pyiceberg.table.puffin import PuffinFile
+from pyroaring import BitMap
+
+from penstock.engine import vectors
+from penstock.engine.failure import EngineFailure
+from penstock.engine.files import Files
+from penstock.engine.order import TargetFile, Vector
+from penstock.engine.vectors import Matched
+
+LAKE = Files().lake
+POSITIONS = st.sets(st.one_of(st.integers(0, 300), st.integers(0, (1 << 31) - 1)), min_size=1, max_size=50)
+
+
+def matched(*places: tuple[int, int]) -> Matched:
+    file, position = zip(*places, strict=True)
+    return Matched(np.array(file, np.int64), np.array(position, np.int64))
+
+
+@given(POSITIONS)
+@settings(deadline=None)
+def test_a_vector_is_read_as_it_was_written(positions: set[int]) -> None:
+    assert set(vectors.decode(vectors.encode(BitMap(positions)))) == positions
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), POSITIONS, min_size=1, max_size=4))
+@settings(deadline=None)
+def test_pyiceberg_reads_the_vectors_of_every_data_file(wanted: dict[str, set[int]]) -> None:
+    content, _ = vectors.encode_file({path: BitMap(positions) for path, positions in wanted.items()})
+
+    found = deletion_vectors_from_puffin_file(PuffinFile(content))
+
+    assert {each.referenced_data_file: set(each.to_vector().to_pylist()) for each in found} == wanted
+
+
+def test_a_vector_holds_what_was_gone_before_and_what_goes_now(tmp_path: Path) -> None:
+    target = (TargetFile("/a", 10), TargetFile("/b", 10), TargetFile("/c", 10))
+    location = f"{tmp_path}/new/x.puffin"
+
+    found = vectors.write_vectors(LAKE, location, target, matched((2, 9), (0, 3), (2, 0)), {2: BitMap([5])})
+
+    rows = {each.data_file: set(vectors.read_vector(LAKE, each.vector)) for each in found}
+    assert rows == {"/a": {3}, "/c": {0, 5, 9}}
+    assert [each.file_bytes for each in found] == 2 * [Path(location).stat().st_size]
+
+
+@pytest.mark.parametrize(
+    ("places", "reason"),
+    [([(0, 10)], "beyond"), ([(0, 4), (0, 4)], "goes twice"), ([(0, 5)], "goes twice")],
+    ids=["beyond the file's rows", "twice in the batch", "gone before"],
+)
+def test_a_place_that_is_no_row_of_its_file_is_refused(
+    tmp_path: Path, places: list[tuple[int, int]], reason: str
+) -> None:
+    with pytest.raises(EngineFailure, match=reason):
+        vectors.write_vectors(LAKE, f"{tmp_path}/x", (TargetFile("/a", 10),), matched(*places), {0: BitMap([5])})
+
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda blob: blob[:-1] + bytes([blob[-1] ^ 1]),
+        lambda blob: blob[:30] + bytes([blob[30] ^ 1]) + blob[31:],
+        lambda blob: blob[:6] + b"x" + blob[7:],
+        lambda blob: blob[:20],
+        lambda blob: b"",
+    ],
+    ids=["another checksum", "another position", "another magic", "cut", "nothing"],
+)
+def test_a_damaged_vector_is_refused(tmp_path: Path, damage: object) -> None:
+    assert callable(damage)
+    blob = damage(vectors.encode(BitMap([1, 2, 70_000])))
+    (tmp_path / "x").write_bytes(blob)
+
+    with pytest.raises(EngineFailure, match="deletion vector") as caught:
+        vectors.read_vector(LAKE, Vector(f"{tmp_path}/x", 0, len(blob), 3))
+    assert caught.value.unreadable
+
+
+def test_a_vector_that_is_gone_or_has_another_number_of_rows_is_refused(tmp_path: Path) -> None:
+    blob = vectors.encode(BitMap([1, 2]))
+    (tmp_path / "x").write_bytes(blob)
+
+    for vector in (Vector(f"{tmp_path}/gone", 0, 10, 1), Vector(f"file:{tmp_path}/x", 0, len(blob), 3)):
+        with pytest.raises(EngineFailure) as caught:
+            vectors.read_vector(LAKE, vector)
+        assert caught.value.unreadable
