@@ -158,6 +158,10 @@ def _conditions() -> dict[str, Condition]:
         "lake-unreadable": Condition("A file of the lake is gone or damaged, or its store did not answer.", retry),
         "publish-conflict": Condition("Another writer moved a lake table between our read and our publish.", retry),
         "foreign-commit": Condition("The lake table has commits that Penstock did not make.", pause),
+        "storage-unsupported": Condition(
+            "The lake table is stored in a way that a merge cannot write: format, codec, encryption or a transform.",
+            pause,
+        ),
         "schema-change": Condition(
             "The source table changed in a way that the stream does not carry.", pause, needs_copy=True
         ),

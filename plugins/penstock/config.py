@@ -200,6 +200,8 @@ class Spark(Section):
     connection: ConnectionId = "penstock_spark"
     driver_memory: Memory = "2g"
     parallel_tables: int = Field(default=4, gt=0, le=1000)
+    task_memory: Bytes = 512 << 20
+    """Memory of one table's merge outside of Spark's heap; what needs more spills to disk."""
     conf: SparkConf = {}
 
 

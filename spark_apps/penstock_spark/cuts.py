@@ -22,6 +22,7 @@ from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE
 from penstock.lsn import Lsn
 from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java
+from penstock_spark.staging import Staging
 
 
 def cuts_target(plan: MergePlan) -> tuple[str, ...]:
@@ -35,17 +36,17 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
     Raises LakeError("foreign-commit") when another writer wrote to the table, or dropped a column of it.
     """
     cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
-    there = cuts.exists()
-    if not there and plan.cuts_expected_snapshot is None:
+    there = cuts.look()
+    if there is None and plan.cuts_expected_snapshot is None:
         cuts.create(CUTS_COLUMNS, properties.for_new_table(plan.pipeline, {}))
-        there = True
-    if not there or not cuts.is_ours(plan.cuts_expected_snapshot):
+        there = cuts.look()
+    if there is None or not there.is_ours(plan.cuts_expected_snapshot):
         raise LakeError(
             "foreign-commit",
             f"expected {cuts.sql_name} at snapshot {plan.cuts_expected_snapshot}, got commits of another writer; "
             "see the runbook",
         )
-    known = {column.name for column in cuts.columns()}
+    known = {column.name for column in there.columns}
     missing = [f"{column.name} {column.type}" for column in CUTS_COLUMNS if column.name not in known]
     if missing:
         raise LakeError(
@@ -53,10 +54,10 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             f"expected {cuts.sql_name} with the columns that Penstock made, but some are gone; "
             f"add them again: {', '.join(missing)}",
         )
-    cuts.cut_branch()
     marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)
+    staged = Staging(cuts, there, marks)
     _append(
-        cuts,
+        staged,
         {
             "cut_lsn": plan.upto_lsn,
             "lsn": str(Lsn(plan.upto_lsn)),
@@ -67,17 +68,16 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "source_time": plan.source_time,
             "conflicts": [met for table in tables if (met := _met(table))],
         },
-        marks,
     )
-    return cuts.stage(marks), cuts.head()
+    return staged.stage()
 
 
-def _append(cuts: LakeTable, row: Mapping[str, Any], marks: Mapping[str, str]) -> None:
-    """Commit one row on the branch, in a file of its own.
+def _append(staged: Staging, row: Mapping[str, Any]) -> None:
+    """Commit one row to the transaction, in a file of its own.
 
     Source: Iceberg specification, "JSON single-value serialization" (fields by id, times as ISO 8601 with their zone).
     """
-    table = cuts.load()
+    table = staged.there.java
     schema = table.schema()
     struct = json.loads(java("org.apache.iceberg.SchemaParser").toJson(schema))
     value = java("org.apache.iceberg.SingleValueParser").fromJson(schema.asStruct(), json.dumps(_by_id(struct, row)))
@@ -88,7 +88,7 @@ def _append(cuts: LakeTable, row: Mapping[str, Any], marks: Mapping[str, str]) -
     writer.close()
     written = java("org.apache.iceberg.DataFiles").builder(table.spec()).withInputFile(file.toInputFile())
     row_file = written.withMetrics(writer.metrics()).build()
-    commit_marked(table.newAppend().toBranch(cuts.branch).appendFile(row_file), marks)
+    commit_marked(staged.transaction.newAppend().appendFile(row_file), staged.marks)
 
 
 def _by_id(type_: Any, value: Any) -> Any:

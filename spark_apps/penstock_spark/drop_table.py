@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark import SparkContext
-
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.lake.locations import owns_folder
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.session import java
+from penstock_spark.session import iceberg_catalog
 
 _log = logging.getLogger("penstock.maintain")
 
@@ -27,8 +25,8 @@ def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) ->
     `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
     before it had deleted the files. One that it has again is another one.
     """
-    there = table.exists()
-    location = table.folder() if there else old.location
+    there = table.look()
+    location = there.folder if there else old.location
     alone = owns_folder(location, others)
     if (there and not old.listed) or not (alone or (there and location not in others)):
         _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
@@ -45,9 +43,4 @@ def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) ->
 
 def _purge(table: LakeTable) -> None:
     """Drop a table and the files that its metadata names."""
-    manager = table.session._jsparkSession.sessionState().catalogManager()
-    parts = SparkContext._gateway.new_array(java("java.lang.String"), len(table.target))
-    for place, part in enumerate(table.target):
-        parts[place] = part
-    name = java("org.apache.iceberg.catalog.TableIdentifier").of(parts)
-    manager.catalog(table.catalog).icebergCatalog().dropTable(name, True)
+    iceberg_catalog(table.session, table.catalog).dropTable(table.identifier(), True)

@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from penstock.engine.failure import EngineFailure
 from penstock.errors import LakeError
 
 _LONGEST_CHAIN = 20
@@ -72,6 +73,8 @@ def own_failure(
 
     `landed` are the landing files that were read: one of them that is gone is a case for the next plan, which halts.
     """
+    if isinstance(error, EngineFailure):
+        return _of_engine(error, target, landed)
     causes = list(_causes(error))
     names = [_name(cause) for cause in causes]
     texts = "\n".join(str(cause.getMessage()) for cause in causes)
@@ -83,11 +86,22 @@ def own_failure(
     missing, condition = [name for name in named if name in _FILES], _condition(error)
     kind = (missing or names or [type(error).__name__])[-1]
     cause = f"{kind}, {condition}" if condition else kind
-    if missing or condition.startswith(_FILE_CONDITIONS):
+    unreadable = bool(missing) or condition.startswith(_FILE_CONDITIONS)
+    return _failure(target, cause, file[0] if file else None, unreadable=unreadable)
+
+
+def _of_engine(error: EngineFailure, target: str, landed: Collection[str]) -> OwnFailureError | None:
+    if error.of_the_machine or (error.file and any(each.endswith(error.file) for each in landed)):
+        return None
+    return _failure(target, error.kind, error.file, unreadable=error.unreadable)
+
+
+def _failure(target: str, cause: str, file: str | None, *, unreadable: bool) -> OwnFailureError:
+    if unreadable:
         return OwnFailureError(
             "lake-unreadable",
             f"expected to read and write the lake's files of {target}, got twice: {cause}"
-            f"{f' at {file[0]}' if file else ''}; put back what is gone and resume the table, or resync it",
+            f"{f' at {file}' if file else ''}; put back what is gone and resume the table, or resync it",
             cause,
         )
     return OwnFailureError(

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer, place_of
@@ -24,10 +25,11 @@ from penstock.lake.locations import new_location
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
-from penstock_spark.session import file_io, java
+from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.session import file_io, iceberg_catalog, java
 
-_COMPACTION = "replace"
-_METADATA_PARSER = "org.apache.iceberg.TableMetadataParser"
+_ABSENT = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
+METADATA_PARSER = "org.apache.iceberg.TableMetadataParser"
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,7 @@ class LakeTable:
         """Return the quoted name under which Spark reads and writes the branch."""
         return path(self.catalog, *self.target, f"branch_{self.branch}")
 
-    def rows(self) -> DataFrame:
-        """Read the branch, with the table's present columns."""
-        return self.session.table(self.branch_sql_name)
-
-    def rows_at(self, snapshot_id: int) -> DataFrame:
-        """Read one snapshot, with the columns it had."""
-        return self.session.read.option("versionAsOf", str(snapshot_id)).table(self.sql_name)
-
     # --- making and evolving ------------------------------------------------------------------------
-
-    def exists(self) -> bool:
-        """Return whether the catalog has the table."""
-        return bool(self.session.catalog.tableExists(self.sql_name))
 
     def require_whole(self, shown: str) -> None:
         """Read the metadata file that the catalog shows, once; raises what Iceberg raises for one that is gone or damaged.
@@ -69,7 +59,7 @@ class LakeTable:
         A catalog's own look at the table reads a damaged one twenty times, for more than a minute. What passes is tried again
         by the store's client, and once more when the run's other tables are done.
         """
-        java(_METADATA_PARSER).read(file_io(self.session, self.catalog), shown)
+        java(METADATA_PARSER).read(file_io(self.session, self.catalog), shown)
 
     def create(
         self, columns: Sequence[LakeColumn], properties: Mapping[str, str], partitioned_by: str | None = None
@@ -85,11 +75,6 @@ class LakeTable:
     def drop(self) -> None:
         """Drop the table; its files stay."""
         self.session.sql(ddl.drop_table(self.catalog, self.target))
-
-    def columns(self) -> tuple[LakeColumn, ...]:
-        """Return the table's present columns."""
-        schema = self.session.table(self.sql_name).schema
-        return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in schema)
 
     def add_columns(self, added: Sequence[MirrorColumn]) -> None:
         """Add columns before `_misfits`, with the default that old rows show at the source.
@@ -108,47 +93,6 @@ class LakeTable:
         update.commit()
 
     # --- snapshots and the branch -------------------------------------------------------------------
-
-    def property(self, name: str) -> str | None:
-        """Return a table property."""
-        value = self.load().properties().get(name)
-        return None if value is None else str(value)
-
-    def location(self) -> str:
-        """Return the metadata file that the catalog shows."""
-        return str(self.load().operations().current().metadataFileLocation())
-
-    def folder(self) -> str:
-        """Return the folder below which the table keeps its files."""
-        return str(self.load().location())
-
-    def main(self) -> int | None:
-        """Return main's snapshot, or None for a table that never had one."""
-        snapshot = self.load().currentSnapshot()
-        return None if snapshot is None else int(snapshot.snapshotId())
-
-    def is_ours(self, expected: int | None) -> bool:
-        """Return whether main is at the expected snapshot, compactions since then aside."""
-        last = [None, *self.since(expected)][-1]
-        return last == expected
-
-    def since(self, expected: int | None) -> list[int]:
-        """Return main's snapshot and those below it, as far as they are compactions, down to the expected one."""
-        table, passed = self.load(), []
-        snapshot = table.currentSnapshot()
-        while snapshot is not None:
-            passed.append(int(snapshot.snapshotId()))
-            if passed[-1] == expected or snapshot.operation() != _COMPACTION:
-                break
-            parent = snapshot.parentId()
-            snapshot = None if parent is None else table.snapshot(parent)
-        return passed
-
-    def main_since(self, moment: int) -> list[int]:
-        """Return the snapshots that were main at or after a moment, in milliseconds since 1970."""
-        history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in self.load().history()]
-        passed = [snapshot for (_, snapshot), (until, _) in pairwise(history) if until >= moment]
-        return passed + [snapshot for _, snapshot in history[-1:]]
 
     def cut_branch(self) -> None:
         """Make the branch at main; on a table without snapshots it begins with an empty one."""
@@ -179,11 +123,6 @@ class LakeTable:
         summary = self.load().snapshot(self.branch).summary()
         return [int(summary.get(name) or 0) for name in names]
 
-    def replaced(self) -> tuple[int, int]:
-        """Return how many rows went and how many came with the branch's newest commit, which replaced them all."""
-        deleted, deleted_before, added = self.counted("deleted-records", "removed-position-deletes", "added-records")
-        return deleted - deleted_before, added
-
     # --- staging ------------------------------------------------------------------------------------
 
     def stage(self, marks: Mapping[str, str]) -> Pointer:
@@ -212,22 +151,31 @@ class LakeTable:
             .removeRef(self.branch)
             .build()
         )
-        location = operations.metadataFileLocation(self._next_metadata_name(base))
-        java(_METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
+        location = operations.metadataFileLocation(next_metadata_name(base))
+        java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
         return Pointer(*place_of(self.target), old=base.metadataFileLocation(), new=location)
 
     # --- details ------------------------------------------------------------------------------------
 
+    def look(self) -> IcebergTable | None:
+        """Return the table as the catalog shows it now, or None where it has none of the name."""
+        try:
+            return IcebergTable(self.load())
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() in _ABSENT:
+                return None
+            raise
+
     def load(self) -> Any:
         """Return Iceberg's own table, as the catalog shows it now."""
-        return java("org.apache.iceberg.spark.Spark3Util").loadIcebergTable(self.session._jsparkSession, self.sql_name)
+        return iceberg_catalog(self.session, self.catalog).loadTable(self.identifier())
 
-    def _next_metadata_name(self, base: Any) -> str:
-        codec = base.properties().get("write.metadata.compression-codec") or "none"
-        present = base.metadataFileLocation().rsplit("/", 1)[-1]
-        version = present.split("-", 1)[0]
-        number = int(version) + 1 if version.isdigit() else 0
-        return f"{number:05d}-{uuid.uuid4()}{java(_METADATA_PARSER).getFileExtension(codec)}"
+    def identifier(self) -> Any:
+        """Return Iceberg's own form of the table's name."""
+        parts = SparkContext._gateway.new_array(java("java.lang.String"), len(self.target))
+        for place, part in enumerate(self.target):
+            parts[place] = part
+        return java("org.apache.iceberg.catalog.TableIdentifier").of(parts)
 
     def _iceberg_type(self, lake_type: str) -> Any:
         spark_type = java("org.apache.spark.sql.types.DataType").fromDDL(lake_type)
@@ -251,6 +199,15 @@ class LakeTable:
                 "copy the table again",
             )
         return literal
+
+
+def next_metadata_name(base: Any) -> str:
+    """Return the name of the metadata file that follows this metadata."""
+    codec = base.properties().get("write.metadata.compression-codec") or "none"
+    present = base.metadataFileLocation().rsplit("/", 1)[-1]
+    version = present.split("-", 1)[0]
+    number = int(version) + 1 if version.isdigit() else 0
+    return f"{number:05d}-{uuid.uuid4()}{java(METADATA_PARSER).getFileExtension(codec)}"
 
 
 def commit_marked(update: Any, marks: Mapping[str, str]) -> None:

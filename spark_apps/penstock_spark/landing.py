@@ -1,25 +1,16 @@
-"""Landing files as a DataFrame of changes, in the columns that the plan gives the table.
-
-A file of an older relation version lacks the columns added since: its rows show PostgreSQL's fast default there,
-as the source itself does. What must not be merged is left out here, so that later steps see only what counts.
-"""
+"""Landing files as Spark's driver sees them: which contract their footers name, and, for changelogs, their rows."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
-from itertools import groupby
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.contract.manifest import Typed
-from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION, NO_COLUMNS_FIELD
+from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
@@ -30,47 +21,13 @@ from penstock_spark.session import java
 AT_ONCE = 8
 """So many files of a copy the driver looks at, or copies, at once: a store answers many as fast as one."""
 
-CHANGE = ("commit_lsn", "ordinal", "op", "xid", "new", "old", "old_kind", "unchanged")
 _ITSELF = "${penstock.itself}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSnapshot:
-    """Hold what a snapshot of the source saw.
-
-    Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions" (pg_snapshot).
-    """
-
-    xmin: int
-    xmax: int
-    in_progress: tuple[int, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> SourceSnapshot:
-        """Read the text form `xmin:xmax:xip,xip,...`."""
-        match = re.fullmatch(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)", text)
-        if match is None:
-            raise ValueError("a snapshot must look like 10:20:10,14,15")
-        return cls(int(match[1]), int(match[2]), tuple(int(xid) for xid in match[3].split(",") if xid))
-
-    def sees(self, xid: Column) -> Column:
-        """Return whether the snapshot saw the commit of a transaction."""
-        return (xid < self.xmin) | ((xid < self.xmax) & ~xid.isin(*self.in_progress))
-
-
-def read(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
-    """Return the changes of landing files, with `new` and `old` as structs of the planned columns' texts.
-
-    Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") when a file has a column
-    that the plan does not know.
-    """
-    if not files:
-        return session.createDataFrame([], _schema(columns))
+def check_changes(session: SparkSession, files: Sequence[FileRef]) -> None:
+    """Look at the footer of each file of changes; raises LakeError("landing-file-missing") or ("landing-version")."""
     for file in files:
         check_contract(session, file.uri, CONTRACT_VERSION)
-    by_columns = sorted(files, key=lambda file: file.columns)
-    parts = [_changes(session, list(group), columns) for _, group in groupby(by_columns, lambda file: file.columns)]
-    return reduce(DataFrame.unionByName, parts)
 
 
 def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> None:
@@ -92,91 +49,6 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
         )
 
 
-def read_copy(
-    session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]
-) -> list[tuple[frozenset[str], DataFrame]]:
-    """Return a copy's rows as `new`, apart by the columns that hold values of the lake's types instead of texts.
-
-    Raises LakeError("schema-change") on columns that the plan does not know.
-    """
-
-    def layout(file: FileRef) -> tuple[tuple[str, ...], Typed]:
-        return file.columns, file.typed
-
-    return [
-        (frozenset(dict(typed)), _rows(session, list(group), columns))
-        for (_, typed), group in groupby(sorted(files, key=layout), layout)
-    ]
-
-
-def leave_out(
-    changes: DataFrame, skip_commit_lsns: Sequence[int], seen_by: SourceSnapshot | None, before: int | None = None
-) -> DataFrame:
-    """Leave out the transactions that the operator skips, that the table's copy already shows, and that come too late."""
-    if before is not None:
-        changes = changes.where(F.col("commit_lsn") < before)
-    if skip_commit_lsns:
-        changes = changes.where(~F.col("commit_lsn").isin(*skip_commit_lsns))
-    return changes.where(~seen_by.sees(F.col("xid"))) if seen_by else changes
-
-
-def last_truncate(changes: DataFrame) -> tuple[int, int] | None:
-    """Return the position (commit LSN, ordinal) of the last TRUNCATE, or None."""
-    position = F.max(F.struct("commit_lsn", "ordinal")).alias("position")
-    found = changes.where(F.col("op") == "T").agg(position).collect()[0]["position"]
-    return (found["commit_lsn"], found["ordinal"]) if found else None
-
-
-def after(changes: DataFrame, position: tuple[int, int]) -> DataFrame:
-    """Keep the changes after a position."""
-    lsn, ordinal = position
-    later = (F.col("commit_lsn") > lsn) | ((F.col("commit_lsn") == lsn) & (F.col("ordinal") > ordinal))
-    return changes.where(later)
-
-
-def left_out(changes: DataFrame) -> dict[str, bool]:
-    """Name the columns that some change leaves out as unchanged TOAST; True where no old image supplies one."""
-    unsupplied = ~F.col("old_kind").eqNullSafe("O")
-    names = changes.select(F.explode("unchanged").alias("name"), unsupplied.alias("unknown"))
-    found = names.groupBy("name").agg(F.max("unknown").alias("unknown")).collect()
-    return {row["name"]: row["unknown"] for row in found}
-
-
-def _changes(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
-    """Read files of changes that have the same columns."""
-    present = _present(files[0], columns)
-    frame = read_parquet(session, _schema(present), [file.uri for file in files])
-    if len(present) == len(columns):
-        return frame
-    there = {column.name for column in present}
-    return frame.select(*(_completed(name, columns, there) if name in ("new", "old") else name for name in CHANGE))
-
-
-def _rows(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> DataFrame:
-    """Read files of a copy that have the same columns and types: each row as an image `new`."""
-    present, typed = _present(files[0], columns), dict(files[0].typed)
-    fields = [StructField(column.name, _parsed(typed.get(column.name, "string"))) for column in present]
-    there = StructType(fields or [StructField(NO_COLUMNS_FIELD, StringType())])
-    rows = read_parquet(session, there, [file.uri for file in files])
-    frame = rows.select(F.struct(*(F.col(identifier(field.name)) for field in fields)).alias("new"))
-    if len(present) == len(columns):
-        return frame
-    return frame.select(_completed("new", columns, {field.name for field in fields}))
-
-
-def _present(file: FileRef, columns: Sequence[MirrorColumn]) -> list[MirrorColumn]:
-    """Return the planned columns that a file has; raises LakeError("schema-change") where it has others."""
-    there = set(file.columns)
-    strange = there - {column.name for column in columns}
-    if strange:
-        raise LakeError(
-            "schema-change",
-            f"expected landing files with the table's columns only, got {', '.join(sorted(strange))} too; "
-            "copy the table again",
-        )
-    return [column for column in columns if column.name in there]
-
-
 def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
     """Read files by a schema of any names.
 
@@ -190,27 +62,6 @@ def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str])
     read = session.read.option(_ITSELF[2:-1], _ITSELF).schema(first).parquet(*uris)
     name = identifier(_ITSELF)
     return read.where(f"{name} is null").drop(F.col(name))  # no file has it; the condition keeps it in the schema
-
-
-def _schema(columns: Sequence[MirrorColumn]) -> StructType:
-    row = StructType([StructField(column.name, StringType()) for column in columns])
-    types = {"commit_lsn": LongType(), "ordinal": LongType(), "xid": LongType(), "new": row, "old": row}
-    types["unchanged"] = ArrayType(StringType())
-    return StructType([StructField(name, types.get(name, StringType())) for name in CHANGE])
-
-
-def _parsed(lake_type: str) -> DataType:
-    return DataType.fromDDL(lake_type)
-
-
-def _completed(image: str, columns: Sequence[MirrorColumn], there: set[str]) -> Column:
-    """Give an image of an older relation version the columns added since, as old rows show them."""
-    fields = (
-        F.col(image).getField(column.name) if column.name in there else F.lit(column.missing_text).cast("string")
-        for column in columns
-    )
-    row = F.struct(*(field.alias(column.name) for field, column in zip(fields, columns, strict=True)))
-    return F.when(F.col(image).isNotNull(), row).alias(image)
 
 
 def check_contract(session: SparkSession, uri: str, expected: int) -> None:

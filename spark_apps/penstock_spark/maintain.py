@@ -65,7 +65,7 @@ def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTab
     if plan.dry_run:
         return None
     known = (_table(session, plan, order.target) for order in plan.tables)
-    io = next((table.load().io() for table in known if table.exists()), None)
+    io = next((there.java.io() for table in known if (there := table.look())), None)
     if io is None:
         return None
     others = plan.other_folders((old.namespace, old.table))

@@ -60,8 +60,11 @@ def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
 def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
     """Merge every table; one that fails for no known reason is tried once more, when all others are done."""
 
+    busy = sum(bool(order.files or order.copy_files) for order in plan.tables)
+    threads = max(1, spark.sparkContext.defaultParallelism // max(1, min(busy, plan.parallel_tables)))
+
     def merge(session: SparkSession, order: TablePlan) -> TableResult:
-        return merge_table(session, plan, order)
+        return merge_table(session, plan, order, environment, threads)
 
     def merged(orders: Sequence[TablePlan]) -> list[TableResult]:
         return at_once(spark, plan.catalog, environment, merge, orders, size=_bytes, workers=plan.parallel_tables)
@@ -82,8 +85,7 @@ def _require_commons(session: SparkSession, plan: MergePlan, tables: Sequence[Ta
     """
     session.range(2).count()
     cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
-    if cuts.exists():
-        cuts.main()
+    cuts.look()
     failed = [table for table in tables if table.paused_slug == "merge-failed"]
     causes = {table.failure for table in failed}
     if len(causes) == 1 and len(failed) > _FEW and not any(table.pointer for table in tables):

@@ -115,9 +115,14 @@ def open_catalog(session: SparkSession, catalog: str, secrets: Mapping[str, str]
             sessions.clearActiveSession()
 
 
+def iceberg_catalog(session: SparkSession, catalog: str) -> Any:
+    """Return Iceberg's own catalog behind Spark's."""
+    return session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()
+
+
 def file_io(session: SparkSession, catalog: str) -> Any:
     """Return what the session's catalog reads files with, with its settings and login; Iceberg's has no public way to it."""
-    found = session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()
+    found = iceberg_catalog(session, catalog)
     field = found.getClass().getDeclaredField("io")
     field.setAccessible(True)
     return field.get(found)

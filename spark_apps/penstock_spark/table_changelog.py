@@ -30,6 +30,7 @@ from penstock.jobs.pointers import Pointer
 from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock.lake.quoting import path
+from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract, read_parquet
 from penstock_spark.session import configure, fit_to
@@ -72,13 +73,13 @@ def fill_table(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable
 
 def _fill(session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, table: LakeTable) -> Pointer | None:
     """Replace the interval on the branch; None where there is nothing to write and nothing to take away."""
-    there = table.exists()
-    if order.empty and not there:
+    there = table.look()
+    if order.empty and there is None:
         return None
     marks = {properties.PIPELINE: plan.pipeline, properties.ATTEMPT: plan.attempt}
     configure(session, properties.snapshot_conf(marks))
     fit_to(session, order.bytes)
-    if not there:
+    if there is None:
         _create(plan, order, table)
     _require_ours(plan, table)
     fields = _evolve(order, table)
@@ -96,7 +97,7 @@ def _create(plan: ChangelogPlan, order: ChangelogTable, table: LakeTable) -> Non
 
 
 def _require_ours(plan: ChangelogPlan, table: LakeTable) -> None:
-    if table.property(properties.PIPELINE) != plan.pipeline:
+    if IcebergTable(table.load()).property(properties.PIPELINE) != plan.pipeline:
         raise LakeError(
             "foreign-commit",
             f"expected {'.'.join(table.target)} to be a changelog of {plan.pipeline}, it is another writer's table; "

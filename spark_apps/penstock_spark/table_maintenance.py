@@ -14,6 +14,7 @@ from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport, is_dead
 from penstock.jobs.pointers import place_of
 from penstock.lake.locations import owns_folder
+from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java
 
@@ -34,16 +35,17 @@ class TableMaintenance:
         """Do all that is due and report it; a table that is not as we left it is left alone."""
         started = time.monotonic()
         report = TableReport(self.order.target, self.order.oid, self.order.expected_snapshot, None, None, 0.0)
-        if not self.table.exists():
+        there = self.table.look()
+        if there is None:
             return replace(report, left="the catalog does not have it")
-        if self.order.watched and not self.table.is_ours(self.order.expected_snapshot):
+        if self.order.watched and not there.is_ours(self.order.expected_snapshot):
             return replace(report, left="it has commits that this pipeline did not publish: the next merge pauses it")
         before = self.figures(scan=True)
         report = replace(report, before=before, after=before)
         if not self.plan.dry_run:
             report = self._work(report, before)
         report = replace(report, seconds=round(time.monotonic() - started, 3))
-        passed = self.table.since(self.order.expected_snapshot)
+        passed = self._present().since(self.order.expected_snapshot)
         if self.order.watched and passed[-1:] != [self.order.expected_snapshot]:  # main is not ours to take over
             return replace(report, left="another session wrote to it meanwhile: the next merge pauses it")
         return replace(report, snapshot_id=passed[0] if passed else None)
@@ -53,7 +55,7 @@ class TableMaintenance:
         branches = self._drop_dead_branches()
         expired = self._expire()
         self._gather_manifests()
-        alone = owns_folder(self.table.folder(), self.plan.other_folders(place_of(self.order.target)))
+        alone = owns_folder(self._present().folder, self.plan.other_folders(place_of(self.order.target)))
         return replace(
             report,
             after=self.figures(scan=rewritten > 0, known=before),
@@ -63,6 +65,9 @@ class TableMaintenance:
             orphans=self._delete_orphans() if alone else 0,
             left=None if alone else _SHARED,
         )
+
+    def _present(self) -> IcebergTable:
+        return IcebergTable(self.table.load())
 
     # --- figures ------------------------------------------------------------------------------------
 
@@ -139,8 +144,8 @@ class TableMaintenance:
     def _expire(self) -> int:
         """Expire the snapshots that no cut names and nothing else needs; delete the files that only they had."""
         loaded = self.table.load()
-        compacted = self.table.since(self.order.expected_snapshot)
-        kept = {*self.order.keep, *compacted, *_refs(loaded), *self.table.main_since(self.plan.read_since)}
+        compacted = self._present().since(self.order.expected_snapshot)
+        kept = {*self.order.keep, *compacted, *_refs(loaded), *self._present().main_since(self.plan.read_since)}
         old = [
             int(snapshot.snapshotId())
             for snapshot in loaded.snapshots()
@@ -169,7 +174,7 @@ class TableMaintenance:
         """Delete the table's old files that no snapshot, branch or metadata file names; return how many."""
         action = self._actions().deleteOrphanFiles(self.table.load()).olderThan(self.plan.orphans_before)
         # listed by the table's own client, which knows its store; the slash keeps out `t2` next to `t`
-        action = action.usePrefixListing(True).location(f"{self.table.folder().rstrip('/')}/")
+        action = action.usePrefixListing(True).location(f"{self._present().folder.rstrip('/')}/")
         return sum(1 for _ in action.execute().orphanFileLocations())
 
     def _actions(self) -> Any:

@@ -59,9 +59,9 @@ COPYING: list[Step] = [
 ]
 LOADING: list[Step] = [
     ("penstock_spark.data_files:_take_over", "after", 1),
-    ("penstock_spark.data_files:replace_all", "before", 1),
-    ("penstock_spark.data_files:replace_all", "after", 1),
-    ("penstock_spark.lake_table:LakeTable.stage", "after", 1),
+    ("penstock_spark.staging:Staging.replace_all", "before", 1),
+    ("penstock_spark.staging:Staging.replace_all", "after", 1),
+    ("penstock_spark.staging:Staging.stage", "after", 1),
 ]
 QUICK = {("resync", "penstock.ledger.rebuilds:Rebuilds.advance", "before", 1)}
 SECOND_CHUNK: Step = (

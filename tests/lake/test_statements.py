@@ -1,8 +1,7 @@
 """The statements we send, as text; spaces and line breaks do not count."""
 
-from penstock.lake import ddl, merge, properties
+from penstock.lake import ddl, properties
 from penstock.lake.columns import LakeColumn
-from penstock.lake.equality import comparable, distinguishable
 from penstock.lake.misfits import CastColumn, misfits_sql
 
 ID = LakeColumn("id", "bigint")
@@ -32,41 +31,6 @@ def test_namespaces_are_made_from_the_outside_in_and_once() -> None:
         "create namespace if not exists `lake`.`shop`.`audit`",
         "create namespace if not exists `lake`.`shop`.`public`",
     ]
-
-
-def test_rows_are_deleted_by_key_and_nothing_else() -> None:
-    deleted = merge.delete_keys("`t`.`branch_b`", "keys", [ID, NAME], {})
-
-    assert clean(deleted) == (
-        "merge into `t`.`branch_b` as t using `keys` as s "
-        "on `t`.`id` = `s`.`k0` and `t`.`na``me` = `s`.`k1` when matched then delete"
-    )
-
-
-def test_bounds_of_the_keys_stand_next_to_their_match() -> None:
-    assert clean(merge.delete_keys("`t`", "keys", [ID], {"id": (-5, 7)})).endswith(
-        "on `t`.`id` = `s`.`k0` and `t`.`id` between -5 and 7 when matched then delete"
-    )
-
-
-def test_a_key_that_can_misfit_is_matched_null_safe_and_by_its_text() -> None:
-    assert merge.key_match([DAY]) == ["`t`.`day` <=> `s`.`k0`", "`t`.`_misfits`['day'] <=> `s`.`m0`"]
-
-
-def test_rows_are_deleted_by_place() -> None:
-    assert clean(merge.delete_places("`t`", "places")) == (
-        "merge into `t` as _penstock_target using `places` as s "
-        "on _penstock_target._file = s.file and _penstock_target._pos = s.pos when matched then delete"
-    )
-
-
-def test_maps_and_floats_are_compared_by_what_distinguishes_them() -> None:
-    assert comparable("x", "double") == "x"
-    assert comparable("x", TAGS.type) == "array_sort(map_entries(x))"
-    assert distinguishable("x", "double") == "cast(x as string)"
-    assert distinguishable("x", "array<float>") == "transform(x, e -> cast(e as string))"
-    assert distinguishable("x", "array<string>") == "x"
-    assert distinguishable("x", TAGS.type) == "array_sort(map_entries(x))"
 
 
 def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:

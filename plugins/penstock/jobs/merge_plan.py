@@ -75,6 +75,8 @@ class MergePlan:
     """Order one run of the merge: every table from its last position through `upto`.
 
     Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
+    `landing_uri` and `landing_options` are those of the pipeline file, without secrets: options name the variables that hold
+    them. `task_memory` are the bytes that one table's task may take before it spills.
     `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`.
     """
 
@@ -95,6 +97,9 @@ class MergePlan:
     source_time: str | None = None
     era: int = 1
     cut: bool = True
+    landing_uri: str = ""
+    landing_options: dict[str, str] = field(default_factory=dict)
+    task_memory: int = 512 << 20
     version: int = 1
 
     def dumps(self) -> str:

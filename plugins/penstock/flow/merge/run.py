@@ -69,6 +69,9 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         cuts_expected_snapshot=cuts_snapshot(ctx),
         source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
+        landing_uri=ctx.pipeline.landing.uri,
+        landing_options=dict(ctx.pipeline.landing.options),
+        task_memory=ctx.pipeline.spark.task_memory,
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     return attempt

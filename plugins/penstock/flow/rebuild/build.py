@@ -110,6 +110,9 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         table_properties=dict(settings.lake.properties),
         era=ctx.ledger.pipelines.get(ctx.name).era,
         cut=False,
+        landing_uri=settings.landing.uri,
+        landing_options=dict(settings.landing.options),
+        task_memory=settings.spark.task_memory,
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, run), orders.dumps())
     ctx.ledger.rebuilds.run(ctx.name, ids=[each.id for each in rebuilds], run=run)

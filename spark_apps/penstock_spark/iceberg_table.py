@@ -1,0 +1,92 @@
+"""What Iceberg's own table says of itself, as it was when the catalog was asked: one look, however much is asked of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from penstock.lake.columns import LakeColumn
+from penstock.lake.iceberg_types import lake_type
+from penstock_spark.session import java
+
+_INNER = ("element-id", "key-id", "value-id")
+_COMPACTION = "replace"
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """Hold a loaded table; `java` is Iceberg's."""
+
+    java: Any
+
+    @cached_property
+    def fields(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the top-level fields of the schema by name. Source: Iceberg specification, "Schemas" (JSON)."""
+        schema = json.loads(java("org.apache.iceberg.SchemaParser").toJson(self.java.schema()))
+        return {field["name"]: field for field in schema["fields"]}
+
+    @property
+    def columns(self) -> tuple[LakeColumn, ...]:
+        """Return the columns, their types as Spark SQL writes them."""
+        return tuple(LakeColumn(name, lake_type(field["type"])) for name, field in self.fields.items())
+
+    def ids(self, name: str) -> tuple[int, ...]:
+        """Return a column's field id, then those of what is in it."""
+        type_ = self.fields[name]["type"]
+        inner = type_ if isinstance(type_, dict) else {}
+        return (self.fields[name]["id"], *(inner[part] for part in _INNER if part in inner))
+
+    def default(self, name: str) -> str | None:
+        """Return a column's initial default as text. Source: Iceberg specification, "JSON single-value serialization"."""
+        value = self.fields[name].get("initial-default")
+        if value is None:
+            return None
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    @property
+    def metadata_file(self) -> str:
+        """Return the metadata file that the catalog showed."""
+        return str(self.java.operations().current().metadataFileLocation())
+
+    @property
+    def folder(self) -> str:
+        """Return the folder below which the table keeps its files."""
+        return str(self.java.location())
+
+    @property
+    def main(self) -> int | None:
+        """Return main's snapshot, or None for a table that never had one."""
+        snapshot = self.java.currentSnapshot()
+        return None if snapshot is None else int(snapshot.snapshotId())
+
+    def property(self, name: str) -> str | None:
+        """Return a table property."""
+        value = self.java.properties().get(name)
+        return None if value is None else str(value)
+
+    def is_ours(self, expected: int | None) -> bool:
+        """Return whether main is at the expected snapshot, compactions since then aside."""
+        last = [None, *self.since(expected)][-1]
+        return last == expected
+
+    def since(self, expected: int | None) -> list[int]:
+        """Return main's snapshot and those below it, as far as they are compactions, down to the expected one."""
+        passed: list[int] = []
+        snapshot = self.java.currentSnapshot()
+        while snapshot is not None:
+            passed.append(int(snapshot.snapshotId()))
+            if passed[-1] == expected or snapshot.operation() != _COMPACTION:
+                break
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self.java.snapshot(parent)
+        return passed
+
+    def main_since(self, moment: int) -> list[int]:
+        """Return the snapshots that were main at or after a moment, in milliseconds since 1970."""
+        history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in self.java.history()]
+        passed = [snapshot for (_, snapshot), (until, _) in pairwise(history) if until >= moment]
+        return passed + [snapshot for _, snapshot in history[-1:]]

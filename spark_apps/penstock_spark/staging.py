@@ -1,0 +1,180 @@
+"""A table's next state, made in an Iceberg transaction that nobody commits: until the publish, the catalog shows nothing of it.
+
+The transaction's snapshots go into a metadata file of ours, and whoever holds the catalog's pointer moves it there or
+does not. What a killed run leaves is files that nothing names, which maintenance removes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine.failure import EngineFailure
+from penstock.engine.order import MergeAnswer, NewFile, NewVector, TargetFile, Vector
+from penstock.errors import LakeError
+from penstock.jobs.pointers import Pointer, place_of
+from penstock_spark import table_layout
+from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name
+from penstock_spark.session import java
+from penstock_spark.table_layout import unsupported
+
+
+@dataclass
+class Staging:
+    """Prepare commits on top of main; `files` are the data files that the table has by now, `data_files` and `vectors` Iceberg's own."""
+
+    table: LakeTable
+    there: IcebergTable
+    marks: Mapping[str, str]
+    files: dict[str, TargetFile] = field(default_factory=dict)
+    data_files: dict[str, Any] = field(default_factory=dict)
+    vectors: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        operations = self.there.java.operations()
+        self.base = operations.current()
+        self.transaction = java("org.apache.iceberg.Transactions").newTransaction(self.table.sql_name, operations)
+
+    def plan_files(self) -> None:
+        """Learn which data files main has; raises LakeError("foreign-commit") on deletes that are no deletion vectors."""
+        planned = self.there.java.newScan().planFiles()
+        tasks = planned.iterator()
+        while tasks.hasNext():
+            task = tasks.next()
+            file, deletes = task.file(), task.deletes()
+            path, vector = str(file.location()), None
+            if str(file.format()) != "PARQUET":
+                raise unsupported(self.table, f"a data file of the format {file.format()}")
+            for number in range(deletes.size()):
+                vector = deletes.get(number)
+                if str(vector.format()) != "PUFFIN":
+                    raise LakeError(
+                        "foreign-commit",
+                        f"expected only deletion vectors on {'.'.join(self.table.target)}, got delete files of another "
+                        "writer; copy the table again",
+                    )
+                self.vectors[path] = vector
+            self.data_files[path] = file
+            self.files[path] = TargetFile(path, int(file.recordCount()), None if vector is None else _vector(vector))
+        planned.close()
+
+    def replace_all(self, added: Sequence[Any]) -> tuple[int, int]:
+        """Replace every row by those of Iceberg data files, in one commit; returns how many went and how many came."""
+        update = self.transaction.newOverwrite().overwriteByRowFilter(
+            java("org.apache.iceberg.expressions.Expressions").alwaysTrue()
+        )
+        for data_file in added:
+            update = update.addFile(data_file)
+        commit_marked(update, self.marks)
+        self.vectors, self.files, self.data_files = {}, {}, {}
+        for data_file in added:
+            self._know(data_file)
+        summary = self._head().summary()
+        gone, gone_before, came = (
+            int(summary.get(name) or 0) for name in ("deleted-records", "removed-position-deletes", "added-records")
+        )
+        return gone - gone_before, came
+
+    def append(self, added: Sequence[NewFile]) -> None:
+        """Commit new data files."""
+        update = self.transaction.newAppend()
+        for new in added:
+            data_file = self.data_file(new)
+            update = update.appendFile(data_file)
+            self._know(data_file)
+        commit_marked(update, self.marks)
+
+    def apply(self, answer: MergeAnswer) -> None:
+        """Commit what a task has written, after its vectors have been held to the files that were planned.
+
+        Iceberg checks none of that: a vector of a file that it does not know deletes nothing, in silence.
+        """
+        self._require_sound(answer)
+        update = self.transaction.newRowDelta()
+        for new in answer.files:
+            update = update.addRows(self.data_file(new))
+        for vector in answer.vectors:
+            update = update.addDeletes(self._delete_file(vector))
+            if vector.data_file in self.vectors:
+                update = update.removeDeletes(self.vectors[vector.data_file])
+        head = self._head()
+        if answer.vectors and head is not None:
+            touched = [vector.data_file for vector in answer.vectors]
+            update = update.validateFromSnapshot(int(head.snapshotId())).validateDataFilesExist(touched)
+            update = update.validateDeletedFiles().validateNoConflictingDeleteFiles()
+        commit_marked(update, self.marks)
+
+    def stage(self) -> tuple[Pointer, int]:
+        """Write the metadata file with the transaction's snapshots on main; return its pointer, and main's snapshot there."""
+        if self._head() is None:  # every table of a cut has a snapshot
+            self.append(())
+        staged = (
+            java("org.apache.iceberg.TableMetadata")
+            .buildFrom(self.transaction.currentMetadata())
+            .setProperties(dict(self.marks))
+            .discardChanges()
+            .build()
+        )
+        operations = self.there.java.operations()
+        location = operations.metadataFileLocation(next_metadata_name(self.base))
+        java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
+        pointer = Pointer(*place_of(self.table.target), old=self.base.metadataFileLocation(), new=location)
+        return pointer, int(staged.currentSnapshot().snapshotId())
+
+    def data_file(self, new: NewFile) -> Any:
+        """Return a written file as Iceberg's data file, with the metrics of its own footer."""
+        file = self.there.java.io().newInputFile(new.path)
+        config = java("org.apache.iceberg.MetricsConfig").forTable(self.there.java)
+        metrics = java("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(file, config)
+        if int(metrics.recordCount()) != new.rows:
+            raise EngineFailure.at(new.path, f"a footer of {metrics.recordCount()} rows instead of {new.rows}")
+        spec = self.there.java.spec()
+        made = java("org.apache.iceberg.DataFiles").builder(spec).withInputFile(file).withMetrics(metrics)
+        if new.partition:
+            values = json.dumps(table_layout.partition_values(spec, new.partition))
+            parsed = java("org.apache.iceberg.SingleValueParser").fromJson(spec.partitionType(), values)
+            made = made.withPartition(parsed)
+        return made.build()
+
+    def _know(self, data_file: Any) -> None:
+        path = str(data_file.location())
+        self.files[path] = TargetFile(path, int(data_file.recordCount()))
+        self.data_files[path] = data_file
+
+    def _require_sound(self, answer: MergeAnswer) -> None:
+        unknown = [vector.data_file for vector in answer.vectors if vector.data_file not in self.files]
+        grown = sum(vector.vector.cardinality - self._gone_from(vector.data_file) for vector in answer.vectors)
+        deleted = answer.counts.get("rows_deleted", 0)
+        if unknown or grown != deleted:
+            raise EngineFailure(
+                f"deletion vectors of {grown} rows instead of {deleted}, {len(unknown)} of them of unknown files",
+                None,
+                unreadable=False,
+            )
+
+    def _gone_from(self, path: str) -> int:
+        file = self.files.get(path)
+        return file.vector.cardinality if file and file.vector else 0
+
+    def _delete_file(self, new: NewVector) -> Any:
+        vector = new.vector
+        data_file = self.data_files[new.data_file]
+        spec = self.there.java.specs().get(data_file.specId())
+        made = java("org.apache.iceberg.FileMetadata").deleteFileBuilder(spec).ofPositionDeletes()
+        if spec.isPartitioned():
+            made = made.withPartition(data_file.partition())
+        made = made.withFormat("puffin").withPath(vector.path).withFileSizeInBytes(new.file_bytes)
+        made = made.withReferencedDataFile(new.data_file).withContentOffset(vector.offset)
+        return made.withContentSizeInBytes(vector.length).withRecordCount(vector.cardinality).build()
+
+    def _head(self) -> Any:
+        return self.transaction.currentMetadata().currentSnapshot()
+
+
+def _vector(file: Any) -> Vector:
+    return Vector(
+        str(file.location()), int(file.contentOffset()), int(file.contentSizeInBytes()), int(file.recordCount())
+    )

@@ -1,0 +1,61 @@
+"""A table's part of a merge plan as the order of an engine's task: its columns by field id, its files, what may be among its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.contract.manifest import ChangeCounts
+from penstock.engine.order import Column, LandedFile, MergeOrder, Resources, SourceSnapshot, TargetFile
+from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
+from penstock.lake.columns import MISFITS, lake_column
+from penstock_spark import table_layout
+from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.lake_table import LakeTable
+
+
+def task_order(
+    plan: MergePlan,
+    order: TablePlan,
+    table: LakeTable,
+    there: IcebergTable,
+    *,
+    files: Sequence[FileRef],
+    target: Sequence[TargetFile],
+    copy: bool,
+    threads: int,
+) -> MergeOrder:
+    """Return the order to bring these landed files into the Iceberg table `there`, whose data files are `target`."""
+    landed = sum((file.counts for file in files), ChangeCounts())
+    columns = tuple(
+        Column(
+            name=column.name,
+            lake_type=lake_column(column).type,
+            ids=there.ids(column.name),
+            key=column.key,
+            missing_text=column.missing_text,
+            default=there.default(column.name),
+        )
+        for column in order.columns
+    )
+    seen = SourceSnapshot.parse(order.copy_snapshot) if order.copy_snapshot and not copy else None
+    return MergeOrder(
+        columns=columns,
+        misfits_ids=there.ids(MISFITS.name),
+        landed=tuple(LandedFile(file.uri, file.rows, file.columns, frozenset(dict(file.typed))) for file in files),
+        target=tuple(target),
+        folder=str(there.java.locationProvider().newDataLocation("x")).removesuffix("/x"),
+        copy=copy,
+        grows_only=order.identity != "f" and not landed.old_full,
+        moves=landed.old_key + landed.old_full > landed.deletes,
+        unchanged=landed.unchanged > 0,
+        truncates=landed.truncates > 0,
+        skip=plan.skip_commit_lsns,
+        seen_by=seen,
+        before=order.before,
+        stop_on_conflict=plan.on_conflict == "fail",
+        stop_on_misfit=plan.on_misfit == "fail",
+        partition=table_layout.partition(table, there, columns),
+        sort=table_layout.sort(table, there, columns),
+        storage=table_layout.storage(table, there),
+        resources=Resources(threads, plan.task_memory),
+    )
