@@ -84,6 +84,11 @@ class Staged:
     shows: str | None = None
 
 
+def stays_in_driver(master: str, landed_bytes: int) -> bool:
+    """Return whether a task runs in the driver's process: a small one, and any where Spark has no other machine."""
+    return landed_bytes < HANDED_OUT_BYTES or master.startswith("local")
+
+
 @dataclass
 class TableMerge:
     """Merge one table; `counts` outlive an error."""
@@ -170,7 +175,7 @@ class TableMerge:
         )
         reached = stores.task_files(self.session, self.plan, self.environment, there.folder)
         context = self.session.sparkContext
-        if sum(file.bytes for file in files) < HANDED_OUT_BYTES or context.master.startswith("local"):
+        if stays_in_driver(context.master, sum(file.bytes for file in files)):
             return task.merge(wanted, reached)
         answers = context.parallelize([wanted], 1).map(lambda order: task.attempt(order, reached)).collect()
         answer: MergeAnswer | Exception = answers[0]
