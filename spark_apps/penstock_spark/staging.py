@@ -21,6 +21,8 @@ from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked,
 from penstock_spark.session import java
 from penstock_spark.table_layout import unsupported
 
+FEW_FILES = 8
+
 
 @dataclass
 class Staging:
@@ -38,9 +40,22 @@ class Staging:
         self.base = operations.current()
         self.transaction = java("org.apache.iceberg.Transactions").newTransaction(self.table.sql_name, operations)
 
-    def plan_files(self) -> None:
-        """Learn which data files main has; raises LakeError("foreign-commit") on deletes that are no deletion vectors."""
-        planned = self.there.java.newScan().planFiles()
+    @property
+    def many_files(self) -> bool:
+        """Return whether main has so many data files that leaving some out is worth a look at the batch's keys."""
+        head = self._head()
+        return head is not None and int(head.summary().get("total-data-files") or 0) > FEW_FILES
+
+    def plan_files(self, bounds: Mapping[str, tuple[int, int]]) -> None:
+        """Learn which data files main has, without those that hold no row within these bounds of columns.
+
+        Raises LakeError("foreign-commit") on deletes that are no deletion vectors.
+        """
+        scan, expressions = self.there.java.newScan(), java("org.apache.iceberg.expressions.Expressions")
+        for name, (low, high) in bounds.items():
+            scan = scan.filter(expressions.greaterThanOrEqual(name, low))
+            scan = scan.filter(expressions.lessThanOrEqual(name, high))
+        planned = scan.planFiles()
         tasks = planned.iterator()
         while tasks.hasNext():
             task = tasks.next()

@@ -142,7 +142,7 @@ class TableMerge:
         if order.copy_files is not None:
             self._load(staged, order.copy_files)
         elif there.main is not None:
-            staged.plan_files()
+            staged.plan_files(self._key_bounds(there, files) if staged.many_files else {})
         moved = order.copy_files is not None or self.switches
         if self.landed.rows:
             answer = self._task(there, files, tuple(staged.files.values()))
@@ -165,6 +165,14 @@ class TableMerge:
             answer = self._task(staged.there, others, (), copy=True)
             staged.append(answer.files)
             self.counts.update(answer.counts)
+
+    def _key_bounds(self, there: IcebergTable, files: Sequence[FileRef]) -> dict[str, tuple[int, int]]:
+        if not any(column.key for column in self.order.columns):
+            return {}
+        wanted = task_order(
+            self.plan, self.order, self.table, there, files=files, target=(), copy=False, threads=self.threads
+        )
+        return task.key_bounds(wanted, stores.task_files(self.session, self.plan, self.environment, there.folder))
 
     def _task(
         self, there: IcebergTable, files: Sequence[FileRef], target: Sequence[TargetFile], *, copy: bool = False

@@ -7,6 +7,9 @@ from collections import Counter
 import duckdb
 import pytest
 
+from penstock.engine import task
+from penstock.engine.files import Files
+from penstock.engine.order import MergeAnswer, MergeOrder
 from tests.spark.histories import UNCHANGED, D, I, T, U, tx
 from tests.spark.workbench import Table, Workbench, column
 
@@ -156,3 +159,26 @@ def test_new_files_have_the_codec_of_the_table(workbench: Workbench, codec: str)
     query = "select distinct compression from parquet_metadata(?)"
     found = duckdb.execute(query, [str(path).removeprefix("file:")]).fetchall()
     assert found == [(codec.upper(),)]
+
+
+def test_data_files_without_a_touched_key_are_not_read(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    merge = task.merge
+
+    def noting(order: MergeOrder, files: Files) -> MergeAnswer:
+        read.append(len(order.target))
+        return merge(order, files)
+
+    table = workbench.table(column("k", "int8", key=True), column("a.b", "int4", key=True), column("v"))
+    for k in range(12):
+        workbench.land(table, tx(*(I(k=k * 100 + n, v="x", **{"a.b": -n}) for n in range(10))))
+        workbench.merge()
+    monkeypatch.setattr(task, "merge", noting)
+    workbench.land(table, tx(U(old={"k": 305, "a.b": -5}, k=501, v="y", **{"a.b": -9}), D(k=400, **{"a.b": 0})))
+    [result] = workbench.merge()
+
+    assert result.paused_slug is None
+    assert read == [3]
+    rows = workbench.rows(table)
+    assert sum(rows.values()) == 119
+    assert rows[("501", "-9", "y")] == 1

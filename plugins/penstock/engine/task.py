@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import duckdb
 
-from penstock.engine import duck, keyed, keyless
+from penstock.engine import changed_keys, duck, keyed, keyless
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
@@ -33,6 +33,18 @@ def merge(order: MergeOrder, files: Files) -> MergeAnswer:
         raise EngineFailure.of(error) from None
     seconds = {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
     return replace(answer, seconds=seconds)
+
+
+def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
+    """Return the least and the greatest value of each whole number of the key in the landed changes, by column.
+
+    Data files outside of them cannot hold a row that the batch touches. Raises EngineFailure.
+    """
+    try:
+        with duck.connect(order.resources, files) as db:
+            return changed_keys.bounds(db, open_changes(db, order))
+    except duckdb.Error as error:
+        raise EngineFailure.of(error) from None
 
 
 def attempt(order: MergeOrder, files: Files) -> MergeAnswer | LakeError | EngineFailure:
