@@ -165,7 +165,7 @@ def _rows(table: FolderTable) -> Iterator[list[Any]]:
     if not table.data:
         return
     order = table.order_of([])
-    gone = vectors.gone(Files().lake, order.target)
+    gone = vectors.gone(Files().lake, order.target, range(len(order.target)))
     every = range(len(order.columns))
     with duck.connect(order.resources, Files()) as db:
         columns = ", ".join(f"t{i}" for i in every)

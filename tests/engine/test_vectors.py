@@ -16,15 +16,13 @@ from penstock.engine import vectors
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
 from penstock.engine.order import TargetFile, Vector
-from penstock.engine.vectors import Matched
 
 LAKE = Files().lake
 POSITIONS = st.sets(st.one_of(st.integers(0, 300), st.integers(0, (1 << 31) - 1)), min_size=1, max_size=50)
 
 
-def matched(*places: tuple[int, int]) -> Matched:
-    file, position = zip(*places, strict=True)
-    return Matched(np.array(file, np.int64), np.array(position, np.int64))
+def matched(*places: tuple[int, int]) -> dict[int, BitMap]:
+    return {file: BitMap(position for each, position in places if each == file) for file, _ in places}
 
 
 @given(POSITIONS)
@@ -56,8 +54,8 @@ def test_a_vector_holds_what_was_gone_before_and_what_goes_now(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("places", "reason"),
-    [([(0, 10)], "beyond"), ([(0, 4), (0, 4)], "goes twice"), ([(0, 5)], "goes twice")],
-    ids=["beyond the file's rows", "twice in the batch", "gone before"],
+    [([(0, 10)], "beyond"), ([(0, 5)], "goes twice")],
+    ids=["beyond the file's rows", "gone before"],
 )
 def test_a_place_that_is_no_row_of_its_file_is_refused(
     tmp_path: Path, places: list[tuple[int, int]], reason: str
@@ -66,6 +64,21 @@ def test_a_place_that_is_no_row_of_its_file_is_refused(
         vectors.write_vectors(LAKE, f"{tmp_path}/x", (TargetFile("/a", 10),), matched(*places), {0: BitMap([5])})
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_is_named_twice_is_refused() -> None:
+    going = BitMap([3])
+
+    with pytest.raises(EngineFailure, match="goes twice"):
+        vectors.add(going, np.array([2, 3], np.int64))
+
+
+def test_a_lookup_holds_what_its_bitmap_holds() -> None:
+    lookup = vectors.Lookup(BitMap([0, 7, 8, 41]), 42)
+
+    held = lookup.holds(np.arange(42))
+
+    assert np.flatnonzero(held).tolist() == [0, 7, 8, 41]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from penstock.engine import target, vectors, write
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Changes
 from penstock.engine.duck import Duck, listing, literal
 from penstock.engine.order import MergeAnswer, NewVector
 from penstock.engine.resolve import KINDS, UNKNOWN, key_names, resolve, root_names
-from penstock.engine.target import Found
+from penstock.engine.target import Places
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 
@@ -47,29 +45,31 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
             f"expected every change to carry the key, got {facts.keyless} keys with a NULL; "
             "the replica identity has changed: copy the table again",
         )
-    found = None
+    going: Places = {}
+    gone: Places = {}
+    met = dict.fromkeys(KINDS, 0)
     if facts.keys and order.target and not changes.truncated:
-        found = target.match(db, changes)
-    conflicts = _conflicts(facts, found)
+        target.match(db, changes)
+        gone = target.leave_out_gone(db, order)
+        met |= dict(db.rows("select first, count(*) from matched group by first"))
+        going = target.places(db, "select file, position from matched")
+    conflicts = _conflicts(facts, met)
     write.require_no_conflict(order, conflicts)
     if facts.holes:
-        _fill_holes(db, changes, facts, found)
+        _fill_holes(db, changes, facts, matched=bool(going))
     new = write.write(db, order, _rows(db, changes, facts)) if facts.live else Written()
     misfits = new.misfits
     if misfits and facts.holes:
         misfits -= _count_kept_misfits(db, changes)
     write.require_misfits_allowed(order, misfits)
     _require_all_written(facts, new.rows)
-    gone: tuple[NewVector, ...] = ()
-    deleted = 0
-    if found is not None and len(found.places):
-        deleted = len(found.places)
-        gone = vectors.write_vectors(
-            db.files.lake, order.new_location("-deletes.puffin"), order.target, found.places, found.gone
-        )
+    removed: tuple[NewVector, ...] = ()
+    if going:
+        removed = vectors.write_vectors(db.files.lake, order.new_location("-deletes.puffin"), order.target, going, gone)
+    deleted = sum(met.values())
     return MergeAnswer(
         files=new.files,
-        vectors=gone,
+        vectors=removed,
         truncated=changes.truncated,
         counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": misfits},
         ops=changes.ops,
@@ -89,9 +89,8 @@ def _facts(db: Duck, changes: Changes) -> Facts:
     return Facts(first, live, holes, keyless)
 
 
-def _conflicts(facts: Facts, found: Found | None) -> dict[str, int]:
+def _conflicts(facts: Facts, met: Mapping[int, int]) -> dict[str, int]:
     """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse."""
-    met = np.bincount(found.first if found else np.zeros(0, np.int64), minlength=len(KINDS)).tolist()
     missing = {kind: facts.first[kind] - met[kind] for kind in KINDS}
     return {
         "update_missing": missing[UPDATE] + missing[DEPART],
@@ -100,29 +99,28 @@ def _conflicts(facts: Facts, found: Found | None) -> dict[str, int]:
     }
 
 
-def _fill_holes(db: Duck, changes: Changes, facts: Facts, found: Found | None) -> None:
+def _fill_holes(db: Duck, changes: Changes, facts: Facts, *, matched: bool) -> None:
     """Make the table `filled`: for each live key with an unknown value the lake's row under its root key.
 
     Raises LakeError("divergence") where it lacks one.
     """
     placed = 0
-    if found is not None:
+    if matched:
         same = " and ".join(
-            f"h.{root} is not distinct from k.{key}"
+            f"k.{key} is not distinct from h.{root}"
             for root, key in zip(root_names(changes), key_names(changes), strict=True)
         )
-        columns = {"touched": found.touched, "file": found.places.file, "position": found.places.position}
-        with db.table("places", columns):
-            db.execute(
-                "create or replace temp table holes as select h.id, p.file, p.position "
-                f"from (select * from touched where hole) h join (select rowid as row, * from touched) k on {same} "
-                "join places p on p.touched = k.row"
-            )
+        db.execute(
+            "create or replace temp table holes as select p.file, p.position, h.id from matched p "
+            "join (select k.rowid as touched, h.id from touched k "
+            f"join (select * from touched where hole) h on {same}) h using (touched)"
+        )
         (placed,) = db.row("select count(*) from holes")
         values = ", ".join(f"t{i}" for i in changes.partial)
+        rows = target.read(db, changes.order, changes.partial)
         db.execute(
-            f"create or replace temp table filled as select h.id, {values}, tm from holes h "
-            f"join {target.read(db, changes.order, changes.partial)} t on t.file_index = h.file and t.file_row_number = h.position"
+            f"create or replace temp table filled as select h.id, {values}, tm from {rows} t "
+            "join holes h on t.file_index = h.file and t.file_row_number = h.position"
         )
     if placed != facts.holes:
         raise LakeError(

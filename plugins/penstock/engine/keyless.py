@@ -7,17 +7,11 @@ alike, -0 and 0 apart, so texts distinguish rows exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-import numpy.typing as npt
-from pyroaring import BitMap
-
 from penstock.engine import casts, target, vectors, write
 from penstock.engine.changes import Changes, require_known_columns
 from penstock.engine.duck import Duck, duck_type, literal
 from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, NewVector
-from penstock.engine.vectors import Matched
+from penstock.engine.target import Places
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
@@ -52,11 +46,12 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
     came, went = db.row(
         "select coalesce(sum(net) filter (net > 0), 0)::bigint, coalesce(-sum(net) filter (net < 0), 0)::bigint from net",
     )
-    places = Matched(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    gone: Mapping[int, BitMap] = {}
+    places: Places = {}
+    gone: Places = {}
     if went and order.target and not changes.truncated:
         places, gone = _places(db, order)
-    conflicts = {"delete_missing": went - len(places)}
+    deleted = sum(map(len, places.values()))
+    conflicts = {"delete_missing": went - deleted}
     write.require_no_conflict(order, conflicts)
     new = Written()
     if came:
@@ -65,7 +60,7 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
         new = write.write(db, order, copies)
         write.require_misfits_allowed(order, new.misfits)
     removed: tuple[NewVector, ...] = ()
-    if len(places):
+    if deleted:
         removed = vectors.write_vectors(
             db.files.lake, order.new_location("-deletes.puffin"), order.target, places, gone
         )
@@ -73,7 +68,7 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
         files=new.files,
         vectors=removed,
         truncated=changes.truncated,
-        counts={**conflicts, "rows_deleted": len(places), "rows_written": new.rows, "misfits": new.misfits},
+        counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": new.misfits},
         ops=changes.ops,
     )
 
@@ -136,8 +131,8 @@ def _net_rows(db: Duck, changes: Changes) -> None:
     db.execute(f"create or replace temp table net as {rows}")
 
 
-def _places(db: Duck, order: MergeOrder) -> tuple[Matched, Mapping[int, BitMap]]:
-    """Return the places of the rows to delete: of each row as many as went, or as the lake has."""
+def _places(db: Duck, order: MergeOrder) -> tuple[Places, Places]:
+    """Return the rows to delete, of each row as many as went or as the lake has, and those that were gone before."""
     every = range(len(order.columns))
     types = [column.lake_type for column in order.columns]
     ours = [f"{casts.distinguishable(f'c{i}', types[i])} as e{i}" for i in every]
@@ -145,21 +140,12 @@ def _places(db: Duck, order: MergeOrder) -> tuple[Matched, Mapping[int, BitMap]]
     theirs = [f"{casts.distinguishable(f't{i}', types[i])} as e{i}" for i in every]
     theirs.append(f"{casts.distinguishable('tm', MISFITS.type)} as em")
     same = " and ".join(f"t.{name} is not distinct from s.{name}" for name in [*(f"e{i}" for i in every), "em"])
-    file, position, row, wanted = db.integers(
-        f"select t.file_index as file, t.file_row_number as position, s.row, s.wanted\n"
+    db.execute(
+        "create or replace temp table matched as "
+        "select t.file_index::bigint as file, t.file_row_number as position, s.row, s.wanted\n"
         f"from (select file_index, file_row_number, {', '.join(theirs)} from {target.read(db, order, every)}) t\n"
-        f"join (select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0) s on {same}\n"
-        "order by s.row, 1, 2"
+        f"join (select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0) s on {same}"
     )
-    places, gone = Matched(file, position), vectors.gone(db.files.lake, order.target)
-    there = vectors.still_there(places, gone)
-    places, row, wanted = places.where(there), row[there], wanted[there]
-    nth = _number_within(row)
-    return places.where(nth < wanted), gone
-
-
-def _number_within(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Number the members of each group of equal neighbours from 0."""
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else np.zeros(0, np.int64)
-    lengths = np.diff(np.r_[starts, len(groups)])
-    return np.arange(len(groups)) - np.repeat(starts, lengths)
+    gone = target.leave_out_gone(db, order)
+    nth = "row_number() over (partition by row order by file, position)"
+    return target.places(db, f"select file, position from matched qualify {nth} <= wanted"), gone

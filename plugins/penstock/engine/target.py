@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from penstock.engine import vectors
@@ -15,22 +13,10 @@ from penstock.engine.changes import Changes
 from penstock.engine.duck import Duck, duck_type, literal
 from penstock.engine.order import MergeOrder
 from penstock.engine.resolve import key_names
-from penstock.engine.vectors import Matched
 from penstock.lake.columns import MISFITS
 
-
-@dataclass(frozen=True)
-class Found:
-    """Hold the rows that the table has under touched keys.
-
-    `touched` is the row of `touched` that each belongs to, `first` the kind of that key's first event, `gone` what the
-    table's deletion vectors say.
-    """
-
-    places: Matched
-    touched: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    gone: Mapping[int, BitMap]
+Places = Mapping[int, BitMap]
+"""Rows by the index of their data file in the order: their positions there."""
 
 
 def read(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[int] | None = None) -> str:
@@ -54,14 +40,14 @@ def read(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[i
     return f"read_parquet({source}, schema = map {{{schema}}}, file_row_number = true, hive_partitioning = false)"
 
 
-def match(db: Duck, changes: Changes) -> Found:
-    """Return the table's rows under the keys of `touched`.
+def match(db: Duck, changes: Changes) -> None:
+    """Make the table `matched`: the places of the table's rows under the keys of `touched`, each with that row's id there.
 
     A key that cannot misfit matches by plain equality; one that can is NULL where it does not fit, and its text is
     compared too.
     """
     order = changes.order
-    source, target, on = ["rowid as row", "first"], ["file_index", "file_row_number"], []
+    source, target, on = ["rowid as touched", "first"], ["file_index", "file_row_number"], []
     for name, position in zip(key_names(changes), order.keys, strict=True):
         column = order.columns[position]
         if column.always_fits:
@@ -75,11 +61,38 @@ def match(db: Duck, changes: Changes) -> Found:
         target.append(f"{comparable(f't{position}', column.lake_type)} as c{position}")
         target.append(f"tm[{literal(column.name)}] as m{position}")
         on += [f"t.c{position} is not distinct from s.c{position}", f"t.m{position} is not distinct from s.m{position}"]
-    file, row, touched, first = db.integers(
-        f"select t.file_index as file, t.file_row_number as position, s.row, s.first\n"
+    db.execute(
+        "create or replace temp table matched as "
+        "select t.file_index::bigint as file, t.file_row_number as position, s.touched, s.first\n"
         f"from (select {', '.join(target)} from {read(db, order, order.keys)}) t\n"
         f"join (select {', '.join(source)} from touched) s on {' and '.join(on)}"
     )
-    places, gone = Matched(file, row), vectors.gone(db.files.lake, order.target)
-    there = vectors.still_there(places, gone)
-    return Found(places.where(there), touched[there], first[there], gone)
+
+
+def leave_out_gone(db: Duck, order: MergeOrder) -> Places:
+    """Take out of `matched` what deletion vectors say is gone; return what they say of the files in it."""
+    there = [file for (file,) in db.rows("select distinct file from matched")]
+    gone = vectors.gone(db.files.lake, order.target, there)
+    lookups = {file: vectors.Lookup(bitmap, order.target[file].rows) for file, bitmap in gone.items()}
+    dead = (
+        [
+            row[file == each][lookup.holds(position[file == each])]
+            for row, file, position in db.integers("select rowid, file, position from matched")
+            for each, lookup in lookups.items()
+        ]
+        if lookups
+        else []
+    )
+    if sum(map(len, dead)):
+        with db.table("dead", {"row": np.concatenate(dead)}):
+            db.execute("delete from matched where rowid in (select row from dead)")
+    return gone
+
+
+def places(db: Duck, query: str) -> Places:
+    """Return the rows that a query names by file and position; raises EngineFailure where it names one twice."""
+    found: dict[int, BitMap] = {}
+    for file, position in db.integers(query):
+        for each in np.unique(file).tolist():
+            vectors.add(found.setdefault(each, BitMap()), position[file == each])
+    return found

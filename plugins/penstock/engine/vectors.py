@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,22 +26,29 @@ _PUFFIN = b"PFA1"
 _BLOB_TYPE = "deletion-vector-v1"
 _ROW_POSITION = 2147483645  # the reserved field id of a row's position
 
-Positions = npt.NDArray[np.uint32]
+
+class Lookup:
+    """Answer for many positions at once whether a bitmap holds them: a bit per row of the file."""
+
+    def __init__(self, bitmap: BitMap, rows: int) -> None:
+        held = np.zeros(rows, np.bool_)
+        held[np.asarray(bitmap.to_array(), np.uint32)] = True
+        self._bits = np.packbits(held, bitorder="little")
+
+    def holds(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which of the positions are held."""
+        bits: npt.NDArray[np.bool_] = (self._bits[positions >> 3] >> (positions & 7).astype(np.uint8) & 1).astype(
+            np.bool_
+        )
+        return bits
 
 
-@dataclass(frozen=True)
-class Matched:
-    """Hold the places of rows: the index of a data file of the order, and the row's position in it."""
-
-    file: npt.NDArray[np.int64]
-    position: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.file)
-
-    def where(self, keep: npt.NDArray[np.bool_]) -> Matched:
-        """Return the chosen places."""
-        return Matched(self.file[keep], self.position[keep])
+def add(bitmap: BitMap, positions: npt.NDArray[np.int64]) -> None:
+    """Add positions to a bitmap; raises EngineFailure where one is there already."""
+    expected = len(bitmap) + len(positions)
+    bitmap |= BitMap(np.ascontiguousarray(positions, np.uint32))
+    if len(bitmap) != expected:
+        raise EngineFailure("a row that goes twice", None, unreadable=False)
 
 
 def read_vector(lake: Store, vector: Vector) -> BitMap:
@@ -57,42 +63,31 @@ def read_vector(lake: Store, vector: Vector) -> BitMap:
     return found
 
 
-def gone(lake: Store, target: tuple[TargetFile, ...]) -> dict[int, BitMap]:
-    """Return the rows that are gone already, by the index of their data file."""
-    return {at: read_vector(lake, file.vector) for at, file in enumerate(target) if file.vector is not None}
-
-
-def still_there(matched: Matched, gone: Mapping[int, BitMap]) -> npt.NDArray[np.bool_]:
-    """Return which places hold a row that is not gone already."""
-    there = np.ones(len(matched), np.bool_)
-    for at, bitmap in gone.items():
-        own = np.nonzero(matched.file == at)[0]
-        if len(own):
-            dead = np.asarray(bitmap.to_array(), np.uint32)
-            there[own] = ~np.isin(matched.position[own], dead)
-    return there
+def gone(lake: Store, target: Sequence[TargetFile], chosen: Iterable[int]) -> dict[int, BitMap]:
+    """Return the rows that are gone already from the chosen files, by the index of the file."""
+    wanted = [(at, target[at].vector) for at in chosen]
+    return {at: read_vector(lake, vector) for at, vector in wanted if vector is not None}
 
 
 def write_vectors(
-    lake: Store, location: str, target: tuple[TargetFile, ...], matched: Matched, gone: Mapping[int, BitMap]
+    lake: Store,
+    location: str,
+    target: Sequence[TargetFile],
+    going: Mapping[int, BitMap],
+    gone: Mapping[int, BitMap],
 ) -> tuple[NewVector, ...]:
     """Write one Puffin file with a vector for each data file that loses rows: those, and all that were gone before.
 
     Raises EngineFailure where a place is not one of its file's rows or a row would go twice.
     """
     bitmaps: dict[str, BitMap] = {}
-    order = np.argsort(matched.file, kind="stable")
-    touched, starts = np.unique(matched.file[order], return_index=True)
-    for at, positions in zip(touched.tolist(), np.split(matched.position[order], starts[1:]), strict=True):
-        file = target[at]
-        if positions.min() < 0 or positions.max() >= file.rows:
+    for at, positions in sorted(going.items()):
+        file, before = target[at], gone.get(at, BitMap())
+        if positions.max() >= file.rows:
             raise EngineFailure.at(file.path, f"a place beyond its {file.rows} rows")
-        bitmap = BitMap(np.ascontiguousarray(positions, np.uint32))
-        before = gone.get(at, BitMap())
-        bitmap |= before
-        if len(bitmap) != len(before) + len(positions):
+        bitmaps[file.path] = positions | before
+        if len(bitmaps[file.path]) != len(before) + len(positions):
             raise EngineFailure.at(file.path, "a row that goes twice")
-        bitmaps[file.path] = bitmap
     content, blobs = encode_file(bitmaps)
     lake.write(location, content)
     return tuple(
