@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bench.figures import Figure, save, show
 
-PARTS = ("capture", "initial_copy", "merge", "maintain", "pipeline", "rebuild", "verify", "changelog")
+PARTS = ("capture", "many_tables", "initial_copy", "merge", "maintain", "pipeline", "rebuild", "verify", "changelog")
 
 
 def main() -> None:

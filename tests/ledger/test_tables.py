@@ -17,7 +17,8 @@ def start(ledger: Ledger, name: str, copy_id: str, *oids: int) -> None:
 
 def test_tables_are_remembered_with_their_columns_and_facts(ledger: Ledger, running: str) -> None:
     known = facts(4_000_000_000, 'we"ird', target=("ns", "s", 'we"ird'), catalog_digest={"labels": ["a"], "n": None})
-    (table,) = ledger.tables.save(running, [known])
+    ledger.tables.save(running, [known])
+    (table,) = ledger.tables.all(running)
 
     assert (table.oid, table.name, table.target, table.columns) == (known.oid, 'we"ird', known.target, known.columns)
     assert (table.catalog_digest, table.state) == (known.catalog_digest, "new")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
+from penstock.contract.manifest import vars_of
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
@@ -18,7 +18,7 @@ def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:
         "schema": relation.namespace,
         "name": relation.name,
         "replica_identity": relation.replica_identity,
-        "columns": [asdict(column) for column in relation.columns],
+        "columns": [vars_of(column) for column in relation.columns],
     }
 
 
@@ -30,7 +30,7 @@ def relation_from_json(data: dict[str, Any]) -> Relation:
 
 def column_to_json(column: MirrorColumn) -> dict[str, Any]:
     """Return plain data."""
-    return {**asdict(column), "type": column.type.to_json()}
+    return {**vars_of(column), "type": column.type.to_json()}
 
 
 def column_from_json(data: dict[str, Any]) -> MirrorColumn:

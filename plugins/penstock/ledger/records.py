@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.contract.manifest import FileEntry
+from penstock.contract.manifest import FileEntry, vars_of
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
@@ -191,7 +191,7 @@ class TableFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {**asdict(self), "columns": [column_to_json(column) for column in self.columns]}
+        return {**vars_of(self), "columns": [column_to_json(column) for column in self.columns]}
 
 
 @dataclass(frozen=True)

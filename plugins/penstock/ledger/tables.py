@@ -18,15 +18,14 @@ from penstock.lsn import Lsn
 class Tables(Part):
     """Record tables and their copies."""
 
-    def save(self, name: str, tables: Sequence[TableFacts]) -> list[TableRecord]:
+    def save(self, name: str, tables: Sequence[TableFacts]) -> None:
         """Take over what the source says of these tables; new ones begin as `new`, the others keep their state.
 
-        Raises LakeError("target-clash") when two tables would share a target.
+        Raises LakeError("target-clash") when two tables would share a target; then none is saved.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
             save(transaction, name, tables)
-            return _tables(transaction, name)
 
     def all(self, name: str) -> list[TableRecord]:
         """Return every table, in whatever state, by schema and name."""

@@ -9,7 +9,7 @@ paused, and the others continue.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import publication_options
@@ -176,12 +176,17 @@ def _copy(
 
 def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockError]:
     """Note what the tables look like in the snapshot; return those whose new name would be another table's target."""
+    facts = [table_facts(ctx, table) for table in sources]
+    with suppress(LakeError):  # then one of them after the other, to know which
+        ctx.ledger.tables.save(ctx.name, facts)
+        return {}
     refused: dict[int, PenstockError] = {}
-    for table in sources:
-        try:
-            ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table)])
-        except LakeError as error:
-            refused[table.oid] = error
+    with ctx.ledger.session():
+        for each in facts:
+            try:
+                ctx.ledger.tables.save(ctx.name, [each])
+            except LakeError as error:
+                refused[each.oid] = error
     return refused
 
 
@@ -197,9 +202,10 @@ def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
 def _collect(ctx: Context) -> None:
     """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
     ours = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name)}
-    for copying in ctx.ledger.tables.copies(ctx.name, state="copying"):
-        if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
-            continue
-        files = copied_files(ctx, copying.id, copying.oid)
-        if files is not None:
-            ctx.ledger.tables.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
+    with ctx.ledger.session():
+        for copying in ctx.ledger.tables.copies(ctx.name, state="copying"):
+            if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
+                continue
+            files = copied_files(ctx, copying.id, copying.oid)
+            if files is not None:
+                ctx.ledger.tables.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
