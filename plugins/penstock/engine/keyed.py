@@ -116,10 +116,12 @@ def _fill_holes(db: Duck, changes: Changes, facts: Facts, *, matched: bool) -> N
             f"join (select * from touched where hole) h on {same}) h using (touched)"
         )
         (placed,) = db.row("select count(*) from holes")
-        values = ", ".join(f"t{i}" for i in changes.partial)
+        values = [f"t{i}" for i in changes.partial]
+        if _may_misfit(changes):
+            values.append("tm")
         rows = target.read(db, changes.order, changes.partial)
         db.execute(
-            f"create or replace temp table filled as select h.id, {values}, tm from {rows} t "
+            f"create or replace temp table filled as select h.id, {', '.join(values)} from {rows} t "
             "join holes h on t.file_index = h.file and t.file_row_number = h.position"
         )
     if placed != facts.holes:
@@ -173,12 +175,18 @@ def _completed(changes: Changes, rows: str) -> str:
         f"case when v{i} = {UNKNOWN} then f.t{i} else c{i} end as c{i}" if i in changes.partial else f"c{i}"
         for i in range(len(changes.order.columns))
     ]
-    both = f"list_concat(coalesce(map_entries(misfits), []), {_kept_misfits(changes)})"
-    return (
-        f"select {listing(columns)},\n"
-        f"  case when f.tm is null then misfits when len({both}) > 0 then map_from_entries({both}) end as misfits\n"
-        f"from ({rows}) y left join filled f using (id)"
-    )
+    misfits = "misfits"
+    if _may_misfit(changes):
+        both = f"list_concat(coalesce(map_entries(misfits), []), {_kept_misfits(changes)})"
+        misfits = (
+            f"case when f.tm is null then misfits when len({both}) > 0 then map_from_entries({both}) end as misfits"
+        )
+    return f"select {listing([*columns, misfits])}\nfrom ({rows}) y left join filled f using (id)"
+
+
+def _may_misfit(changes: Changes) -> bool:
+    """Return whether the lake may have misfits in the columns that a change leaves unknown."""
+    return not all(changes.order.columns[i].always_fits for i in changes.partial)
 
 
 def _kept_misfits(changes: Changes) -> str:
@@ -191,6 +199,8 @@ def _kept_misfits(changes: Changes) -> str:
 
 def _count_kept_misfits(db: Duck, changes: Changes) -> int:
     """Return how many misfits the written rows have from the lake: they are no news."""
+    if not _may_misfit(changes):
+        return 0
     (kept,) = db.row(
         f"select coalesce(sum(len({_kept_misfits(changes)})), 0)::bigint from touched join filled f using (id) "
         "where hole and f.tm is not null"

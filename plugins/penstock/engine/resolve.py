@@ -43,28 +43,34 @@ def resolve(db: Duck, changes: Changes) -> None:
     change that gives the row; and where columns are partial, `hole`, whether the lake must supply a value, `v<i>`, the
     change that gives that column's value, and the root key, where there is one.
     """
-    keys = ", ".join(key_names(changes))
     if not changes.partial:
         db.execute(f"create or replace temp table touched as {_last_events(changes, _events(changes))}")
-    elif changes.order.moves:
-        _segments(db, changes, _partial_events(changes))
-        _follow_links(db, changes)
-    else:  # what some change of a key leaves out concerns no other key
-        events = f"({_partial_events(changes)})"
-        db.execute(
-            f"create or replace temp table incomplete as select distinct {keys} from {events} where {_left_out(changes)}"
-        )
-        _segments(db, changes, f"select * from {events} semi join incomplete using ({keys})")
-        whole = _last_events(changes, f"select * from ({_events(changes)}) anti join incomplete using ({keys})")
-        known = [f"id as {value}" for value in _values(changes)] + [f"null as {root}" for root in root_names(changes)]
-        db.execute(
-            f"create or replace temp table touched as select {_kept(changes)}, live and ({_any_hole(changes)}) as hole "
-            f"from segments where last union all by name select *, {', '.join(known)}, false as hole from ({whole})"
-        )
+        return
+    keys = ", ".join(key_names(changes))
+    known = [f"id as {value}" for value in _values(changes)] + [f"null as {root}" for root in root_names(changes)]
+    whole = f"select {keys}, live, first, id, {', '.join(known)}, false as hole from every_key"
+    if not changes.holes:
+        db.execute(f"create or replace temp view every_key as {_last_events(changes, _events(changes))}")
+        db.execute(f"create or replace temp table touched as {whole}")
+        return
+    events = _partial_events(changes)
+    incomplete = f"bool_or({_left_out(changes)}) as incomplete"
+    db.execute(f"create or replace temp table every_key as {_last_events(changes, events, incomplete)}")
+    _segments(
+        db,
+        changes,
+        f"select * from ({events}) semi join (select {keys} from every_key where incomplete) using ({keys})",
+    )
+    _follow_links(db, changes)
+    db.execute(
+        "create or replace temp table touched as "
+        f"select {_kept(changes)}, live and ({_any_hole(changes)}) as hole from resolved "
+        f"union all by name {whole} where not incomplete"
+    )
 
 
-def _events(changes: Changes, extra: str = "", none: str = "") -> str:
-    """Return the SQL that turns changes into events of one key each; `extra` columns are `none` for departures."""
+def _events(changes: Changes, extra: str = "") -> str:
+    """Return the SQL that turns changes into events of one key each, with `extra` columns of the change."""
     order = changes.order
     before = [f"o{position}" for position in order.keys]
     after = [changes.text(position) for position in order.keys]
@@ -77,7 +83,7 @@ def _events(changes: Changes, extra: str = "", none: str = "") -> str:
     arrivals = f"select {_typed_key(changes, texts)}, place + 1 as place, {kind} as kind, id{extra} from changes"
     if not order.moves:
         return arrivals
-    departures = f"select {_typed_key(changes, before)}, place, {DEPART}, id{none} from changes where {moved}"
+    departures = f"select {_typed_key(changes, before)}, place, {DEPART}, id{extra} from changes where {moved}"
     return f"{arrivals}\nunion all\n{departures}"
 
 
@@ -89,24 +95,35 @@ def _typed_key(changes: Changes, texts: list[str]) -> str:
     )
 
 
-def _last_events(changes: Changes, events: str) -> str:
-    """Take each key's last event, which knows every column; kind and id are packed, for one number is compared fast."""
+def _last_events(changes: Changes, events: str, *others: str) -> str:
+    """Take each key's last event, which knows every column; kind and id are packed, for one number is compared fast.
+
+    `others` are aggregates over the key's events.
+    """
     keys = ", ".join(key_names(changes))
     kinds = (1 << _KIND_BITS) - 1
+    found = [
+        f"arg_max((id << {_KIND_BITS}) + kind, place) as last",
+        "arg_min(kind, place) as first",
+        *others,
+    ]
     return (
-        f"select {keys}, (last & {kinds}) not in {_DEATHS} as live, first, last >> {_KIND_BITS} as id from (\n"
-        f"select {keys}, arg_max((id << {_KIND_BITS}) + kind, place) as last, arg_min(kind, place) as first\n"
+        f"select * exclude (last), (last & {kinds}) not in {_DEATHS} as live, last >> {_KIND_BITS} as id from (\n"
+        f"select {keys}, {', '.join(found)}\n"
         f"from ({events}) group by {keys})"
     )
 
 
 def _partial_events(changes: Changes) -> str:
-    """Return the SQL of events that say of each partial column, as u<i>, whether its value is unknown."""
+    """Return the SQL of events that say of each partial column, as u<i>, whether its value is unknown.
+
+    A departure says so of its arrival: a row under its key may be what supplies the value.
+    """
     unknown = "".join(
         f", {changes.left_out(position)} and old_kind is distinct from 'O' as u{position}"
         for position in changes.partial
     )
-    return _events(changes, unknown, ", false" * len(changes.partial))
+    return _events(changes, unknown)
 
 
 def _left_out(changes: Changes) -> str:
@@ -163,12 +180,15 @@ def _segments(db: Duck, changes: Changes, events: str) -> None:
 
 
 def _follow_links(db: Duck, changes: Changes) -> None:
-    """Give rows that arrived with unknown values what their lives under other keys knew.
+    """Make the table `resolved`: each key's last segment, where what a row that arrived does not know comes from its earlier keys.
 
     Each round lets every link see twice as far back, so a row that moved n times takes log2(n) rounds.
     """
     values, roots = _values(changes), root_names(changes)
     keys, own = key_names(changes), ["live", "first", "id"]
+    if not changes.order.moves:
+        db.execute("create or replace temp view resolved as select * from segments where last")
+        return
     further = f"case when ({_any_hole(changes)}) and origin.kind = {ARRIVE} then origin.place - 1 end"
     db.execute(
         f"create or replace temp table links as "
@@ -187,11 +207,9 @@ def _follow_links(db: Duck, changes: Changes) -> None:
         )
     arrived = f"(live and origin.kind = {ARRIVE} and ({_any_hole(changes)}))"
     db.execute(
-        f"""create or replace temp table touched as
-        with resolved as (
-          select {", ".join([*keys, *own, *values, *roots])} from segments where last and not {arrived}
-          union all
-          select {", ".join(f"c.{name}" for name in [*keys, *own])}, {inherited}
-          from (select * from segments where last and {arrived}) c left join links p on c.origin.place - 1 = p.place)
-        select *, live and ({_any_hole(changes)}) as hole from resolved"""
+        f"""create or replace temp view resolved as
+        select {", ".join([*keys, *own, *values, *roots])} from segments where last and not {arrived}
+        union all
+        select {", ".join(f"c.{name}" for name in [*keys, *own])}, {inherited}
+        from (select * from segments where last and {arrived}) c left join links p on c.origin.place - 1 = p.place"""
     )
