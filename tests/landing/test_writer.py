@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -17,7 +18,8 @@ from penstock.contract.manifest import ChangeCounts
 from penstock.contract.schema import CONTRACT_KEY, NO_COLUMNS_FIELD, copy_file_schema, copy_schema, landing_schema
 from penstock.errors import LakeError
 from penstock.landing import writer as writer_module
-from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, Budget
+from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, SMALL_BYTES, Budget
+from penstock.landing.writer import Closing, close_all
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, batch, inserts
 
@@ -148,7 +150,7 @@ def test_duckdb_reads_the_file_as_we_do(zone: LandingZone, tmp_path: Path) -> No
 
 def test_values_are_plain_and_zstd_while_operations_have_a_dictionary(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.writer(PATH, COLUMNS)
-    writer.write(inserts(10))
+    writer.write(inserts(10, text="x" * SMALL_BYTES))
     writer.close(oid=1, version=1, counts=ChangeCounts(inserts=10))
 
     group = pq.ParquetFile(tmp_path / PATH).metadata.row_group(0)
@@ -157,6 +159,46 @@ def test_values_are_plain_and_zstd_while_operations_have_a_dictionary(zone: Land
     assert columns["op"].has_dictionary_page
     assert not columns["new.id"].has_dictionary_page
     assert columns["commit_lsn"].statistics.min == 1000
+
+
+def test_a_file_of_a_few_rows_is_not_compressed(zone: LandingZone, tmp_path: Path) -> None:
+    writer = zone.writer(PATH, COLUMNS)
+    writer.write(inserts(10))
+    writer.close(oid=1, version=1, counts=ChangeCounts(inserts=10))
+
+    group = pq.ParquetFile(tmp_path / PATH).metadata.row_group(0)
+    assert {group.column(number).compression for number in range(group.num_columns)} == {"UNCOMPRESSED"}
+    assert group.column(0).statistics.min == 1000
+
+
+def closing(zone: LandingZone, count: int) -> list[Closing]:
+    writers = [zone.writer(f"w/{number}.parquet", COLUMNS) for number in range(count)]
+    for writer in writers:
+        writer.write(inserts(1))
+    return [Closing(writer, number, 1, ChangeCounts(inserts=1)) for number, writer in enumerate(writers)]
+
+
+def test_many_files_are_closed_together_each_with_its_own_entry(zone: LandingZone, tmp_path: Path) -> None:
+    entries = close_all(closing(zone, 50))
+
+    assert [(entry.oid, entry.path) for entry in entries] == [(n, f"w/{n}.parquet") for n in range(50)]
+    assert [entry.bytes for entry in entries] == [zone.size(entry.path) for entry in entries]
+    assert files(tmp_path) == sorted(entry.path for entry in entries)
+
+
+def test_none_of_many_files_appears_when_one_cannot_be_made_durable(zone: LandingZone, tmp_path: Path) -> None:
+    def full() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    together = closing(zone, 50)
+    together[40].writer.groups.draft.persist = full  # type: ignore[method-assign]
+
+    with pytest.raises(LakeError, match=r"w/40\.parquet, got: No space left"):
+        close_all(together)
+    assert zone.list("w") == []
+    for each in together:
+        each.writer.abort()
+    assert files(tmp_path) == []
 
 
 def test_the_file_appears_only_when_it_is_closed(zone: LandingZone, tmp_path: Path) -> None:
@@ -200,7 +242,7 @@ def test_a_closed_file_takes_no_more_rows(zone: LandingZone) -> None:
 def test_a_row_group_is_written_when_enough_bytes_have_come(
     zone: LandingZone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "ROW_GROUP_BYTES", 100_000)
+    monkeypatch.setattr(writer_module, "_CHANGES", replace(writer_module._CHANGES, group_bytes=100_000))
     writer = zone.writer(PATH, COLUMNS)
     for _ in range(5):
         writer.write(inserts(1, text="x" * 60_000))

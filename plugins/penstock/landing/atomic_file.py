@@ -12,6 +12,7 @@ import resource
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -32,8 +33,18 @@ class Draft(ABC):
         """Return the file to write into."""
 
     @abstractmethod
+    def persist(self) -> int:
+        """Make what was written durable; return its size in bytes. Several drafts may do so at once."""
+
+    @abstractmethod
+    def show(self) -> Path | None:
+        """Let the file appear; return the folder that has to be synchronised then, if any."""
+
     def publish(self) -> int:
         """Make what was written durable, then visible; return its size in bytes."""
+        size = self.persist()
+        show_all([self])
+        return size
 
     @abstractmethod
     def discard(self) -> None:
@@ -53,15 +64,16 @@ class FolderDraft(Draft):
         self._file = _one_more(self._place)
         return self._file
 
-    def publish(self) -> int:
+    def persist(self) -> int:
         assert self._file is not None  # noqa: S101  # for the type checker: a draft is opened first
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        size = self._place.stat().st_size
+        return self._place.stat().st_size
+
+    def show(self) -> Path:
         self._place.replace(self._target)
-        _sync(self._target.parent)
-        return size
+        return self._target.parent
 
     def discard(self) -> None:
         if self._file is not None:
@@ -82,7 +94,7 @@ class UploadDraft(Draft):
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115  # closed by publish or discard
         return pa.PythonFile(self._spool, mode="w")
 
-    def publish(self) -> int:
+    def persist(self) -> int:
         assert self._spool is not None  # noqa: S101  # for the type checker: a draft is opened first
         size = self._spool.tell()
         self._spool.seek(0)
@@ -94,10 +106,20 @@ class UploadDraft(Draft):
             raise OSError(f"the store holds {stored} of {size} bytes")
         return size
 
+    def show(self) -> None:
+        """Do nothing: an object is there once it is whole."""
+
     def discard(self) -> None:
         if self._spool is not None:
             with suppress(OSError):  # what could not be written need not be
                 self._spool.close()
+
+
+def show_all(drafts: Iterable[Draft]) -> None:
+    """Let durable files appear, each at once, and see that all their names outlive a power cut; raises OSError."""
+    for folder in {draft.show() for draft in drafts}:
+        if folder is not None:
+            _sync(folder)
 
 
 def _one_more(path: Path) -> pa.NativeFile:

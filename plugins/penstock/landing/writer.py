@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,21 +11,24 @@ import pyarrow.compute as pc
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.contract.schema import copy_file_schema, landing_schema
 from penstock.landing.atomic_file import Draft
-from penstock.landing.row_groups import COPY_GROUP_BYTES, ROW_GROUP_BYTES, Budget, RowGroups
+from penstock.landing.row_groups import COPY_GROUP_BYTES, ROW_GROUP_BYTES, Budget, Coding, RowGroups, publish_all
 
 _Span = tuple[int, int]
 
 # Measured on 8 text columns: a dictionary for the values costs a third of the time and saves 3 % of the size,
 # deltas of the four integers save both. No reader prunes by a value's text, so its statistics are left out.
 _PARQUET = {"compression": "zstd", "compression_level": 1}
-_CHANGES = _PARQUET | {
+_PLAIN = {"compression": "none"}
+_DESCRIBED = {
     "use_dictionary": ["op", "origin", "old_kind"],
     "column_encoding": dict.fromkeys(("commit_lsn", "ordinal", "committed_at", "xid"), "DELTA_BINARY_PACKED"),
     "write_statistics": ["commit_lsn", "ordinal", "op", "committed_at"],
 }
+_CHANGES = Coding(_PARQUET | _DESCRIBED, ROW_GROUP_BYTES, small=_PLAIN | _DESCRIBED)
 # What the lake's readers are to find in a data file, at a tenth more CPU: bounds of every column, dictionaries where
 # a few values recur (a small limit, for trying one costs a third), and decimals as the Iceberg specification has them.
-_ROWS = _PARQUET | {"dictionary_pagesize_limit": 64 << 10, "store_decimal_as_integer": True}
+_ROW_OPTIONS = _PARQUET | {"dictionary_pagesize_limit": 64 << 10, "store_decimal_as_integer": True}
+_ROWS = Coding(_ROW_OPTIONS, COPY_GROUP_BYTES, small=_ROW_OPTIONS)
 
 
 class FileWriter:
@@ -32,10 +36,10 @@ class FileWriter:
 
     def __init__(self, draft: Draft, path: str, uri: str, columns: Sequence[str], budget: Budget) -> None:
         self.rows = 0
-        self._path = path
+        self.path = path
         self._columns = tuple(columns)
         self._schema = landing_schema(columns)
-        self._groups = RowGroups(draft, uri, self._schema, budget, _CHANGES, ROW_GROUP_BYTES)
+        self.groups = RowGroups(draft, uri, self._schema, budget, _CHANGES)
         self._lsns: _Span | None = None
         self._times: _Span | None = None
         self._timeless = False
@@ -46,28 +50,34 @@ class FileWriter:
 
         Raises LakeError("landing-unwritable"); the file is then only good for `abort`.
         """
-        if not self._groups.is_open:
-            raise ValueError(f"expected an open landing file, got {self._path}, which is closed")
+        if not self.groups.is_open:
+            raise ValueError(f"expected an open landing file, got {self.path}, which is closed")
         if batch.num_rows == 0:
             return
         self._note(batch)
-        self._groups.write(batch.cast(self._schema))
+        self.groups.write(batch.cast(self._schema))
 
     def flush(self) -> None:
         """Write what is buffered; raises LakeError("landing-unwritable")."""
-        self._groups.flush()
+        self.groups.flush()
 
     def close(self, *, oid: int, version: int, counts: ChangeCounts) -> FileEntry:
         """Make the file durable under its name and return its manifest entry.
 
         The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable").
         """
-        if counts.rows != self.rows:
-            raise ValueError(f"expected counts of {self.rows} rows for {self._path}, got others; this is a bug")
-        size = self._groups.publish()
+        (entry,) = close_all([Closing(self, oid, version, counts)])
+        return entry
+
+    def abort(self) -> None:
+        """Forget the file; nothing of it stays. Does nothing to a file that was closed."""
+        self.groups.abort()
+
+    def entry(self, size: int, oid: int, version: int, counts: ChangeCounts) -> FileEntry:
+        """Return the manifest entry of the file, which has so many bytes."""
         times = None if self._timeless else self._times
         return FileEntry(
-            path=self._path,
+            path=self.path,
             oid=oid,
             version=version,
             rows=self.rows,
@@ -81,10 +91,6 @@ class FileWriter:
             max_committed_at=times and times[1],
         )
 
-    def abort(self) -> None:
-        """Forget the file; nothing of it stays. Does nothing to a file that was closed."""
-        self._groups.abort()
-
     def _note(self, batch: pa.RecordBatch) -> None:
         self._lsns = _wider(self._lsns, batch.column("commit_lsn"))
         times = batch.column("committed_at").cast(pa.timestamp("us", tz="UTC"))
@@ -93,6 +99,32 @@ class FileWriter:
         xid = pc.max(batch.column("xid")).as_py()
         self._max_xid = max((known for known in (self._max_xid, xid) if known is not None), default=None)
         self.rows += batch.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Order that one file of changes be closed, as that of this shape of a relation."""
+
+    writer: FileWriter
+    oid: int
+    version: int
+    counts: ChangeCounts
+
+
+def close_all(files: Sequence[Closing]) -> list[FileEntry]:
+    """Make files durable under their names, many at once, and return their manifest entries.
+
+    The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable"): then all of
+    them are only good for `abort`.
+    """
+    for each in files:
+        if each.counts.rows != each.writer.rows:
+            path = each.writer.path
+            raise ValueError(f"expected counts of {each.writer.rows} rows for {path}, got others; this is a bug")
+    sizes = publish_all([each.writer.groups for each in files])
+    return [
+        each.writer.entry(size, each.oid, each.version, each.counts) for each, size in zip(files, sizes, strict=True)
+    ]
 
 
 class CopyWriter:
@@ -106,7 +138,7 @@ class CopyWriter:
         self._typed = tuple(typed.items())
         self._rows = 0
         self._schema = copy_file_schema(columns, typed)
-        self._groups = RowGroups(draft, uri, self._schema, budget, _ROWS, COPY_GROUP_BYTES)
+        self._groups = RowGroups(draft, uri, self._schema, budget, _ROWS)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take a batch in the copy's schema (`copy_schema`).
@@ -124,7 +156,7 @@ class CopyWriter:
             oid=oid,
             version=0,
             rows=self._rows,
-            bytes=self._groups.publish(),
+            bytes=publish_all([self._groups])[0],
             min_commit_lsn=None,
             max_commit_lsn=None,
             columns=self._columns,

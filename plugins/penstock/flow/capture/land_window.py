@@ -17,7 +17,7 @@ from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.landing import layout
-from penstock.landing.writer import FileWriter
+from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek
@@ -81,7 +81,7 @@ def land(
         old_nulls: dict[int, frozenset[str]] = {}
         for (oid, _), opened in writers.items():
             old_nulls[oid] = old_nulls.get(oid, frozenset()) | opened.old_nulls
-        files = tuple(opened.close(*key) for key, opened in writers.items())
+        files = tuple(close_all([opened.closing(*key) for key, opened in writers.items()]))
     except BaseException:
         for opened in writers.values():
             opened.writer.abort()
@@ -108,5 +108,5 @@ class _Open:
         self.counts += block.counts
         self.old_nulls |= block.old_nulls
 
-    def close(self, oid: int, version: int) -> FileEntry:
-        return self.writer.close(oid=oid, version=version, counts=self.counts)
+    def closing(self, oid: int, version: int) -> Closing:
+        return Closing(self.writer, oid, version, self.counts)
