@@ -6,6 +6,9 @@ tables, `_penstock_cuts` and the ledger in one transaction, so that a reader nev
 **Runs** when capture has landed something, and at the times of `merge.schedule`; each run takes everything that is
 due, in order, whatever woke it. Set `force` to publish a cut even when nothing has changed.
 
+**Lingers** where `merge.linger` says so: the task `spark` keeps its application, publishes its cut itself, and makes further
+cuts as captures land changes. It ends when nothing comes for so long, or when another task waits for the pool.
+
 **Safe to repeat, to clear, to kill.** Every try is a new attempt on a new branch, and an older attempt can never
 publish, even if its Spark application outlived its task.
 
@@ -50,7 +53,7 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 return flow.due(ctx, force=bool(context_["params"]["force"]))
 
-        spark, _ = merging(pipeline, MergeStep("spark", "publish"))
+        spark, _ = merging(pipeline, MergeStep("spark", "publish", lingers=True))
         plan() >> spark
     return dag
 

@@ -120,6 +120,8 @@ class Merge(Section):
     """Merge at these times too, besides whenever capture has landed something."""
     idle_cut: Seconds = 3600
     """Publish a cut this long after the last one even when nothing has changed, so that readers see time pass."""
+    linger: Seconds | None = None
+    """Keep the Spark application of a scheduled merge for so long after its last cut, for what captures land meanwhile."""
     on_conflict: Literal["fail", "continue"] = "continue"
     """`fail` pauses a table on an update or delete of an absent row; `continue` counts it."""
     on_misfit: Literal["keep", "fail"] = "keep"

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
+from penstock.jobs import orders
 from penstock_spark import json_io, session
 
 Plan = TypeVar("Plan")
@@ -31,16 +32,29 @@ def carry_out(
     run: Callable[[SparkSession, Plan, Mapping[str, str]], Result | None],
     *,
     leaves_result: bool = True,
+    keeps: bool = False,
 ) -> None:
-    """Run an application's work on the plan at `--plan`, and write to `--result` what it returns, where it leaves any."""
+    """Run an application's work on the plan at `--plan`, and write to `--result` what it returns, where it leaves any.
+
+    One that `keeps` goes on with the plans that the file at `--orders` brings, where it is given.
+    """
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--plan", required=True)
     if leaves_result:
         arguments.add_argument("--result", required=True)
+    if keeps:
+        arguments.add_argument("--orders")
     given = arguments.parse_args()
     session.log_to_stderr()
     spark = session.start(name)
-    result = run(spark, load(json_io.read_text(spark, given.plan)), os.environ)
-    if result is not None:
-        json_io.write_text(spark, given.result, result.dumps())
+
+    def work(plan: str, answer: str | None) -> None:
+        result = run(spark, load(json_io.read_text(spark, plan)), os.environ)
+        if result is not None and answer is not None:
+            json_io.write_text(spark, answer, result.dumps())
+
+    work(given.plan, given.result if leaves_result else None)
+    if keeps and given.orders:
+        for order in orders.follow(lambda: json_io.read_text(spark, given.orders)):
+            work(order.plan, order.result)
     spark.stop()

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.landing.atomic_file import PART
 from penstock_spark.session import java
 
 
@@ -20,12 +21,15 @@ def read_text(spark: SparkSession, uri: str) -> str:
 
 
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
-    """Write a file whole, replacing what was there; where files have owners, for our account alone."""
+    """Write a new file that appears under its name when it is whole; where files have owners, for our account alone."""
     system, path = _locate(spark, uri)
-    stream = system.create(path, True)
-    system.setPermission(path, java("org.apache.hadoop.fs.permission.FsPermission")("600"))
+    draft = path.suffix(PART)
+    stream = system.create(draft, True)
+    system.setPermission(draft, java("org.apache.hadoop.fs.permission.FsPermission")("600"))
     stream.write(bytearray(text.encode("utf-8")))
     stream.close()
+    if not system.rename(draft, path):
+        raise OSError(f"expected to write {uri}, could not rename its draft to it")
 
 
 def _locate(spark: SparkSession, uri: str) -> tuple[Any, Any]:

@@ -113,6 +113,23 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.merges.cuts(deployed.name)] == ["ready", "ready"]
 
 
+def test_a_merge_that_lingers_publishes_by_itself_and_ends_when_nothing_comes(
+    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(file.read_text() + "merge: {linger: 3s}\n")
+    begin(deployed)
+    deployed.sql("insert into t values (2, 'two')")
+    run("capture", deployed)
+
+    assert states(run("merge", deployed)) == {"plan": "success", "spark": "success", "publish": "success"}
+
+    compared = compare(deployed.ctx)
+    assert (compared.equal, compared.rows) == (True, 2)
+    assert len(deployed.ctx.ledger.merges.cuts(deployed.name)) == 1
+
+
 @pytest.mark.slow
 def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_airflow(
     deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from statistics import median
@@ -75,6 +76,18 @@ def test_a_healthy_pipeline_has_nothing_to_do(viewer: TestClient, scene: Scene) 
         "No one is notified of alarms of the level warn and critical",
     ]
     assert shown["pipeline"]["grade"] == "ok"
+
+
+def test_the_page_says_until_when_a_merge_keeps_its_application(viewer: TestClient, scene: Scene) -> None:
+    scenes.healthy(scene)
+    scene.ledger.lingering.keep(scene.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
+    place = f"/cdc/pipelines/{scene.name}"
+
+    assert "Spark application is kept until 08:05 UTC, 3 cuts so far" in text(viewer.get(place).text)
+    scene.run("update penstock.kept_spark set seen_at = seen_at - interval '2 minutes' where pipeline = %(name)s")
+    assert "Spark application is kept" not in text(viewer.get(place).text), "its task was killed"
+    scene.ledger.lingering.forget(scene.name)
+    assert "Spark application is kept" not in text(viewer.get(place).text)
 
 
 def test_the_page_says_what_the_json_says(viewer: TestClient, scene: Scene) -> None:

@@ -26,6 +26,7 @@ from penstock.flow.health import check as health_flow
 from penstock.flow.health import report as health_report
 from penstock.flow.maintain import run as maintain_flow
 from penstock.flow.merge import run as merge_flow
+from penstock.flow.merge.linger import Lingering, require_linger
 from penstock.flow.rebuild import run as rebuild_flow
 from penstock.flow.rebuild.replay_request import sources as replay_sources
 from penstock.flow.rebuild.resync_request import resync_lines
@@ -75,11 +76,19 @@ def capture(name: Name) -> None:
 
 @app.command()
 def merge(
-    name: Name, force: Annotated[bool, typer.Option(help="Publish a cut even when nothing changed.")] = False
+    name: Name,
+    force: Annotated[bool, typer.Option(help="Publish a cut even when nothing changed.")] = False,
+    linger: Annotated[
+        bool, typer.Option("--linger", help="Keep the Spark application as merge.linger says, for what is landed next.")
+    ] = False,
 ) -> None:
     """Merge all staged windows into the lake and publish them as one cut."""
     with opened(name) as ctx:
-        merge_flow.merge(ctx, submitter(ctx), force=force)
+        if linger:
+            require_linger(ctx)
+            Lingering(ctx, submitter(ctx)).run(force=force)
+        else:
+            merge_flow.merge(ctx, submitter(ctx), force=force)
 
 
 @app.command()

@@ -36,12 +36,14 @@ class CopyStep:
 class MergeStep:
     """Merge what is due and publish it as one cut, in two tasks of these names.
 
-    The `last` merge of an era takes what a halted pipeline has landed; whoever recovers may leave it out.
+    The `last` merge of an era takes what a halted pipeline has landed; whoever recovers may leave it out. One that
+    `lingers` publishes its cuts itself, where the pipeline says so.
     """
 
     prepare: str
     publish: str
     last: bool = False
+    lingers: bool = False
 
 
 Step = SourceStep | CopyStep | MergeStep

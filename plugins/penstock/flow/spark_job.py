@@ -35,11 +35,18 @@ Submit = Callable[[SparkJob], None]
 
 
 def describe(
-    ctx: Context, application: str, plan: str, secrets: Mapping[str, str], *, result: str | None = None
+    ctx: Context,
+    application: str,
+    plan: str,
+    secrets: Mapping[str, str],
+    *,
+    result: str | None = None,
+    orders: str | None = None,
 ) -> SparkJob:
     """Return the job that runs `spark_apps/<application>.py` for this pipeline.
 
-    `plan` is the file of its orders and `result` that of its answer, as paths in the landing zone.
+    `plan` is the file of what it does and `result` that of its answer, as paths in the landing zone; with `orders`
+    it is kept, and follows that file.
     """
     spark, zone = ctx.pipeline.spark, ctx.pipeline.landing
     reached = store.hadoop(zone.uri, zone.options, {**os.environ, **ctx.environment})
@@ -49,6 +56,7 @@ def describe(
         arguments=(
             *("--plan", ctx.landing.uri(plan)),
             *(("--result", ctx.landing.uri(result)) if result is not None else ()),
+            *(("--orders", ctx.landing.uri(orders)) if orders is not None else ()),
         ),
         py_files=spark_zip.location(ctx.home, ctx.environment),
         driver_memory=spark.driver_memory,

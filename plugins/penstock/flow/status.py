@@ -9,7 +9,7 @@ from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import GapRecord, RebuildRecord, StatusRecord, TableRecord
+from penstock.ledger.records import GapRecord, KeptSparkRecord, RebuildRecord, StatusRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.source import server_info, session, slot
 
@@ -79,12 +79,19 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("tables", _counts(known.tables)),
         *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
+        *kept_lines(known.kept_spark),
         ("maintained", _maintained(found.maintenance)),
         *verified_lines(found.verified),
         *conflict_lines(found.verified),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
+
+
+def kept_lines(kept: KeptSparkRecord | None) -> Iterator[tuple[str, str]]:
+    """Say until when a merge keeps its Spark application, where one does."""
+    if kept is not None:
+        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {kept.cuts} cuts so far"
 
 
 def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:

@@ -62,3 +62,8 @@ def plan_file(pipeline: str, attempt: str) -> str:
 def result_file(pipeline: str, attempt: str) -> str:
     """Name the file of Spark's answer to an attempt at a merge or a changelog."""
     return f"{run_folder(pipeline, attempt)}/result.json"
+
+
+def orders_file(pipeline: str, attempt: str) -> str:
+    """Name the file that orders an application which is kept, and was submitted for this attempt."""
+    return f"{run_folder(pipeline, attempt)}/orders.json"

@@ -11,6 +11,7 @@ from penstock.ledger.rebuilds import OPEN
 from penstock.ledger.records import (
     CutRecord,
     EventRecord,
+    KeptSparkRecord,
     Level,
     RebuildRecord,
     StatusRecord,
@@ -91,6 +92,7 @@ class Events(Part):
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
                 rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=list(OPEN))),
+                kept_spark=next(iter(transaction.records(KeptSparkRecord, "lingering/kept", name=name)), None),
             )
 
 

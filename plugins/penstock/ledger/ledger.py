@@ -11,6 +11,7 @@ from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs
 from penstock.ledger.events import Events
 from penstock.ledger.health import SlotHealth
+from penstock.ledger.lingering import Lingering
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
@@ -39,6 +40,7 @@ class Ledger(Sessions):
         self.skips = Skips(self)
         self.membership = Membership(self)
         self.merges = Merges(self)
+        self.lingering = Lingering(self)
         self.barriers = Barriers(self)
         self.rebuilds = Rebuilds(self)
         self.events = Events(self)

@@ -32,7 +32,8 @@ class PipelinePanel(PipelineFacts):
     """Hold where a pipeline stands.
 
     `as_of` is the source's time up to which the lake has every change, `captured_as_of` the same of the landing
-    zone; the unmerged windows are those with changes after the newest cut.
+    zone; the unmerged windows are those with changes after the newest cut. A merge keeps its Spark application until
+    `spark_until`, None where none does, and has made `spark_cuts` with it.
     """
 
     cut_lsn: Lsn | None
@@ -46,6 +47,8 @@ class PipelinePanel(PipelineFacts):
     tables: int
     ready: int
     paused: int
+    spark_until: datetime | None
+    spark_cuts: int | None
 
 
 @dataclass(frozen=True)

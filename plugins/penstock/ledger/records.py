@@ -369,6 +369,14 @@ class EventRecord(Row):
 
 
 @dataclass(frozen=True)
+class KeptSparkRecord(Row):
+    """Hold until when a merge keeps its Spark application if nothing is landed, and how many cuts it has made."""
+
+    until: datetime
+    cuts: int
+
+
+@dataclass(frozen=True)
 class StatusRecord:
     """Hold one pipeline's state, all read at one moment; the unmerged windows end after the last cut."""
 
@@ -385,3 +393,4 @@ class StatusRecord:
     gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]
     rebuilds: tuple[RebuildRecord, ...] = ()
+    kept_spark: KeptSparkRecord | None = None

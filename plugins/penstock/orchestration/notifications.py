@@ -15,6 +15,7 @@ from airflow.sdk.observability import stats
 from penstock.conditions import CONDITIONS
 from penstock.errors import PenstockError
 from penstock.flow.health.alerts import Alert, Delivery, link
+from penstock.ledger.records import CutRecord
 from penstock.orchestration.pipelines import find_context
 from penstock.policy import Health
 
@@ -67,6 +68,11 @@ def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
     for table, counts in tables.items():
         for name, count in counts.items():
             stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
+
+
+def send_cut(pipeline: str, cut: CutRecord) -> None:
+    """Send the counts of a cut's tables."""
+    send_counts(pipeline, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
 
 
 class AlertNotice(BaseNotifier):

@@ -16,16 +16,19 @@ from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from penstock.errors import LakeError
+from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap
 from penstock.flow.maintain import run as maintain
-from penstock.flow.merge import lake_lock
+from penstock.flow.merge import lake_lock, linger
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.orchestration.connections import require_spark
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
+from penstock.orchestration.notifications import deliver, send_cut
 from penstock.orchestration.pipelines import find_context
+from penstock.orchestration.waiting_tasks import WaitingTasks
 
 
 class PenstockSparkOperator(SparkSubmitOperator):
@@ -71,21 +74,36 @@ class CopyOperator(PenstockSparkOperator):
 class MergeOperator(PenstockSparkOperator):
     """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`.
 
-    The `last` merge of an era is left out where the DAG's param `merge_first` is false.
+    The `last` merge of an era is left out where the DAG's param `merge_first` is false. One that `lingers` publishes by
+    itself what it and its successors in the same Spark application prepare, where `merge.linger` says so.
     """
 
-    def __init__(self, *, last: bool = False, **arguments: Any) -> None:
+    def __init__(self, *, last: bool = False, lingers: bool = False, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.last = last
+        self.lingers = lingers
 
     def execute(self, context: Any) -> str | None:
-        """Return the attempt that `publish` may publish, or None when nothing was due."""
+        """Return the attempt that `publish` may publish, or None when nothing was due or all is published."""
         ctx = find_context(self.pipeline)
         if self.last and not context["params"]["merge_first"]:
             return None
-        with outcome(ctx), lake_lock.merge_lock(ctx):
-            force = bool(context["params"].get("force", False))
-            return merge.prepare(ctx, lambda job: self.submit(job, context), force=force, last=self.last)
+        force = bool(context["params"].get("force", False))
+        with outcome(ctx):
+            if self.lingers and linger.lingers(ctx):
+                self._linger(ctx, context, force=force)
+                return None
+            with lake_lock.merge_lock(ctx):
+                return merge.prepare(ctx, lambda job: self.submit(job, context), force=force, last=self.last)
+
+    def _linger(self, ctx: Context, context: Any, *, force: bool) -> None:
+        linger.Lingering(
+            ctx,
+            lambda job: self.submit(job, context),
+            published=lambda cut: send_cut(ctx.name, cut),
+            why_end=WaitingTasks(context["ti"]).why_end,
+            deliver=deliver,
+        ).run(force=force)
 
 
 class ResyncOperator(PenstockSparkOperator):
@@ -157,10 +175,13 @@ class MaintainOperator(PenstockSparkOperator):
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
+    before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
         yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    finally:  # only these: other threads of this process read the others meanwhile
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -14,7 +14,7 @@ from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
 from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
-from penstock.orchestration.notifications import deliver, send_counts
+from penstock.orchestration.notifications import deliver, send_cut
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
 
@@ -82,10 +82,10 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         """Move every table to the new cut in one step."""
         ctx = context(pipeline)
         if attempt is None:
-            return "nothing was due"
+            return "nothing was due, or all is published"
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
-        send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
+        send_cut(ctx.name, cut)
         return str(cut)
 
     spark = MergeOperator(
@@ -93,6 +93,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         pipeline=pipeline.name,
         conn_id=pipeline.spark.connection,
         last=step.last,
+        lingers=step.lingers,
         execution_timeout=timedelta(hours=6),
     )
     return spark, move(spark.output)

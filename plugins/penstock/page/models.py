@@ -57,6 +57,7 @@ class Pipeline:
     """Show one pipeline at a glance.
 
     `as_of` is the time up to which the lake has every change of the source, `freshness_seconds` its age.
+    A merge keeps its Spark application until `spark_until` if nothing is landed, and has made `spark_cuts` with it.
     """
 
     name: str
@@ -82,6 +83,8 @@ class Pipeline:
     tables_paused: int
     slot: Slot | None
     alarms: tuple[Alarm, ...]
+    spark_until: datetime | None = None
+    spark_cuts: int | None = None
 
 
 @dataclass(frozen=True)

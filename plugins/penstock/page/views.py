@@ -54,6 +54,8 @@ def pipeline(
         tables_paused=row.paused,
         slot=slot,
         alarms=tuple(alarms),
+        spark_until=row.spark_until,
+        spark_cuts=row.spark_cuts,
     )
 
 

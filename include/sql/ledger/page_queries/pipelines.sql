@@ -8,7 +8,8 @@ select
     newest.planned_at as captured_at, newest.source_time as captured_as_of,
     complete.source_time as as_of,
     due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes,
-    of.tables, of.ready, of.paused
+    of.tables, of.ready, of.paused,
+    kept.until as spark_until, kept.cuts as spark_cuts
 from penstock.pipeline as p
 left join lateral (
     select c.lsn, c.published_at, c.era = p.era as comparable
@@ -50,5 +51,6 @@ cross join lateral (
     from penstock.table as t
     where t.pipeline = p.name and t.state <> 'dropped'
 ) as of
+left join penstock.kept_spark as kept on kept.pipeline = p.name and kept.seen_at > clock_timestamp() - interval '1 minute'
 where %(name)s::text is null or p.name = %(name)s
 order by p.name

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from penstock.flow.context import Context
 from penstock.flow.merge.due import due, evolved, pause_reshaped, with_switches
+from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
 from penstock.flow.merge.table_plan import table_plan, with_pointers
-from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.flow.spark_job import Submit
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
 from penstock.lsn import Lsn
@@ -75,12 +76,6 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     return attempt
-
-
-def job(ctx: Context, attempt: str) -> SparkJob:
-    """Describe the Spark application that carries out an attempt."""
-    plan, result = layout.plan_file(ctx.name, attempt), layout.result_file(ctx.name, attempt)
-    return describe(ctx, "merge_changes", plan, catalog_secrets(ctx), result=result)
 
 
 __all__ = ["due", "job", "merge", "plan", "prepare", "publish"]

@@ -1,0 +1,2 @@
+delete from penstock.kept_spark
+where pipeline = %(name)s

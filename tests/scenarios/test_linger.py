@@ -1,0 +1,87 @@
+"""A merge that keeps its Spark application: real `spark-submit`, real landing zone, one cut after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.spark_submit import spark_submit
+from penstock.flow.copy import bootstrap
+from penstock.flow.merge.linger import Lingering
+from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify.compare import compare
+from penstock.ledger.records import CutRecord
+from stack.servers.postgres import Server
+from tests.conftest import LakeCatalog
+from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import PipelineEnv
+
+TABLES = """
+create table item (id int primary key, name text);
+create table visit (page text, n int);
+alter table visit replica identity full;
+insert into item select n, 'item ' || n from generate_series(1, 200) n;
+insert into visit select 'page ' || n % 3, n from generate_series(1, 50) n;
+"""
+
+
+@pytest.fixture
+def env(
+    postgres16: Server,
+    lake: LakeCatalog,
+    tmp_path: Path,
+    shell_with_spark: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Iterator[PipelineEnv]:
+    name = f"linger_{abs(hash(request.node.name)) % 10**8}"
+    for variable, value in shell_with_spark.items():
+        monkeypatch.setenv(variable, value)
+    with (
+        postgres16.temporary_database(name) as source,
+        postgres16.temporary_database(f"{name}_ledger") as ledger,
+    ):
+        made = PipelineEnv(source, ledger, tmp_path / "landing", name, lake)
+        made.settings = {"merge": {"linger": "5m"}, "spark": {"driver_memory": "1g"}}
+        made.sql(TABLES)
+        bootstrap.prepare(made.ctx)
+        bootstrap.copy(made.ctx, copy_without_spark)
+        yield made
+
+
+class Submitted:
+    """Submit to a Spark of its own; `jobs` are those that were submitted, `lines` what they said."""
+
+    def __init__(self, library: str) -> None:
+        self.library = Path(library)
+        self.jobs: list[SparkJob] = []
+        self.lines: list[str] = []
+
+    def __call__(self, job: SparkJob) -> None:
+        self.jobs.append(job)
+        spark_submit("local[2]", self.lines.append)(replace(job, py_files=self.library))
+
+
+def test_cuts_follow_each_other_in_one_application_until_the_lingering_ends(
+    env: PipelineEnv, shell_with_spark: dict[str, str]
+) -> None:
+    submit, cuts = Submitted(shell_with_spark["PENSTOCK_ZIP"]), list[CutRecord]()
+
+    def published(cut: CutRecord) -> None:
+        cuts.append(cut)
+        if len(cuts) <= 2:
+            env.sql(f"insert into item values ({1000 + len(cuts)}, 'later'); update visit set n = -n where n % 7 = 3")
+            env.capture()
+
+    lingering = Lingering(
+        env.ctx, submit, published=published, why_end=lambda: "the test has seen enough" if len(cuts) == 3 else None
+    )
+
+    assert lingering.run() == 3
+    assert len(submit.jobs) == 1
+    assert [cut.lsn for cut in env.ctx.ledger.merges.cuts(env.name)] == [cut.lsn for cut in reversed(cuts)]
+    found = compare(env.ctx)
+    assert (found.equal, found.rows) == (True, 252)
