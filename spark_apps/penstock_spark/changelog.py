@@ -1,4 +1,4 @@
-"""A whole fill of the changelogs: every table on a branch of its own, several at once."""
+"""A whole fill of the changelogs: several tables at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import session as sessions
-from penstock_spark.parallel import at_once
+from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.table_changelog import fill_table
 
 _log = logging.getLogger("penstock.changelog")
@@ -26,8 +26,11 @@ def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]
         ):
             session.sql(statement)
 
+    busy = sum(not table.empty for table in plan.tables)
+    threads = threads_for(spark, busy, plan.parallel_tables)
+
     def fill(own: SparkSession, order: ChangelogTable) -> ChangelogTableResult:
-        return fill_table(own, plan, order)
+        return fill_table(own, plan, order, environment, threads)
 
     tables = at_once(
         spark,

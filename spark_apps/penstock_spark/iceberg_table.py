@@ -17,6 +17,14 @@ _INNER = ("element-id", "key-id", "value-id")
 _COMPACTION = "replace"
 
 
+@dataclass(frozen=True, slots=True)
+class InnerField:
+    """Describe a field of a struct: its type as Spark SQL writes it, its id, and those of what is in it."""
+
+    lake_type: str
+    ids: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class IcebergTable:
     """Hold a loaded table; `java` is Iceberg's."""
@@ -36,9 +44,12 @@ class IcebergTable:
 
     def ids(self, name: str) -> tuple[int, ...]:
         """Return a column's field id, then those of what is in it."""
-        type_ = self.fields[name]["type"]
-        inner = type_ if isinstance(type_, dict) else {}
-        return (self.fields[name]["id"], *(inner[part] for part in _INNER if part in inner))
+        return _ids(self.fields[name])
+
+    def inner(self, name: str) -> dict[str, InnerField]:
+        """Return the fields of a struct by name."""
+        fields = self.fields[name]["type"]["fields"]
+        return {field["name"]: InnerField(lake_type(field["type"]), _ids(field)) for field in fields}
 
     def default(self, name: str) -> str | None:
         """Return a column's initial default as text. Source: Iceberg specification, "JSON single-value serialization"."""
@@ -90,3 +101,8 @@ class IcebergTable:
         history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in self.java.history()]
         passed = [snapshot for (_, snapshot), (until, _) in pairwise(history) if until >= moment]
         return passed + [snapshot for _, snapshot in history[-1:]]
+
+
+def _ids(field: Mapping[str, Any]) -> tuple[int, ...]:
+    inner = field["type"] if isinstance(field["type"], dict) else {}
+    return (field["id"], *(inner[part] for part in _INNER if part in inner))

@@ -83,7 +83,7 @@ class LakeTable:
         """
         update = self.load().updateSchema()
         for column in added:
-            type_ = self._iceberg_type(lake_column(column).type)
+            type_ = self.iceberg_type(lake_column(column).type)
             default = self._default(column, type_)
             if default is None:
                 update = update.addColumn(None, column.name, type_)
@@ -177,7 +177,8 @@ class LakeTable:
             parts[place] = part
         return java("org.apache.iceberg.catalog.TableIdentifier").of(parts)
 
-    def _iceberg_type(self, lake_type: str) -> Any:
+    def iceberg_type(self, lake_type: str) -> Any:
+        """Return Iceberg's own form of a type."""
         spark_type = java("org.apache.spark.sql.types.DataType").fromDDL(lake_type)
         return java("org.apache.iceberg.spark.SparkSchemaUtil").convert(spark_type)
 

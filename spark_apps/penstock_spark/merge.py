@@ -15,7 +15,7 @@ from penstock.lsn import Lsn
 from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, record_cut
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.parallel import at_once
+from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.table_merge import merge_table
 
 _FEW = 2
@@ -61,7 +61,7 @@ def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str
     """Merge every table; one that fails for no known reason is tried once more, when all others are done."""
 
     busy = sum(bool(order.files or order.copy_files) for order in plan.tables)
-    threads = max(1, spark.sparkContext.defaultParallelism // max(1, min(busy, plan.parallel_tables)))
+    threads = threads_for(spark, busy, plan.parallel_tables)
 
     def merge(session: SparkSession, order: TablePlan) -> TableResult:
         return merge_table(session, plan, order, environment, threads)

@@ -16,6 +16,11 @@ Order = TypeVar("Order")
 Result = TypeVar("Result")
 
 
+def threads_for(spark: SparkSession, busy: int, workers: int) -> int:
+    """Return how many threads each of the tables that are worked on at once may take."""
+    return max(1, int(spark.sparkContext.defaultParallelism) // max(1, min(busy, workers)))
+
+
 def at_once(
     spark: SparkSession,
     catalog: str,

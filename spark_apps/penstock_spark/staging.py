@@ -7,7 +7,7 @@ does not. What a killed run leaves is files that nothing names, which maintenanc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,11 +51,7 @@ class Staging:
 
         Raises LakeError("foreign-commit") on deletes that are no deletion vectors.
         """
-        scan, expressions = self.there.java.newScan(), java("org.apache.iceberg.expressions.Expressions")
-        for name, (low, high) in bounds.items():
-            scan = scan.filter(expressions.greaterThanOrEqual(name, low))
-            scan = scan.filter(expressions.lessThanOrEqual(name, high))
-        planned = scan.planFiles()
+        planned = self.there.java.newScan().filter(_within(bounds)).planFiles()
         tasks = planned.iterator()
         while tasks.hasNext():
             task = tasks.next()
@@ -75,6 +71,17 @@ class Staging:
             self.data_files[path] = file
             self.files[path] = TargetFile(path, int(file.recordCount()), None if vector is None else _vector(vector))
         planned.close()
+
+    def whole(self, bounds: Mapping[str, tuple[int, int]]) -> frozenset[str]:
+        """Return those of the planned files that hold no row outside of these bounds of columns, as their metrics say."""
+        strict = java("org.apache.iceberg.expressions.StrictMetricsEvaluator")(
+            self.there.java.schema(), _within(bounds)
+        )
+        return frozenset(path for path, file in self.data_files.items() if strict.eval(file))
+
+    def live_rows(self, path: str) -> int:
+        """Return how many rows of a planned file are not gone."""
+        return self.files[path].rows - self._gone_from(path)
 
     def replace_all(self, added: Sequence[Any]) -> tuple[int, int]:
         """Replace every row by those of Iceberg data files, in one commit; returns how many went and how many came."""
@@ -102,8 +109,10 @@ class Staging:
             self._know(data_file)
         commit_marked(update, self.marks)
 
-    def apply(self, answer: MergeAnswer) -> None:
+    def apply(self, answer: MergeAnswer, removed: Collection[str] = ()) -> None:
         """Commit what a task has written, after its vectors have been held to the files that were planned.
+
+        Of these, the `removed` ones go.
 
         Iceberg checks none of that: a vector of a file that it does not know deletes nothing, in silence.
         """
@@ -115,9 +124,12 @@ class Staging:
             update = update.addDeletes(self._delete_file(vector))
             if vector.data_file in self.vectors:
                 update = update.removeDeletes(self.vectors[vector.data_file])
-        head = self._head()
-        if answer.vectors and head is not None:
-            touched = [vector.data_file for vector in answer.vectors]
+        for path in removed:
+            update = update.removeRows(self.data_files[path])
+            if path in self.vectors:
+                update = update.removeDeletes(self.vectors[path])
+        head, touched = self._head(), [*(vector.data_file for vector in answer.vectors), *removed]
+        if touched and head is not None:
             update = update.validateFromSnapshot(int(head.snapshotId())).validateDataFilesExist(touched)
             update = update.validateDeletedFiles().validateNoConflictingDeleteFiles()
         commit_marked(update, self.marks)
@@ -193,3 +205,12 @@ def _vector(file: Any) -> Vector:
     return Vector(
         str(file.location()), int(file.contentOffset()), int(file.contentSizeInBytes()), int(file.recordCount())
     )
+
+
+def _within(bounds: Mapping[str, tuple[int, int]]) -> Any:
+    expressions = java("org.apache.iceberg.expressions.Expressions")
+    found = expressions.alwaysTrue()
+    for name, (low, high) in bounds.items():
+        found = getattr(expressions, "and")(found, expressions.greaterThanOrEqual(name, low))
+        found = getattr(expressions, "and")(found, expressions.lessThanOrEqual(name, high))
+    return found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from penstock.engine.files import Files, Store
-from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import store
 from penstock_spark.session import STORE_LOGIN
 
@@ -26,7 +25,18 @@ _OPTIONS = {
 }
 
 
-def task_files(session: SparkSession, plan: MergePlan, environment: Mapping[str, str], location: str) -> Files:
+class Plan(Protocol):
+    """What a plan says of the stores."""
+
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def landing_uri(self) -> str: ...
+    @property
+    def landing_options(self) -> Mapping[str, Any]: ...
+
+
+def task_files(session: SparkSession, plan: Plan, environment: Mapping[str, str], location: str) -> Files:
     """Return the files that a task for a table at this location needs; logins may be among them: never write them down."""
     known = {**os.environ, **environment}
     landing = None

@@ -67,6 +67,11 @@ def storage(table: LakeTable, there: IcebergTable) -> Storage:
     )
 
 
+def data_folder(there: IcebergTable) -> str:
+    """Return the folder of the table's data files."""
+    return str(there.java.locationProvider().newDataLocation("x")).removesuffix("/x")
+
+
 def partition(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tuple[PartitionField, ...]:
     """Return the fields of the table's partition spec; raises LakeError("storage-unsupported")."""
     if there.java.spec().isUnpartitioned():

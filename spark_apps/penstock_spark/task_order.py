@@ -43,7 +43,7 @@ def task_order(
         misfits_ids=there.ids(MISFITS.name),
         landed=tuple(LandedFile(file.uri, file.rows, file.columns, frozenset(dict(file.typed))) for file in files),
         target=tuple(target),
-        folder=str(there.java.locationProvider().newDataLocation("x")).removesuffix("/x"),
+        folder=table_layout.data_folder(there),
         copy=copy,
         grows_only=order.identity != "f" and not landed.old_full,
         moves=landed.old_key + landed.old_full > landed.deletes,

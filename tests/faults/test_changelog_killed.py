@@ -125,8 +125,8 @@ def test_a_spark_run_killed_between_its_tables_leaves_the_interval_to_the_next(
     before = env.ctx.ledger.changelogs.fills(env.name)
     fill_table = application.fill_table
 
-    def ends(session: Any, plan: Any, order: Any) -> Any:
-        result = fill_table(session, plan, order)
+    def ends(session: Any, plan: Any, order: Any, *rest: Any) -> Any:
+        result = fill_table(session, plan, order, *rest)
         if order.target[-1].startswith("keyed"):
             raise KeyboardInterrupt
         return result

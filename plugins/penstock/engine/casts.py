@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from penstock.engine.duck import duck_type, identifier, literal
+from penstock.engine.duck import duck_type, literal
 from penstock.values.lake_types import STRING
 
 Cast = Callable[[str], str]
@@ -181,12 +181,11 @@ def file_names(names: Sequence[str]) -> list[str]:
     return list(names) if len(set(folded)) == len(folded) else [f"c{i}" for i in range(len(names))]
 
 
-def field_ids(names: Sequence[str], lake_types: Sequence[str], ids: Sequence[tuple[int, ...]]) -> str:
-    """Return the option of COPY that gives columns, and what is in them, Iceberg's field ids."""
-    parts = {"array": ("element",), "map": ("key", "value")}
-    found = []
-    for name, lake_type, own in zip(names, lake_types, ids, strict=True):
-        inner = zip(parts.get(lake_type.partition("<")[0], ()), own[1:], strict=True)
-        nested = "".join(f", {part}: {id_}" for part, id_ in inner)
-        found.append(f"{identifier(name)}: " + (f"{{__duckdb_field_id: {own[0]}{nested}}}" if nested else str(own[0])))
-    return "{" + ", ".join(found) + "}"
+def field_id(lake_type: str, ids: Sequence[int]) -> str:
+    """Return a column's field ids as COPY takes them: its own, and those of what is in it."""
+    inner = zip(_PARTS.get(lake_type.partition("<")[0], ()), ids[1:], strict=True)
+    nested = "".join(f", {part}: {id_}" for part, id_ in inner)
+    return f"{{__duckdb_field_id: {ids[0]}{nested}}}" if nested else str(ids[0])
+
+
+_PARTS = {"array": ("element",), "map": ("key", "value")}

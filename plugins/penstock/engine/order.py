@@ -163,7 +163,12 @@ class MergeOrder:
 
     def new_location(self, ending: str) -> str:
         """Return the location of a new file in the table's data folder."""
-        return f"{self.folder}/{uuid4()}{ending}"
+        return new_location(self.folder, ending)
+
+
+def new_location(folder: str, ending: str) -> str:
+    """Return the location of a new file in a table's data folder."""
+    return f"{folder}/{uuid4()}{ending}"
 
 
 @dataclass(frozen=True, slots=True)

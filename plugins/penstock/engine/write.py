@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.engine import casts, transforms
 from penstock.engine.duck import Duck, identifier, listing, literal
-from penstock.engine.order import MergeOrder, NewFile, Storage
+from penstock.engine.order import MergeOrder, NewFile, PartitionField, SortField, Storage
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
 
@@ -47,37 +47,75 @@ class Written:
         return sum(file.rows for file in self.files)
 
 
+@dataclass(frozen=True)
+class FileColumn:
+    """Describe a column of new files: its name in the query, its name in the file, and its ids as COPY takes them."""
+
+    value: str
+    name: str
+    lake_type: str
+    ids: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Say what new files of a table hold, where they go and how they are stored."""
+
+    columns: tuple[FileColumn, ...]
+    folder: str
+    partition: tuple[PartitionField, ...]
+    sort: tuple[SortField, ...]
+    storage: Storage
+
+    def transformed(self, db: Duck, field: PartitionField | SortField) -> str:
+        """Return the SQL of a field of the partition, or of the order of rows."""
+        column = self.columns[field.position]
+        return transforms.apply(db, field.transform, column.value, column.lake_type)
+
+
 def write(db: Duck, order: MergeOrder, rows: str) -> Written:
     """Write the rows of a query (c0, c1, ..., misfits) into new files, those of each partition apart."""
     columns = order.columns
     names = casts.file_names([*(column.name for column in columns), MISFITS.name])
     types = [*(column.lake_type for column in columns), MISFITS.type]
-    own = [*(f"c{i}" for i in range(len(columns))), "misfits"]
-    chosen = [f"{name} as {identifier(called)}" for name, called in zip(own, names, strict=True)]
-    divided = f"file_size_bytes '{order.storage.file_bytes}B'"
+    ids = [*(column.ids for column in columns), order.misfits_ids]
+    values = [*(f"c{i}" for i in range(len(columns))), "misfits"]
+    described = tuple(
+        FileColumn(value, name, type_, casts.field_id(type_, own))
+        for value, name, type_, own in zip(values, names, types, ids, strict=True)
+    )
+    files = write_files(db, Layout(described, order.folder, order.partition, order.sort, order.storage), rows)
+    return Written(files, _count_misfits(db, files, identifier(names[-1])))
+
+
+def write_files(db: Duck, layout: Layout, rows: str) -> tuple[NewFile, ...]:
+    """Write the rows of a query into new files, those of each partition apart."""
+    chosen = [f"{column.value} as {identifier(column.name)}" for column in layout.columns]
+    divided = f"file_size_bytes '{layout.storage.file_bytes}B'"
     partitions: list[tuple[Any, ...]] = []
-    if order.partition:
-        partitions = _partition(db, order, rows)
+    if layout.partition:
+        partitions = _partitions(db, layout, rows)
+    if len(partitions) > 1:
         rows, divided = "select * from partitioned", f"partition_by ({_PARTITION})"
         chosen.append(_PARTITION)
-    ids = casts.field_ids(names, types, [*(column.ids for column in columns), order.misfits_ids])
-    db.files.lake.make_folder(f"{order.folder}/x")
+    ids = ", ".join(f"{identifier(column.name)}: {column.ids}" for column in layout.columns)
+    db.files.lake.make_folder(f"{layout.folder}/x")
     found = db.rows(
-        f"copy (select {', '.join(chosen)} from ({rows}){_sorted(db, order)}) "
-        f"to {literal(db.files.lake.path(order.folder))} (format parquet, {_compression(order.storage)}, "
-        f"row_group_size_bytes '{order.storage.row_group_bytes}B', field_ids {ids}, return_stats, "
+        f"copy (select {', '.join(chosen)} from ({rows}){_sorted(db, layout)}) "
+        f"to {literal(db.files.lake.path(layout.folder))} (format parquet, {_compression(layout.storage)}, "
+        f"row_group_size_bytes '{layout.storage.row_group_bytes}B', field_ids {{{ids}}}, return_stats, "
         f"filename_pattern '{{uuid}}', overwrite_or_ignore, {divided})"
     )
     files = []
     for path, count, size, *_ in found:
         inside = _IN_FOLDER.search(path)
         assert inside is not None, "DuckDB names the files that it has written"  # noqa: S101
-        location = f"{order.folder}/{inside[0]}"
+        location = f"{layout.folder}/{inside[0]}"
         if count:
-            files.append(NewFile(location, count, size, partitions[int(inside[1])] if inside[1] else ()))
+            files.append(NewFile(location, count, size, partitions[int(inside[1] or 0)] if partitions else ()))
         else:
             db.files.lake.delete(location)
-    return Written(tuple(files), _count_misfits(db, files, identifier(names[-1])))
+    return tuple(files)
 
 
 def _compression(storage: Storage) -> str:
@@ -85,15 +123,14 @@ def _compression(storage: Storage) -> str:
     return f"compression {storage.codec}{level}"
 
 
-def _partition(db: Duck, order: MergeOrder, rows: str) -> list[tuple[Any, ...]]:
-    """Make the table `partitioned`, the rows with the number of their partition; return each partition's values."""
-    columns, fields = order.columns, order.partition
-    values = [
-        f"{transforms.apply(db, each.transform, f'c{each.position}', columns[each.position].lake_type)} as p{n}"
-        for n, each in enumerate(fields)
-    ]
-    names = [f"p{n}" for n in range(len(fields))]
-    db.execute(f"create or replace temp table valued as select *, {', '.join(values)} from ({rows})")
+def _partitions(db: Duck, layout: Layout, rows: str) -> list[tuple[Any, ...]]:
+    """Make the view `partitioned`, the rows with the number of their partition; return each partition's values.
+
+    The rows are computed twice, at first only what the partition depends on: that costs less than to keep them.
+    """
+    values = [f"{layout.transformed(db, each)} as p{n}" for n, each in enumerate(layout.partition)]
+    names = [f"p{n}" for n in range(len(values))]
+    db.execute(f"create or replace temp view valued as select *, {', '.join(values)} from ({rows})")
     db.execute(f"create or replace temp table partitions as select distinct {', '.join(names)} from valued")
     same = " and ".join(f"v.{name} is not distinct from p.{name}" for name in names)
     db.execute(
@@ -103,13 +140,13 @@ def _partition(db: Duck, order: MergeOrder, rows: str) -> list[tuple[Any, ...]]:
     return db.rows(f"select {', '.join(names)} from partitions order by rowid")
 
 
-def _sorted(db: Duck, order: MergeOrder) -> str:
-    if not order.sort:
+def _sorted(db: Duck, layout: Layout) -> str:
+    if not layout.sort:
         return ""
     fields = ", ".join(
-        f"{transforms.apply(db, each.transform, f'c{each.position}', order.columns[each.position].lake_type)} "
-        f"{'desc' if each.descending else 'asc'} nulls {'first' if each.nulls_first else 'last'}"
-        for each in order.sort
+        f"{layout.transformed(db, each)} {'desc' if each.descending else 'asc'} "
+        f"nulls {'first' if each.nulls_first else 'last'}"
+        for each in layout.sort
     )
     return f" order by {fields}"
 

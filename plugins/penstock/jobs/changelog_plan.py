@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from penstock.jobs.pointers import Pointer
 from penstock.lake.columns import LakeColumn
-from penstock.lake.quoting import literal
 
 _PLAN_VERSION = 1
 
@@ -57,7 +56,10 @@ class ChangelogTable:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogPlan:
-    """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files."""
+    """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files.
+
+    `landing_uri`, `landing_options` and `task_memory` are those of a merge plan.
+    """
 
     pipeline: str
     attempt: str
@@ -70,6 +72,9 @@ class ChangelogPlan:
     tables: tuple[ChangelogTable, ...]
     parallel_tables: int = 4
     table_properties: dict[str, str] = field(default_factory=dict)
+    landing_uri: str = ""
+    landing_options: dict[str, str] = field(default_factory=dict)
+    task_memory: int = 512 << 20
     version: int = _PLAN_VERSION
 
     def dumps(self) -> str:
@@ -84,16 +89,6 @@ class ChangelogPlan:
             raise ValueError(f"a changelog plan must have version {_PLAN_VERSION}, got {data['version']} instead")
         data |= {name: datetime.fromisoformat(data[name]) for name in ("from_time", "upto_time")}
         return cls(tables=tuple(map(_table, data.pop("tables"))), **data)
-
-    @property
-    def condition(self) -> str:
-        """Return the SQL that is true for a change of the interval."""
-        return f"committed_at >= {_timestamp(self.from_time)} and committed_at < {_timestamp(self.upto_time)}"
-
-    def straddled(self, lower: str, upper: str) -> str:
-        """Return the SQL that is true for a file with such bounds if it may hold rows within and outside the interval."""
-        start, end = _timestamp(self.from_time), _timestamp(self.upto_time)
-        return f"{upper} >= {start} and {lower} < {end} and not ({lower} >= {start} and {upper} < {end})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +123,6 @@ class ChangelogResult:
         """Read what `dumps` wrote."""
         data = json.loads(text)
         return cls(tables=tuple(map(_table_result, data.pop("tables"))), **data)
-
-
-def _timestamp(time: datetime) -> str:
-    return f"timestamp {literal(time.astimezone(UTC).isoformat(sep=' '))}"
 
 
 def _table(data: dict[str, Any]) -> ChangelogTable:

@@ -71,6 +71,9 @@ def plan(ctx: Context, interval: Interval) -> str:
         tables=table_orders(ctx, work, interval),
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
+        landing_uri=ctx.pipeline.landing.uri,
+        landing_options=dict(ctx.pipeline.landing.options),
+        task_memory=ctx.pipeline.spark.task_memory,
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     files = sum(len(table.files) for table in orders.tables)
