@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compare.fingerprint import RowHasher
+from penstock.compare.report import ComparedColumn, ComparedTable
+from penstock.flow.verify.compare import fingerprint
 
 Rows = list[tuple[str | None, str | None]]
 
@@ -62,3 +64,31 @@ def test_order_and_batches_leave_no_trace(hasher: RowHasher, rows: Rows, cut: in
     parts = hasher.fingerprint([batch(rows[cut:]), batch([]), batch(rows[:cut][::-1])])
     assert len(whole.differing(parts)) == 0
     assert whole.rows == len(rows)
+
+
+def test_wide_rows_are_told_apart() -> None:
+    rows = [{f"x{n}": str(n) for n in range(1600)}, {f"x{n}": str(n) for n in range(1599)}]
+    with duckdb.connect() as database:
+        wide = RowHasher(database, 1600, (0,))
+        here, there = (
+            wide.fingerprint([pa.Table.from_pylist([row], pa.schema([(f"x{n}", pa.string()) for n in range(1600)]))])
+            for row in rows
+        )
+    assert len(here.differing(there)) == 1
+
+
+def test_the_rows_of_a_source_are_closed_when_they_cannot_be_hashed() -> None:
+    closed = []
+
+    def rows(table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
+        try:
+            yield batch([("a", "b")])
+        finally:
+            closed.append(True)
+
+    columns = tuple(ComparedColumn(name, key=False) for name in ("x", "y", "z"))
+    with pytest.raises(duckdb.Error) as raised:
+        fingerprint(ComparedTable("public", "t", ("lake", "public", "t"), columns), rows)
+
+    assert raised.traceback  # it holds the frames, so only who closes what is half read lets go of it
+    assert closed == [True]

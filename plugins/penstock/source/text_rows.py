@@ -7,7 +7,7 @@ tables are read in one transaction, hence as of one moment; a table may be read 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class RenderedSource:
         columns: Sequence[str],
         where: str | None = None,
         part: KeyRange | None = None,
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         """Yield the rows of some relations, or a part of them, as tables of strings, in blocks of about 8 MiB.
 
         Rows are in no order. `heaps` are (schema, name) of the relations that hold them: the leaves of a partitioned

@@ -7,8 +7,8 @@ own. Reports name rows by hashes of their keys, never by a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.compare.fingerprint import Difference, Fingerprint, RowHasher
+from penstock.compare.fingerprint import Difference, Differences, Fingerprint, RowHasher
 from penstock.compare.key_ranges import within
 from penstock.compare.lake_reader import LakeReader, LakeTable, Target, lake_reader, sql_catalog
 from penstock.compare.pg_text import MISFITS, row_texts
@@ -48,7 +48,7 @@ EXAMINED_ROWS = 2_000_000
 
 _SLICE_BYTES = 64 << 20
 
-SourceRows = Callable[[ComparedTable, Sequence[str]], Iterator[pa.Table]]
+SourceRows = Callable[[ComparedTable, Sequence[str]], Generator[pa.Table, None, None]]
 """Read some columns of a table at the source, as often as asked, each time the same rows."""
 
 
@@ -167,8 +167,9 @@ def compare_table(
 
 def fingerprint(table: ComparedTable, source: SourceRows) -> Fingerprint:
     """Read the source's side of one table, while the lake is still on its way; raises SourceError."""
-    with _hashing(table.columns) as hasher:
-        return hasher.fingerprint(source(table, [column.name for column in table.columns]))
+    names = [column.name for column in table.columns]
+    with _hashing(table.columns) as hasher, closing(source(table, names)) as rows:
+        return hasher.fingerprint(rows)
 
 
 @contextmanager
@@ -179,7 +180,7 @@ def _hashing(columns: Sequence[ComparedColumn]) -> Iterator[RowHasher]:
         yield RowHasher(database, len(columns), [n for n, column in enumerate(columns) if column.key])
 
 
-def _all_rows(texts: RenderedSource, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _all_rows(texts: RenderedSource, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
     yield from texts.rows(table.relations, columns, table.where, table.part)
     texts.require_same(table.relations)
 
@@ -194,10 +195,10 @@ class _Pair:
     lake: LakeTable
 
     def compare(self, hasher: RowHasher, known: Fingerprint | None) -> TableComparison:
-        here, there = known or hasher.fingerprint(self._source()), hasher.fingerprint(self._lake())
+        here, there = known or self._source_fingerprint(hasher), hasher.fingerprint(self._lake())
         unlike = here.differing(there)
         buckets = _affordable(unlike, here, there)
-        rows = hasher.differences(self._source(), self._lake(), buckets, EXAMPLES) if len(unlike) else None
+        rows = self._differences(hasher, buckets) if len(unlike) else None
         names = [column.name for column in self.table.columns]
         return TableComparison(
             schema=self.table.schema,
@@ -215,8 +216,17 @@ class _Pair:
             unpromised=self.table.unpromised,
         )
 
-    def _source(self) -> Iterator[pa.Table]:
-        return self.source(self.table, self.columns)
+    def _source_fingerprint(self, hasher: RowHasher) -> Fingerprint:
+        with self._source() as rows:
+            return hasher.fingerprint(rows)
+
+    def _differences(self, hasher: RowHasher, buckets: npt.NDArray[np.int64]) -> Differences:
+        with self._source() as rows:
+            return hasher.differences(rows, self._lake(), buckets, EXAMPLES)
+
+    def _source(self) -> closing[Generator[pa.Table, None, None]]:
+        """Return the source's rows, to be closed: a COPY that is left half read holds its connection."""
+        return closing(self.source(self.table, self.columns))
 
     def _lake(self) -> Iterator[pa.Table]:
         names = [str(number) for number in range(len(self.columns))]

@@ -7,7 +7,7 @@ A table that cannot be read is a finding, and the others are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -122,7 +122,7 @@ class _Run:
         self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
         return _Read(chosen, table, here)
 
-    def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
         """Read in a transaction of this table's own, so that its lock is held no longer than that."""
         name = self.exact.snapshot_name
         with (
