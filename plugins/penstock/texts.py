@@ -37,6 +37,8 @@ _SPARK_KEY = re.compile(r"spark\.[A-Za-z0-9_.\-]+")
 _SPARK_SIZES = (".memory", ".memoryOverhead", ".maxResultSize", ".offHeap.size")
 _COUNTS = (".cores", ".instances", ".parallelism", ".partitions", ".maxFailures")
 _WHOLE = re.compile(r"[0-9]{1,18}")
+FORMAT_VERSION = "3"
+"""Iceberg's: merges write deletion vectors, which older ones lack."""
 _WHOLE_PROPERTIES = ("-bytes", "-ms", "-count", ".num-retries", "-rows", "format-version")
 
 
@@ -82,6 +84,8 @@ def _properties(properties: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"expected the name of an Iceberg table property, got {key!r}")
         if key.endswith(_WHOLE_PROPERTIES) and not _WHOLE.fullmatch(value):
             raise ValueError(f"expected a whole number as the value of {key}")
+        if key == "format-version" and value != FORMAT_VERSION:
+            raise ValueError(f"expected format-version {FORMAT_VERSION}, which has deletion vectors, got {value}")
     return properties
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from penstock.engine import transforms
 from penstock.engine.order import Column, PartitionField, SortField, Storage
 from penstock.errors import LakeError
+from penstock.texts import FORMAT_VERSION
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java
@@ -30,13 +31,16 @@ def unsupported(table: LakeTable, what: str) -> LakeError:
     """Return the error that pauses a table which is stored in a way that a merge cannot continue."""
     return LakeError(
         "storage-unsupported",
-        f"expected {'.'.join(table.target)} to be stored as unencrypted Parquet, partitioned and sorted by transforms that "
-        f"a merge can compute, got {what}; change the table, then resume it",
+        f"expected {'.'.join(table.target)} to be stored as unencrypted Parquet in Iceberg's format {FORMAT_VERSION}, partitioned "
+        f"and sorted by transforms that a merge can compute, got {what}; change the table, then resume it",
     )
 
 
 def require_known(table: LakeTable, there: IcebergTable) -> None:
-    """Raise LakeError("storage-unsupported") on a format, an encryption or a store that the engine does not know."""
+    """Raise LakeError("storage-unsupported") on a format, a version of the format, an encryption or a store that the engine does not know."""
+    version = int(there.java.operations().current().formatVersion())
+    if version < int(FORMAT_VERSION):
+        raise unsupported(table, f"format-version {version}")
     known = there.java.properties()
     format_ = known.get("write.format.default") or "parquet"
     if str(format_).lower() != "parquet":

@@ -67,6 +67,7 @@ BAD: dict[str, tuple[str, int, str]] = {
         3,
         "whole number",
     ),
+    "property_without_vectors": ('lake: {properties: {format-version: "2"}}\n', 3, "which has deletion vectors"),
 }
 
 

@@ -149,6 +149,20 @@ def test_a_table_that_a_merge_cannot_write_is_paused_and_continues_when_that_is_
     assert sum(workbench.rows(table).values()) == 4
 
 
+def test_a_table_of_a_format_without_deletion_vectors_is_paused_until_it_is_raised(workbench: Workbench) -> None:
+    table = workbench.table(*COLUMNS)
+    workbench.land(table, *START)
+
+    (paused,) = workbench.merge(table_properties={"format-version": "2"})
+    assert paused.paused_slug == "storage-unsupported"
+
+    sql(workbench, "alter table {} set tblproperties ('format-version' = '3')", table)
+    workbench.land(table, *START)
+    (resumed,) = workbench.merge()
+    assert resumed.paused_slug is None
+    assert sum(workbench.rows(table).values()) == 4
+
+
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "uncompressed"])
 def test_new_files_have_the_codec_of_the_table(workbench: Workbench, codec: str) -> None:
     table = make(workbench, f"alter table {{}} set tblproperties ('write.parquet.compression-codec' = '{codec}')")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.lsn import Lsn
+from penstock.texts import FORMAT_VERSION
 
 PIPELINE = "penstock.pipeline"
 LSN = "penstock.lsn"
@@ -16,7 +17,7 @@ ATTEMPT = "penstock.attempt"
 ERA = "penstock.era"
 
 STORAGE: Mapping[str, str] = {
-    "format-version": "3",
+    "format-version": FORMAT_VERSION,
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
