@@ -188,3 +188,29 @@ def test_of_two_copies_started_at_once_only_the_newest_finishes(ledger: Ledger, 
 
     assert sorted(isinstance(outcome, LedgerError) for outcome in outcomes) == [False, True]
     assert len(ledger.tables.copies(running)) == 1
+
+
+WATCHED = ("ready", "copied")
+
+
+def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledger, ready: str) -> None:
+    digests = {table.oid: table.catalog_digest for table in ledger.tables.all(ready)}
+    ledger.tables.note_looked(ready, {oid: (f"stamp {oid}", digest) for oid, digest in digests.items()}, WATCHED)
+    assert ledger.tables.looked(ready, WATCHED) == {1: "stamp 1", 2: "stamp 2"}
+    assert ledger.tables.looked(ready, ["paused"]) == {}
+
+    ledger.tables.save(ready, [facts(1, "a")])
+    assert ledger.tables.looked(ready, WATCHED) == {2: "stamp 2"}
+
+    ledger.tables.pause(ready, 2, slug="schema-change", reason="it changed")
+    assert ledger.tables.looked(ready, WATCHED) == {}
+
+
+def test_a_look_that_found_something_else_than_the_ledger_has_is_not_remembered(ledger: Ledger, ready: str) -> None:
+    ledger.tables.note_looked(ready, {1: ("stamp", {"another": "digest"}), 9: ("stamp", {})}, WATCHED)
+
+    assert ledger.tables.looked(ready, WATCHED) == {}
+
+
+def test_tables_can_be_left_out_of_the_list(ledger: Ledger, ready: str) -> None:
+    assert [table.oid for table in ledger.tables.all(ready, but=[1, 77])] == [2]

@@ -19,6 +19,7 @@ from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, RelationRecord, Row, TableRecord, WindowRecord
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -119,7 +120,7 @@ class Changelogs(Part):
                 windows=tuple(
                     transaction.records(WindowRecord, "changelogs/windows_by_commit_time", name=name, **between)
                 ),
-                tables=tuple(transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=None)),
+                tables=tuple(tables_of(transaction, name)),
                 relations=tuple(transaction.records(RelationRecord, "windows/relations", name=name)),
                 missing=tuple(
                     transaction.records(MissingRecord, "changelogs/skipped_by_commit_time", name=name, **between)

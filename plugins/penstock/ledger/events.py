@@ -15,11 +15,10 @@ from penstock.ledger.records import (
     Level,
     RebuildRecord,
     StatusRecord,
-    TableRecord,
-    TableState,
     WindowRecord,
 )
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part
+from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
@@ -86,15 +85,11 @@ class Events(Part):
                 unmerged_rows=rows,
                 unmerged_bytes=size,
                 tables=tables,
-                paused=tuple(_tables(transaction, name, "paused")),
-                waiting=tuple(table for table in _tables(transaction, name, "new") if table.waits),
+                paused=tuple(tables_of(transaction, name, states=["paused"])),
+                waiting=tuple(table for table in tables_of(transaction, name, states=["new"]) if table.waits),
                 last_cut=cuts[0] if cuts else None,
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
                 rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=list(OPEN))),
                 kept_spark=next(iter(transaction.records(KeptSparkRecord, "lingering/kept", name=name)), None),
             )
-
-
-def _tables(transaction: Transaction, name: str, state: TableState) -> list[TableRecord]:
-    return transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=[state])

@@ -18,6 +18,7 @@ from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing, TableFacts, TableRecord
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.tables import save
+from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 
 
@@ -88,7 +89,7 @@ class Membership(Part):
     def waiting(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
         with self.transaction() as transaction:
-            found = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["new"])
+            found = tables_of(transaction, name, states=["new"])
             return [table for table in found if table.waits]
 
     def to_announce(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
@@ -104,7 +105,7 @@ class Membership(Part):
     def to_discard(self, name: str) -> list[TableRecord]:
         """Return the dropped tables whose lake tables are to be dropped, too."""
         with self.transaction() as transaction:
-            found = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=["dropped"])
+            found = tables_of(transaction, name, states=["dropped"])
             return [table for table in found if table.discard]
 
     def discarded(self, name: str, oid: int) -> None:

@@ -6,25 +6,35 @@ only if no other run gave it to another shape meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.ledger.records import RelationRecord
 from penstock.wire.messages import Relation
 
 
 class RelationVersions:
-    """Give every shape of a relation its number: the known one, or the next of its oid."""
+    """Give every shape of a relation its number: the known one, or the next of its oid.
 
-    def __init__(self, known: Iterable[RelationRecord] = ()) -> None:
+    The known ones are asked for when the first shape comes: most windows of a quiet source have none.
+    """
+
+    def __init__(self, known: Callable[[], Iterable[RelationRecord]] = list) -> None:
+        self._known: Callable[[], Iterable[RelationRecord]] | None = known
         self._numbers: dict[Relation, int] = {}
         self._last: dict[int, int] = {}
-        for record in known:
-            self._numbers[record.relation] = record.version
-            self._last[record.relation.oid] = max(record.version, self._last.get(record.relation.oid, 0))
 
     def number(self, relation: Relation) -> int:
         """Return the number of this content, counted from 1 per oid."""
+        self._load()
         if relation not in self._numbers:
             self._last[relation.oid] = self._last.get(relation.oid, 0) + 1
             self._numbers[relation] = self._last[relation.oid]
         return self._numbers[relation]
+
+    def _load(self) -> None:
+        if self._known is None:
+            return
+        for record in self._known():
+            self._numbers[record.relation] = record.version
+            self._last[record.relation.oid] = max(record.version, self._last.get(record.relation.oid, 0))
+        self._known = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
@@ -10,7 +11,7 @@ from psycopg.types.json import Jsonb
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord
+from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
 from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
@@ -27,10 +28,23 @@ class Tables(Part):
             lock(transaction, name)
             save(transaction, name, tables)
 
-    def all(self, name: str) -> list[TableRecord]:
-        """Return every table, in whatever state, by schema and name."""
+    def all(self, name: str, *, but: Collection[int] = ()) -> list[TableRecord]:
+        """Return every table, in whatever state, `but` some, by schema and name."""
         with self.transaction() as transaction:
-            return _tables(transaction, name)
+            return tables(transaction, name, but=but)
+
+    def looked(self, name: str, states: Sequence[TableState]) -> dict[int, str]:
+        """Return the stamps under which tables in these states were found to be as the ledger has them, by oid."""
+        with self.transaction() as transaction:
+            return dict(transaction.rows("tables/looked_tables", name=name, states=list(states)))
+
+    def note_looked(
+        self, name: str, found: Mapping[int, tuple[str, Mapping[str, Any]]], states: Sequence[TableState]
+    ) -> None:
+        """Note the stamps that a look has found, for the tables in these states whose digest is the one found with it."""
+        listed = [{"oid": oid, "stamp": stamp, "digest": digest} for oid, (stamp, digest) in found.items()]
+        with self.transaction() as transaction:
+            transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
 
     def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes."""
@@ -109,8 +123,17 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
         ) from None
 
 
-def _tables(transaction: Transaction, name: str, oid: int | None = None) -> list[TableRecord]:
-    return transaction.records(TableRecord, "tables/tables", name=name, oid=oid, states=None)
+def tables(
+    transaction: Transaction,
+    name: str,
+    *,
+    oid: int | None = None,
+    states: Sequence[TableState] | None = None,
+    but: Collection[int] = (),
+) -> list[TableRecord]:
+    """Return the tables that meet every condition given, `but` some, by schema and name."""
+    conditions = {"oid": oid, "states": states, "but": list(but)}
+    return transaction.records(TableRecord, "tables/tables", name=name, **conditions)
 
 
 def _copies(
@@ -126,7 +149,7 @@ def _copies(
 
 def _change(transaction: Transaction, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:
     changed = transaction.change(statement, name=name, oid=oid, **values)
-    found = _tables(transaction, name, oid)
+    found = tables(transaction, name, oid=oid)
     if changed != 1:
         state = found[0].state if found else "unknown"
         raise LedgerError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
@@ -22,12 +23,12 @@ from penstock.ledger.records import (
     CutRecord,
     RebuildRecord,
     RelationRecord,
-    TableRecord,
     WindowRecord,
     WindowState,
 )
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 
@@ -158,7 +159,7 @@ class Windows(Part):
             starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
             least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
-            known = transaction.records(TableRecord, "tables/tables", name=name, oid=None, states=None)
+            known = tables_of(transaction, name)
             tables = [table for table in known if table.state in ("ready", "copied") and table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
             copies = transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state="copied")
@@ -182,7 +183,7 @@ class Windows(Part):
 
     def relation_versions(self, name: str) -> RelationVersions:
         """Return the numbering of relation shapes, to number those of the next window."""
-        return RelationVersions(self.relations(name))
+        return RelationVersions(partial(self.relations, name))
 
 
 def windows(
@@ -232,18 +233,14 @@ def _add_relations(
     transaction: Transaction, name: str, relations: Mapping[tuple[int, int], Relation], seen_lsn: Lsn
 ) -> None:
     shapes = [relation_to_json(version, relation) for (_, version), relation in relations.items()]
-    transaction.change("windows/add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes))
-    known = {
-        (record.relation.oid, record.version): record.relation
-        for record in transaction.records(RelationRecord, "windows/relations", name=name)
-    }
-    for key, relation in relations.items():
-        if known[key] != relation:
-            raise LedgerError(
-                "ledger-conflict",
-                f"expected shape {key[1]} of relation {key[0]} to be new or the same as before, it is another one; "
-                "number the window's relations from relation_versions() and capture it again",
-            )
+    for oid, version in transaction.rows(
+        "windows/add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes)
+    ):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected shape {version} of relation {oid} to be new or the same as before, it is another one; "
+            "number the window's relations from relation_versions() and capture it again",
+        )
 
 
 def moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:

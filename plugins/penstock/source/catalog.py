@@ -6,10 +6,12 @@ lock of a table: a transaction that holds one table must not keep the reading of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
+from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from penstock.source import types
@@ -17,6 +19,7 @@ from penstock.source.one_table import rewritten_error
 from penstock.source.session import SourceSession, translating
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source.types import Types
+from penstock.sql import load
 
 __all__ = [
     "Leaf",
@@ -26,6 +29,7 @@ __all__ = [
     "all_tables",
     "describe",
     "members",
+    "members_of",
     "one_snapshot",
     "published_tables",
     "relations",
@@ -146,10 +150,16 @@ def published_tables(conn: SourceSession, publication: str, *, sizes: bool = Tru
 
 def members(conn: SourceSession, publication: str) -> dict[int, Published]:
     """Say which tables a publication publishes, by oid, and how; raises SourceError."""
-    return {
-        oid: Published(frozenset(columns), filter_digest, tuple(membership), listed)
-        for oid, columns, filter_digest, membership, listed in conn.rows("catalog/published", publication=publication)
-    }
+    return _members(conn.rows("catalog/published", publication=publication))
+
+
+def members_of(conn: SourceSession, publication: str, oids: Collection[int]) -> dict[int, Published]:
+    """Say how a publication publishes these tables, as far as it does; raises SourceError."""
+    if not oids:
+        return {}
+    query = sql.SQL(load("source/catalog/published_of")).format(published=sql.SQL(load("source/catalog/published")))
+    with translating(conn.place):
+        return _members(conn.execute(query, {"publication": publication, "oids": list(oids)}).fetchall())
 
 
 def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
@@ -279,6 +289,13 @@ def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[s
         for root in roots[oid]:
             found.setdefault(root, {})[column] = text
     return found
+
+
+def _members(rows: Iterable[tuple[Any, ...]]) -> dict[int, Published]:
+    return {
+        oid: Published(frozenset(columns), filter_digest, tuple(membership), listed)
+        for oid, columns, filter_digest, membership, listed in rows
+    }
 
 
 @contextmanager

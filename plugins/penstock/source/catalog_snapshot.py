@@ -6,11 +6,13 @@ decisions about one window then never see two states of the catalog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.config import Patterns
-from penstock.source import catalog, publication
+from penstock.source import catalog, catalog_stamps, publication
 from penstock.source.catalog import Published, Relation
+from penstock.source.catalog_stamps import Stamps
 from penstock.source.patterns import Choice, choose
 from penstock.source.preflight.report import Privileges
 from penstock.source.publication import PublicationFacts
@@ -25,6 +27,8 @@ class CatalogSnapshot:
     `relations` is whatever a pattern may name; `tables` are those that are published, and `listed` the oids of those that
     are listed by themselves. With patterns, `choice` is what they choose, `candidates` are the chosen tables that are not
     published, and `owned` the oids of the candidates that the session's role owns.
+    Where the look began with `stamps` of before, `tables` lacks those published tables that are `unchanged` since, and the
+    `stamps` of all are those of now.
     """
 
     publication: PublicationFacts | None
@@ -34,6 +38,8 @@ class CatalogSnapshot:
     choice: Choice | None = None
     candidates: tuple[SourceTable, ...] = ()
     owned: frozenset[int] = frozenset()
+    unchanged: frozenset[int] = frozenset()
+    stamps: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def by_oid(self) -> dict[int, SourceTable]:
@@ -53,25 +59,42 @@ class CatalogSnapshot:
         return tuple(sorted(found, key=lambda table: (table.schema, table.name)))
 
 
-def read(conn: SourceSession, name: str, *, patterns: Patterns | None = None, sizes: bool = False) -> CatalogSnapshot:
+def read(
+    conn: SourceSession,
+    name: str,
+    *,
+    patterns: Patterns | None = None,
+    sizes: bool = False,
+    known: Mapping[int, str] | None = None,
+) -> CatalogSnapshot:
     """Look at a publication, and at what patterns choose; without `sizes` no table is locked, not even for a moment.
 
+    Tables that have the stamps which are `known` of them are not described again.
     Raises SourceError, ConfigError for an unreadable pattern.
     """
     with catalog.one_snapshot(conn):
         facts = publication.read(conn, name)
         relations = catalog.relations(conn)
-        members = catalog.members(conn, name)
+        stamps = Stamps() if known is None else catalog_stamps.read(conn, name)
+        unchanged = stamps.same(known or {})
+        if known is None:
+            members = catalog.members(conn, name)
+            listed = frozenset(oid for oid, published in members.items() if published.listed)
+        else:
+            members, listed = catalog.members_of(conn, name, stamps.by_oid.keys() - unchanged), stamps.listed
         choice = choose(relations, patterns) if patterns else None
-        missing = {relation.oid for relation in choice.chosen} - members.keys() if choice else set()
+        chosen = {relation.oid for relation in choice.chosen} if choice else set()
+        missing = chosen - members.keys() - unchanged
         found = catalog.describe(conn, {**dict.fromkeys(missing, Published()), **members}, sizes=sizes)
         rights = conn.records(Privileges, "preflight/privileges", oids=sorted(missing)) if missing else []
     return CatalogSnapshot(
         publication=facts,
         relations=tuple(relations),
         tables=tuple(table for table in found if table.oid in members),
-        listed=frozenset(oid for oid, published in members.items() if published.listed),
+        listed=listed,
         choice=choice,
         candidates=tuple(table for table in found if table.oid in missing),
         owned=frozenset(each.oid for each in rights if each.owned),
+        unchanged=unchanged,
+        stamps=stamps.by_oid,
     )

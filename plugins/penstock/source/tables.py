@@ -12,6 +12,9 @@ from typing import Any
 
 from penstock.values.pgtype import PgType
 
+DIGEST_LAYOUT = 1
+"""Counted up with each change of what `SourceTable.digest` gives: the ledger's digests are then all compared, and replaced."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:

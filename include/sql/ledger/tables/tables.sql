@@ -7,4 +7,5 @@ where
     pipeline = %(name)s
     and (%(oid)s::oid is null or oid = %(oid)s)
     and (%(states)s::text[] is null or state = any(%(states)s))
+    and oid <> all(%(but)s::oid[])
 order by schema, name, oid

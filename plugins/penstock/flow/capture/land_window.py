@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ VersionOf = Callable[[Relation], int]
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Landed:
     """Say what one window left in the landing zone."""
 
@@ -36,6 +37,14 @@ class Landed:
     totals: Totals
     old_nulls: Mapping[int, frozenset[str]]
     """The columns that are NULL in an old row, by relation."""
+
+    @cached_property
+    def shapes(self) -> dict[int, list[Relation]]:
+        """Return the shapes that came of each relation, by oid."""
+        found: dict[int, list[Relation]] = {}
+        for (oid, _), relation in self.relations.items():
+            found.setdefault(oid, []).append(relation)
+        return found
 
 
 def messages(ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:

@@ -109,17 +109,19 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         record = running(ctx)
         end = server_info.position(conn)
         # after the position: so the catalog knows every column that the window can bring
-        found = catalog_snapshot.read(conn, record.publication, patterns=ctx.pipeline.tables if patterns else None)
+        known = schema_drift.looked(ctx)
+        chosen = ctx.pipeline.tables if patterns else None
+        found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
         before = source_state.with_readings(conn, record, found.publication, end.flushed)
         window_proof.heal(ctx, conn, record, before)
         if end.seen is not None:
             ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
         if follow_patterns(ctx, conn, found, on_standby=before.standby):
-            found = catalog_snapshot.read(conn, record.publication)
+            found = catalog_snapshot.read(conn, record.publication, known=known)
             slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
         follow_options(ctx, conn, found.publication)
         follow_publication(ctx, conn, found, position=record.position)
-        look = schema_drift.follow(ctx, conn, found.tables)
+        look = schema_drift.follow(ctx, conn, found)
         upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes, limit or end.flushed))
         landed = None
         if upto > record.position:

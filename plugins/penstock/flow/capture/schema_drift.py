@@ -7,7 +7,7 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,15 +26,15 @@ from penstock.flow.capture.table_verdict import (
 )
 from penstock.flow.context import Context
 from penstock.flow.table_facts import facts_of
-from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
-from penstock.source.catalog import SourceTable
+from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
-from penstock.source.tables import Leaf
+from penstock.source.tables import Leaf, SourceTable
 
 Known = TableRecord | RebuildRecord
-WATCHED = ("new", "copying", "copied", "ready")
+WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +86,55 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a look at the catalog has found, and the tables that the window's messages may decide."""
+    """Hold what a look at the catalog has found, and the tables that the window's messages may decide.
+
+    `unchanged` are the published tables that are as the ledger has them.
+    """
 
     found: Mapping[int, SourceTable]
     undecided: tuple[Undecided, ...]
+    unchanged: frozenset[int] = frozenset()
 
 
-def follow(ctx: Context, conn: SourceSession, found: Sequence[SourceTable]) -> Look:
+def looked(ctx: Context) -> dict[int, str]:
+    """Return the stamps of the tables that were as the ledger has them at an earlier look, and are while they keep it."""
+    return ctx.ledger.tables.looked(ctx.name, WATCHED)
+
+
+def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot) -> Look:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
-    now = {table.oid: table for table in found}
+    now = snapshot.by_oid
     cases: list[Undecided] = []
-    for record in ctx.ledger.tables.all(ctx.name):
+    for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid])
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
-    return Look(now, tuple(cases))
+    if stamped := {oid: (snapshot.stamps[oid], table.digest()) for oid, table in now.items() if oid in snapshot.stamps}:
+        ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
+    return Look(now, tuple(cases), snapshot.unchanged)
 
 
 def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
     """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit."""
     for case in look.undecided:
         _settle(ctx, case, landed, upto)
-    for record in ctx.ledger.tables.all(ctx.name):
-        if record.state in ("copied", "ready") and record.left_lsn is None and record.oid in look.found:
-            reason = _misfit(record, look, landed) or _renamed_label(ctx, record, look.found[record.oid], landed)
-            if reason is not None and not _copied_since(ctx, record, upto):
-                _refuse(ctx, record, reason)
-            else:
-                _end_checks(ctx, record, upto)
+    touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
+    for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
+        if record.state in ("copied", "ready") and record.left_lsn is None:
+            _settle_landed(ctx, record, look, landed, upto)
+
+
+def _settle_landed(ctx: Context, record: TableRecord, look: Look, landed: Landed, upto: Lsn) -> None:
+    now = look.found.get(record.oid)
+    if now is None and record.oid not in look.unchanged:
+        return
+    reason = _misfit(record, now, landed) or (now and _renamed_label(ctx, record, now, landed))
+    if reason and not _copied_since(ctx, record, upto):
+        _refuse(ctx, record, reason)
+    elif now is not None:
+        _end_checks(ctx, record, upto)
 
 
 def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Undecided]:
@@ -238,17 +257,16 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
     return found
 
 
-def _misfit(record: TableRecord, look: Look, landed: Landed) -> str | None:
-    """Say why what a window brought of a table does not fit its columns, partitions or key."""
-    for (oid, _), relation in landed.relations.items():
-        if oid == record.oid and (reason := reshaped(record, relation)):
+def _misfit(record: TableRecord, now: SourceTable | None, landed: Landed) -> str | None:
+    """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
+    for relation in landed.shapes.get(record.oid, ()):
+        if reason := reshaped(record, relation):
             return reason
-    now = look.found[record.oid]
-    if now.kind != "p":
+    if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
     if {column.name for column in record.columns if column.key} & landed.old_nulls.get(record.oid, frozenset()):
         return "old rows came without the table's key: a partition had another replica identity for a while"
-    known = {leaf.oid for leaf in now.leaves}
+    known = {leaf.oid for leaf in now.leaves} if now else set(map(int, record.catalog_digest["leaves"]))
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
             return vanished_partition(part.name)

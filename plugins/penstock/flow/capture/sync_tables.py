@@ -40,7 +40,8 @@ def member_changes(known: Iterable[TableRecord], found: CatalogSnapshot, *, spli
     not left, and the partitions have not joined.
     """
     before = {record.oid: record for record in known}
-    now, there = {table.oid for table in found.tables}, {relation.oid for relation in found.relations}
+    now = {table.oid for table in found.tables} | found.unchanged
+    there = {relation.oid for relation in found.relations}
     pairs = ((before[table.oid], table) for table in found.tables if table.oid in before)
     left = (record for record in before.values() if record.oid not in now and _was_member(record))
     joined = (table for table in found.tables if _has_joined(before.get(table.oid)))
@@ -58,7 +59,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot
     was published through there at least.
     """
     split = "via_root" in ctx.ledger.pipelines.get(ctx.name).withheld
-    changes = member_changes(ctx.ledger.tables.all(ctx.name), found, split=split)
+    changes = member_changes(ctx.ledger.tables.all(ctx.name, but=found.unchanged), found, split=split)
     for record, table in changes.back:
         hide(ctx, conn, {table.oid: table.membership}, [record], _came_back(ctx, record, table))
     there = {relation.oid for relation in found.relations}

@@ -9,6 +9,8 @@ create table penstock.table (
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
     columns jsonb not null,
     catalog_digest jsonb not null,
+    -- the stamp of the catalog's rows with which these facts were found to agree; null where they have to be compared
+    looked text,
     -- a table that joined after bootstrap: where, and the first transaction id not given out then (null on a standby)
     joined_lsn pg_lsn,
     joined_xid bigint,

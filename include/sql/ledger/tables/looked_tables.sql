@@ -1,0 +1,10 @@
+-- The stamps of the tables that a look at the catalog has found to be as the ledger has them, and that the next one may pass
+-- over: not those that are being rebuilt, whose fresh tables are held against the catalog as well.
+select t.oid, t.looked
+from penstock.table as t
+where
+    t.pipeline = %(name)s and t.state = any(%(states)s) and t.left_lsn is null and t.looked is not null
+    and not exists (
+        select from penstock.rebuild as r
+        where r.pipeline = t.pipeline and r.oid = t.oid and r.state in ('copying', 'building', 'ready')
+    )
