@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 def threads_for(spark: SparkSession, busy: int, workers: int) -> int:
     """Return how many threads each of the tables that are worked on at once may take."""
-    return max(1, int(spark.sparkContext.defaultParallelism) // max(1, min(busy, workers)))
+    return max(1, _driver_cores(spark) // max(1, min(busy, workers)))
 
 
 def at_once(
@@ -50,3 +50,10 @@ def at_once(
             return [done[place].result() for place in range(len(orders))]
         finally:
             threads.shutdown(cancel_futures=True)
+
+
+def _driver_cores(spark: SparkSession) -> int:
+    """Return the cores of the driver's own process: what its container leaves it, and a local master's limit."""
+    cores: int = spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors()
+    local = spark.sparkContext.master.startswith("local")
+    return min(cores, spark.sparkContext.defaultParallelism) if local else cores

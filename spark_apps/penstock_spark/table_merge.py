@@ -178,12 +178,14 @@ class TableMerge:
         self, there: IcebergTable, files: Sequence[FileRef], target: Sequence[TargetFile], *, copy: bool = False
     ) -> MergeAnswer:
         """Let the engine write what these landed files make of the table: here, or where the cluster has room."""
+        context = self.session.sparkContext
+        stays = stays_in_driver(context.master, sum(file.bytes for file in files))
+        threads = self.threads if stays else int(context.getConf().get("spark.task.cpus", "1"))
         wanted = task_order(
-            self.plan, self.order, self.table, there, files=files, target=target, copy=copy, threads=self.threads
+            self.plan, self.order, self.table, there, files=files, target=target, copy=copy, threads=threads
         )
         reached = stores.task_files(self.session, self.plan, self.environment, there.folder)
-        context = self.session.sparkContext
-        if stays_in_driver(context.master, sum(file.bytes for file in files)):
+        if stays:
             return task.merge(wanted, reached)
         answers = context.parallelize([wanted], 1).map(lambda order: task.attempt(order, reached)).collect()
         answer: MergeAnswer | Exception = answers[0]
