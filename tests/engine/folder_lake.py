@@ -168,8 +168,8 @@ def _rows(table: FolderTable) -> Iterator[list[Any]]:
     gone = vectors.gone(Files().lake, order.target, range(len(order.target)))
     every = range(len(order.columns))
     with duck.connect(order.resources, Files()) as db:
-        columns = ", ".join(f"t{i}" for i in every)
-        read_all = f"select file_index, file_row_number, {columns}, tm from {read(db, order, every)}"
+        columns = ", ".join([*(f"t{i}" for i in every), "tm"])
+        read_all = f"select file_index, file_row_number, {columns} from {read(db, order, every)}"
         for file, position, *values in db.rows(read_all):
             if position not in gone.get(file, ()):
                 yield values

@@ -1,7 +1,7 @@
 """The landed changes of a batch as one view, `changes`: columns by position, so that no two names can clash.
 
-A change has a `place` (its order: commit LSN, then ordinal, with one bit to spare), an `id` (the row's number among all
-landed rows of the batch), and its images as n0, n1, ... and o0, o1, ... What must not be merged is left out here. A file
+A change has a `place` (its order: commit LSN, then ordinal, with one bit to spare), an `id` (the number of its file in
+the order, then of the row in that file), and its images as n0, n1, ... and o0, o1, ... What must not be merged is left out here. A file
 of an older relation version lacks the columns added since: its rows show there what the source shows.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import accumulate
 
 from penstock.engine.duck import Duck, listing, literal
 from penstock.engine.order import LandedFile, MergeOrder, SourceSnapshot
@@ -17,7 +16,8 @@ from penstock.errors import LakeError
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
-CODES = {"I": INSERT, "U": UPDATE, "D": DELETE}
+_ROW_BITS = 36
+"""A landed file has fewer rows than 2^36, and a batch fewer files than 2^24: an id and three bits more fit 64."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,9 @@ def require_known_columns(order: MergeOrder, present: Iterable[str]) -> None:
 
 def _landed(db: Duck, order: MergeOrder) -> str:
     """Return the SQL that reads the files, those with the same columns together."""
-    starts = accumulate((file.rows for file in order.landed), initial=0)
     groups: dict[tuple[str, ...], list[tuple[LandedFile, int]]] = {}
-    for file, start in zip(order.landed, starts, strict=False):
-        groups.setdefault(file.columns, []).append((file, start))
+    for number, file in enumerate(order.landed):
+        groups.setdefault(file.columns, []).append((file, number))
     return "\nunion all\n".join(_read(db, order, columns, members) for columns, members in groups.items())
 
 
@@ -115,7 +114,7 @@ def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[t
         for image in ("new", "old")
         for position, column in enumerate(order.columns)
     ]
-    starts = ", ".join(str(start) for _, start in members)
+    numbers = ", ".join(str(number) for _, number in members)
     known = [
         "(commit_lsn::hugeint << 44) + (ordinal << 1) as place",
         "commit_lsn",
@@ -123,10 +122,10 @@ def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[t
         "op",
         "old_kind",
         "unchanged",
-        f"([{starts}]::bigint[])[file_index::bigint + 1] + file_row_number as id",
+        f"(([{numbers}]::bigint[])[file_index::bigint + 1] << {_ROW_BITS}) + file_row_number as id",
     ]
     source = db.landed(file.uri for file, _ in members)
-    return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true)"
+    return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false)"
 
 
 def _conditions(order: MergeOrder) -> Iterable[str]:

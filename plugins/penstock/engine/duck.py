@@ -37,6 +37,9 @@ _BATCH = 1 << 17
 # files read by field id, the optimizer has no numbers, and would hold the table to find a few rows in it.
 _AS_WRITTEN = "join_order,build_side_probe_side"
 _PATTERN = re.compile(r"[\[*?]")
+_FEW_COLUMNS = 100
+_SLOW_FOR_MANY_COLUMNS = "projection_placement,common_subexpressions,statistics_propagation"
+"""Parts of DuckDB's optimizer whose time grows with the square of the columns: half a minute for PostgreSQL's 1,600."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,18 @@ class Duck:
 
 
 @contextmanager
-def connect(resources: Resources, files: Files) -> Iterator[Duck]:
-    """Open a database in memory that takes no more than it may; what outgrows the memory is spilled to the disk."""
-    settings: dict[str, Any] = {"threads": resources.threads, "preserve_insertion_order": False}
+def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Duck]:
+    """Open a database in memory that takes no more than it may, for a table of so many columns.
+
+    What outgrows the memory is spilled to the disk: rows, in a folder that only this user may read.
+    """
+    settings: dict[str, Any] = {
+        "threads": resources.threads,
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,  # a task downloads nothing
+    }
+    if columns > _FEW_COLUMNS:
+        settings["disabled_optimizers"] = _SLOW_FOR_MANY_COLUMNS
     if resources.memory_bytes is not None:
         settings["memory_limit"] = f"{resources.memory_bytes}B"
     with TemporaryDirectory(prefix="penstock-merge-") as spilled:

@@ -55,8 +55,7 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
     write.require_no_conflict(order, conflicts)
     new = Written()
     if came:
-        columns = ", ".join(f"c{i}" for i in range(len(order.columns)))
-        copies = f"select {columns}, misfits from (select *, unnest(range(net)) as copy from net where net > 0)"
+        copies = f"select {_row(order)} from (select *, unnest(range(net)) as copy from net where net > 0)"
         new = write.write(db, order, copies)
         write.require_misfits_allowed(order, new.misfits)
     removed: tuple[NewVector, ...] = ()
@@ -82,8 +81,7 @@ def load(db: Duck, order: MergeOrder) -> MergeAnswer:
     parts = [_copied(db, order, members) for members in shapes.values()]
     if not parts:
         return MergeAnswer(counts={"rows_written": 0, "misfits": 0})
-    columns = ", ".join(f"c{i}" for i in range(len(order.columns)))
-    rows = "\nunion all\n".join(f"select {columns}, misfits from ({part})" for part in parts)
+    rows = "\nunion all\n".join(f"select {_row(order)} from ({part})" for part in parts)
     new = write.write(db, order, rows)
     write.require_misfits_allowed(order, new.misfits)
     expected = sum(file.rows for file in order.landed)
@@ -93,6 +91,10 @@ def load(db: Duck, order: MergeOrder) -> MergeAnswer:
             f"expected the {expected} rows of a copy, got {new.rows}; restore its files",
         )
     return MergeAnswer(files=new.files, counts={"rows_written": new.rows, "misfits": new.misfits})
+
+
+def _row(order: MergeOrder) -> str:
+    return ", ".join([*(f"c{i}" for i in range(len(order.columns))), "misfits"])
 
 
 def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
@@ -112,20 +114,20 @@ def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
         else:
             texts[i] = name
     source = db.landed(file.uri for file in members)
-    return write.typed(order, f"read_parquet({source}, schema = map {{{', '.join(schema)}}})", texts, ready)
+    known = f"schema = map {{{', '.join(schema)}}}, " if schema else ""
+    return write.typed(order, f"read_parquet({source}, {known}hive_partitioning = false)", texts, ready)
 
 
 def _net_rows(db: Duck, changes: Changes) -> None:
     """Make the table `net`: each distinct row that the batch changes, typed, with copies that came less those that went."""
     order = changes.order
     every = range(len(order.columns))
-    came = ", ".join(f"{changes.text(i)} as y{i}" for i in every)
-    went = ", ".join(f"o{i} as y{i}" for i in every)
-    texts = ", ".join(f"y{i}" for i in every)
+    came = ", ".join([*(f"{changes.text(i)} as y{i}" for i in every), "1 as n"])
+    went = ", ".join([*(f"o{i} as y{i}" for i in every), "-1 as n"])
     counted = (
-        f"(select {texts}, sum(n)::bigint as net from (\n"
-        f"select {came}, 1 as n from changes where op in ('I', 'U')\nunion all\n"
-        f"select {went}, -1 from changes where op in ('U', 'D')\n) group by {texts} having sum(n) <> 0)"
+        "(select * exclude n, sum(n)::bigint as net from (\n"
+        f"select {came} from changes where op in ('I', 'U')\nunion all\n"
+        f"select {went} from changes where op in ('U', 'D')\n) group by all having sum(n) <> 0)"
     )
     rows = write.typed(order, counted, {i: f"y{i}" for i in every}, ["net"])
     db.execute(f"create or replace temp table net as {rows}")

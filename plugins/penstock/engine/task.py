@@ -41,7 +41,7 @@ def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
     Data files outside of them cannot hold a row that the batch touches. Raises EngineFailure.
     """
     try:
-        with duck.connect(order.resources, files) as db:
+        with duck.connect(order.resources, files, len(order.columns)) as db:
             return changed_keys.bounds(db, open_changes(db, order))
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
@@ -56,7 +56,7 @@ def attempt(order: MergeOrder, files: Files) -> MergeAnswer | LakeError | Engine
 
 
 def _carry_out(order: MergeOrder, files: Files) -> MergeAnswer:
-    with duck.connect(order.resources, files) as db:
+    with duck.connect(order.resources, files, len(order.columns)) as db:
         if order.copy:
             return keyless.load(db, order)
         changes = open_changes(db, order)

@@ -13,8 +13,10 @@ from penstock.engine.order import MergeOrder, NewFile, PartitionField, SortField
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
 
+NOTHING = "null as nothing"
+"""What to select of a table without columns."""
 _PARTITION = "penstock_partition"
-_IN_FOLDER = re.compile(r"(?:penstock_partition=(\d+)/)?[^/]+$")
+_IN_FOLDER = re.compile(r"(?:penstock_partition_*=(\d+)/)?[^/]+$")
 
 
 def typed(order: MergeOrder, source: str, texts: Mapping[int, str], others: Sequence[str] = ()) -> str:
@@ -26,11 +28,11 @@ def typed(order: MergeOrder, source: str, texts: Mapping[int, str], others: Sequ
     computed = [f"{text} as x{i}" for i, text in texts.items()]
     cast = [f"{casts.cast_to(f'x{i}', columns[i].lake_type)} as c{i}" for i in texts]
     checked = [(columns[i].name, f"x{i}", f"c{i}", columns[i].lake_type) for i in texts]
-    kept = ", ".join([*(f"c{i}" for i in texts), *others])
+    kept = [*(f"c{i}" for i in texts), *others, f"{casts.misfits(checked)} as misfits"]
     return (
-        f"select {kept}, {casts.misfits(checked)} as misfits from (\n"
-        f"select *, {listing(cast)} from (\n"
-        f"select {listing([*computed, *others])}\nfrom {source}))"
+        f"select {', '.join(kept)} from (\n"
+        f"select {listing(['*', *cast])} from (\n"
+        f"select {listing([*computed, *others] or [NOTHING])}\nfrom {source}))"
     )
 
 
@@ -96,8 +98,9 @@ def write_files(db: Duck, layout: Layout, rows: str) -> tuple[NewFile, ...]:
     if layout.partition:
         partitions = _partitions(db, layout, rows)
     if len(partitions) > 1:
-        rows, divided = "select * from partitioned", f"partition_by ({_PARTITION})"
-        chosen.append(_PARTITION)
+        folder = _unlike([column.name for column in layout.columns], _PARTITION)
+        rows, divided = "select * from partitioned", f"partition_by ({folder})"
+        chosen.append(f"{_PARTITION} as {folder}")
     ids = ", ".join(f"{identifier(column.name)}: {column.ids}" for column in layout.columns)
     db.files.lake.make_folder(f"{layout.folder}/x")
     found = db.rows(
@@ -116,6 +119,14 @@ def write_files(db: Duck, layout: Layout, rows: str) -> tuple[NewFile, ...]:
         else:
             db.files.lake.delete(location)
     return tuple(files)
+
+
+def _unlike(names: Sequence[str], wanted: str) -> str:
+    """Return a name that is none of these, whatever their case."""
+    folded = {name.lower() for name in names}
+    while wanted in folded:
+        wanted += "_"
+    return wanted
 
 
 def _compression(storage: Storage) -> str:

@@ -1,0 +1,101 @@
+"""Tables that a merge by DuckDB could misread: numbers equal but not alike, very wide rows, names that DuckDB uses itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.recovery import equal, flush
+
+pytestmark = pytest.mark.spark
+
+
+def change(env: PipelineEnv, *statements: str) -> None:
+    """Run each statement in a transaction of its own, capture them as one window, and merge them."""
+    for statement in statements:
+        env.sql(statement)
+    flush(env)
+    env.capture()
+    env.merge()
+
+
+def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
+    return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
+
+
+def test_a_key_that_becomes_minus_zero_and_back_is_one_row(env16: PipelineEnv) -> None:
+    for name, type_ in (("wide", "float8"), ("narrow", "float4")):
+        env16.sql(
+            f"create table {name} (k {type_} primary key, s text);"
+            f"insert into {name} values (0, 'zero'), (1, 'one'), ('NaN', 'nan'), ('-Infinity', 'low')"
+        )
+    env16.bootstrap()
+
+    change(env16, "update wide set k = '-0' where k = 0", "update narrow set k = '-0', s = 'minus' where k = 0")
+    equal(env16)
+    change(env16, "update wide set s = 'still' where k = 0", "update narrow set k = 0 where k = 0")
+    equal(env16)
+    change(
+        env16,
+        "delete from wide where k = 0",
+        "update narrow set s = 'x' where k = 'NaN'",
+        "delete from narrow where k = 0",
+    )
+    equal(env16)
+
+    assert set(states(env16).values()) == {("ready", None)}
+
+
+@pytest.mark.slow
+def test_a_table_of_as_many_columns_as_postgresql_allows_is_merged_beside_others(env16: PipelineEnv) -> None:
+    dates = ", ".join(f"d{n} date" for n in range(1500))
+    env16.sql(f"create table broad (id int primary key, {dates}); create table other (id int primary key, s text)")
+    env16.sql("insert into broad (id, d7) values (1, '2024-02-29'), (2, 'infinity'); insert into other values (1, 'a')")
+    env16.bootstrap()
+
+    change(
+        env16,
+        "update broad set d1499 = '-infinity' where id = 1",
+        "insert into broad (id, d0) values (3, '2024-01-01')",
+        "update other set s = 'b'",
+    )
+
+    assert states(env16) == {"broad": ("ready", None), "other": ("ready", None)}
+    equal(env16)
+
+
+def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) -> None:
+    names = ("file_row_number", "file_index", "filename", "rowid", "penstock_partition", "place", "k0", "misfits", "c1")
+    columns = ", ".join(f'"{name}" text' for name in names)
+    env16.sql(f"create table named (id int primary key, {columns}); create table bag ({columns})")
+    env16.sql("alter table bag replica identity full")
+    values = ", ".join(f"'{name}'" for name in names)
+    env16.sql(f"insert into named values (1, {values}), (2, {values}); insert into bag values ({values}), ({values})")
+    env16.bootstrap()
+
+    for _ in range(2):
+        change(
+            env16,
+            "update named set file_row_number = file_row_number || '+', k0 = null where id = 1",
+            f"insert into bag values ({values})",
+            "delete from bag where ctid = (select min(ctid) from bag)",
+        )
+        equal(env16)
+
+    assert env16.spark is not None
+    env16.spark.sql(f"alter table lake.{env16.name}.public.named add partition field bucket(2, id)")
+    change(env16, "update named set rowid = 'x'", f"insert into named values (3, {values})")
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
+
+
+def test_a_table_without_columns_is_merged(env16: PipelineEnv) -> None:
+    env16.sql("create table bare (); alter table bare replica identity full; create table other (id int primary key)")
+    env16.sql("insert into bare default values; insert into other values (1)")
+    env16.bootstrap()
+
+    change(env16, "insert into bare default values", "insert into bare default values", "insert into other values (2)")
+    change(env16, "delete from bare where ctid = (select min(ctid) from bare)", "delete from other where id = 1")
+
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
