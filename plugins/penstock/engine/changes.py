@@ -16,7 +16,7 @@ from penstock.errors import LakeError
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
-_ROW_BITS = 36
+ROW_BITS = 36
 """A landed file has fewer rows than 2^36, and a batch fewer files than 2^24: an id and three bits more fit 64."""
 
 
@@ -98,13 +98,19 @@ def require_known_columns(order: MergeOrder, present: Iterable[str]) -> None:
 
 def _landed(db: Duck, order: MergeOrder) -> str:
     """Return the SQL that reads the files, those with the same columns together."""
-    groups: dict[tuple[str, ...], list[tuple[LandedFile, int]]] = {}
+    groups: dict[tuple[tuple[str, ...], tuple[int, int] | None], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
-        groups.setdefault(file.columns, []).append((file, number))
-    return "\nunion all\n".join(_read(db, order, columns, members) for columns, members in groups.items())
+        groups.setdefault((file.columns, file.only), []).append((number, file))
+    return "\nunion all\n".join(_read(db, order, *shape, members) for shape, members in groups.items())
 
 
-def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[tuple[LandedFile, int]]) -> str:
+def _read(
+    db: Duck,
+    order: MergeOrder,
+    present: tuple[str, ...],
+    only: tuple[int, int] | None,
+    members: list[tuple[int, LandedFile]],
+) -> str:
     require_known_columns(order, present)
     there = {name: number for number, name in enumerate(present, start=1)}
     images = [
@@ -114,7 +120,7 @@ def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[t
         for image in ("new", "old")
         for position, column in enumerate(order.columns)
     ]
-    numbers = ", ".join(str(number) for _, number in members)
+    numbers = ", ".join(str(number) for number, _ in members)
     known = [
         "(commit_lsn::hugeint << 44) + (ordinal << 1) as place",
         "commit_lsn",
@@ -122,10 +128,11 @@ def _read(db: Duck, order: MergeOrder, present: tuple[str, ...], members: list[t
         "op",
         "old_kind",
         "unchanged",
-        f"(([{numbers}]::bigint[])[file_index::bigint + 1] << {_ROW_BITS}) + file_row_number as id",
+        f"(([{numbers}]::bigint[])[file_index::bigint + 1] << {ROW_BITS}) + file_row_number as id",
     ]
-    source = db.landed(file.uri for file, _ in members)
-    return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false)"
+    source = db.landed(file.uri for _, file in members)
+    some = f"\nwhere file_row_number >= {only[0]} and file_row_number < {only[1]}" if only else ""
+    return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false){some}"
 
 
 def _conditions(order: MergeOrder) -> Iterable[str]:

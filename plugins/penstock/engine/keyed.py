@@ -6,13 +6,16 @@ unknown is completed from the lake while it is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from pyroaring import BitMap
+
 from penstock.engine import target, vectors, write
-from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Changes
+from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes
 from penstock.engine.duck import Duck, listing, literal
-from penstock.engine.order import MergeAnswer, NewVector
+from penstock.engine.order import MergeAnswer, NewVector, Settled
 from penstock.engine.resolve import KINDS, UNKNOWN, key_names, resolve, root_names
 from penstock.engine.target import Places
 from penstock.engine.write import Written
@@ -34,8 +37,84 @@ class Facts:
         return sum(self.first.values())
 
 
+@dataclass(frozen=True)
+class State:
+    """Hold what the batch is, met in the data files of the order: `touched`, `matched` and `filled` have been made."""
+
+    facts: Facts
+    met: Mapping[int, int]
+    going: Places
+    gone: Places
+    placed: int
+
+
 def apply(db: Duck, changes: Changes) -> MergeAnswer:
     """Carry the batch out; raises LakeError of a kind that pauses the table."""
+    order, state = changes.order, _meet(db, changes)
+    conflicts = conflicts_of(state.facts.first, state.met)
+    write.require_no_conflict(order, conflicts)
+    require_filled(state.facts.holes, state.placed)
+    new, misfits = _write(db, changes, state, "live", state.facts.live)
+    write.require_misfits_allowed(order, misfits)
+    require_written(state.facts.live, new.rows)
+    removed: tuple[NewVector, ...] = ()
+    if state.going:
+        location = order.new_location("-deletes.puffin")
+        removed = vectors.write_vectors(db.files.lake, location, order.target, state.going, state.gone)
+    deleted = sum(state.met.values())
+    return MergeAnswer(
+        files=new.files,
+        vectors=removed,
+        truncated=changes.truncated,
+        counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": misfits},
+        ops=changes.ops,
+    )
+
+
+def settle(db: Duck, changes: Changes) -> Settled:
+    """Find out what one part of a split batch leads to, and write only rows that take values from several places.
+
+    Raises LakeError of a kind that pauses the table.
+    """
+    order, state, first = changes.order, _meet(db, changes), changes.order.cell.first
+    patched = " or ".join(f"v{i} <> id" for i in changes.partial) or "false"
+    which = [f"live and not hole and ({patched})"] if first and changes.partial else []
+    if state.placed:
+        which.append("live and id in (select id from filled)")
+    chosen = " or ".join(f"({each})" for each in which) or "false"
+    (rows,) = db.row(f"select count(*) from touched where {chosen}")
+    new, misfits = _write(db, changes, state, chosen, rows)
+    live: Places = {}
+    if first:
+        row = f"id & {(1 << ROW_BITS) - 1}"
+        query = f"select id >> {ROW_BITS} as file, {row} as position from touched where live and not ({patched})"
+        live = target.places(db, query)
+    facts = state.facts
+    return Settled(
+        files=new.files,
+        live={at: rows.serialize() for at, rows in live.items()},
+        going={order.target[at].path: rows.serialize() for at, rows in state.going.items()},
+        first=dict(facts.first) if first else {},
+        met=dict(state.met),
+        holes=facts.holes if first else 0,
+        placed=state.placed,
+        misfits=misfits,
+        truncated=changes.truncated,
+        ops=changes.ops,
+    )
+
+
+def write_live(db: Duck, changes: Changes, live: Sequence[bytes]) -> Written:
+    """Write the rows of the landed files that live, each file's as a bitmap; all their values are their own."""
+    ids = [(at << ROW_BITS) + vectors.positions(BitMap.deserialize(rows)) for at, rows in enumerate(live)]
+    texts = {i: changes.text(i) for i in range(len(changes.order.columns))}
+    with db.table("live", {"id": np.concatenate(ids)}):
+        rows = write.typed(changes.order, "changes semi join live using (id)", texts)
+        return write.write(db, changes.order, rows)
+
+
+def _meet(db: Duck, changes: Changes) -> State:
+    """Resolve the batch, and find the table's rows under its keys."""
     order = changes.order
     resolve(db, changes)
     facts = _facts(db, changes)
@@ -45,35 +124,26 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
             f"expected every change to carry the key, got {facts.keyless} keys with a NULL; "
             "the replica identity has changed: copy the table again",
         )
-    going: Places = {}
-    gone: Places = {}
     met = dict.fromkeys(KINDS, 0)
-    if facts.keys and order.target and not changes.truncated:
-        target.match(db, changes)
-        gone = target.leave_out_gone(db, order)
-        met |= dict(db.rows("select first, count(*) from matched group by first"))
-        going = target.places(db, "select file, position from matched")
-    conflicts = _conflicts(facts, met)
-    write.require_no_conflict(order, conflicts)
-    if facts.holes:
-        _fill_holes(db, changes, facts, matched=bool(going))
-    new = write.write(db, order, _rows(db, changes, facts)) if facts.live else Written()
+    if not (facts.keys and order.target) or changes.truncated:
+        return State(facts, met, {}, {}, 0)
+    target.match(db, changes)
+    gone = target.leave_out_gone(db, order)
+    met |= dict(db.rows("select first, count(*) from matched group by first"))
+    going = target.places(db, "select file, position from matched")
+    placed = _fill_holes(db, changes) if facts.holes and going else 0
+    return State(facts, met, going, gone, placed)
+
+
+def _write(db: Duck, changes: Changes, state: State, which: str, rows: int) -> tuple[Written, int]:
+    """Write the chosen rows of `touched`; return them and how many misfits are news."""
+    if not rows:
+        return Written(), 0
+    new = write.write(db, changes.order, _rows(db, changes, which, filled=bool(state.placed)))
     misfits = new.misfits
-    if misfits and facts.holes:
+    if misfits and state.placed:
         misfits -= _count_kept_misfits(db, changes)
-    write.require_misfits_allowed(order, misfits)
-    _require_all_written(facts, new.rows)
-    removed: tuple[NewVector, ...] = ()
-    if going:
-        removed = vectors.write_vectors(db.files.lake, order.new_location("-deletes.puffin"), order.target, going, gone)
-    deleted = sum(met.values())
-    return MergeAnswer(
-        files=new.files,
-        vectors=removed,
-        truncated=changes.truncated,
-        counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": misfits},
-        ops=changes.ops,
-    )
+    return new, misfits
 
 
 def _facts(db: Duck, changes: Changes) -> Facts:
@@ -89,9 +159,9 @@ def _facts(db: Duck, changes: Changes) -> Facts:
     return Facts(first, live, holes, keyless)
 
 
-def _conflicts(facts: Facts, met: Mapping[int, int]) -> dict[str, int]:
+def conflicts_of(first: Mapping[int, int], met: Mapping[int, int]) -> dict[str, int]:
     """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse."""
-    missing = {kind: facts.first[kind] - met[kind] for kind in KINDS}
+    missing = {kind: first[kind] - met[kind] for kind in KINDS}
     return {
         "update_missing": missing[UPDATE] + missing[DEPART],
         "delete_missing": missing[DELETE],
@@ -99,72 +169,73 @@ def _conflicts(facts: Facts, met: Mapping[int, int]) -> dict[str, int]:
     }
 
 
-def _fill_holes(db: Duck, changes: Changes, facts: Facts, *, matched: bool) -> None:
-    """Make the table `filled`: for each live key with an unknown value the lake's row under its root key.
+def _fill_holes(db: Duck, changes: Changes) -> int:
+    """Make the table `filled`: for live keys with an unknown value the lake's row under its root key; return how many."""
+    same = " and ".join(
+        f"k.{key} is not distinct from h.{root}"
+        for root, key in zip(root_names(changes), key_names(changes), strict=True)
+    )
+    db.execute(
+        "create or replace temp table holes as select p.file, p.position, h.id from matched p "
+        "join (select k.rowid as touched, h.id from touched k "
+        f"join (select * from touched where hole) h on {same}) h using (touched)"
+    )
+    values = [f"t{i}" for i in changes.partial]
+    if _may_misfit(changes):
+        values.append("tm")
+    rows = target.read(db, changes.order, changes.partial)
+    db.execute(
+        f"create or replace temp table filled as select h.id, {', '.join(values)} from {rows} t "
+        "join holes h on t.file_index = h.file and t.file_row_number = h.position"
+    )
+    (placed,) = db.row("select count(*) from filled")
+    return int(placed)
 
-    Raises LakeError("divergence") where it lacks one.
-    """
-    placed = 0
-    if matched:
-        same = " and ".join(
-            f"k.{key} is not distinct from h.{root}"
-            for root, key in zip(root_names(changes), key_names(changes), strict=True)
-        )
-        db.execute(
-            "create or replace temp table holes as select p.file, p.position, h.id from matched p "
-            "join (select k.rowid as touched, h.id from touched k "
-            f"join (select * from touched where hole) h on {same}) h using (touched)"
-        )
-        (placed,) = db.row("select count(*) from holes")
-        values = [f"t{i}" for i in changes.partial]
-        if _may_misfit(changes):
-            values.append("tm")
-        rows = target.read(db, changes.order, changes.partial)
-        db.execute(
-            f"create or replace temp table filled as select h.id, {', '.join(values)} from {rows} t "
-            "join holes h on t.file_index = h.file and t.file_row_number = h.position"
-        )
-    if placed != facts.holes:
+
+def require_filled(holes: int, placed: int) -> None:
+    """Raise LakeError("divergence") where the lake lacked rows that updates left partly out."""
+    if placed != holes:
         raise LakeError(
             "divergence",
-            f"expected the lake to have the rows of {facts.holes} updates that leave values out, got {placed}; "
+            f"expected the lake to have the rows of {holes} updates that leave values out, got {placed}; "
             "copy the table again",
         )
 
 
-def _require_all_written(facts: Facts, written: int) -> None:
-    if written != facts.live:
+def require_written(live: int, written: int) -> None:
+    """Raise LakeError("divergence") where the rows that were written are not those that live."""
+    if written != live:
         raise LakeError(
-            "divergence", f"expected to write {facts.live} rows, wrote {written}; copy the table again, and report this"
+            "divergence", f"expected to write {live} rows, wrote {written}; copy the table again, and report this"
         )
 
 
-def _rows(db: Duck, changes: Changes, facts: Facts) -> str:
+def _rows(db: Duck, changes: Changes, which: str, *, filled: bool) -> str:
     """Return the SQL of the rows to append: streamed from the landed files, each chosen by the id of its change."""
     order = changes.order
     if not changes.partial:
-        source = "changes semi join (select id from touched where live) chosen using (id)"
+        source = f"changes semi join (select id from touched where {which}) chosen using (id)"
         return write.typed(order, source, {i: changes.text(i) for i in range(len(order.columns))})
     values = [f"v{i}" for i in changes.partial]
-    elsewhere = [i for i in changes.partial if _gather(db, changes, i)]
+    elsewhere = [i for i in changes.partial if _gather(db, changes, i, which)]
     source = (
         f"(select changes.*, hole, {', '.join(values)} from changes "
-        f"join (select id, hole, {', '.join(values)} from touched where live) chosen using (id))"
+        f"join (select id, hole, {', '.join(values)} from touched where {which}) chosen using (id))"
         + "".join(f" left join earlier{i} on v{i} = earlier{i}.change" for i in elsewhere)
     )
     texts = {i: changes.text(i) for i in range(len(order.columns))}
     texts |= {i: f"case when v{i} = id then {changes.text(i)} else e{i} end" for i in elsewhere}
-    if not facts.holes:
+    if not filled:
         return write.typed(order, source, texts)
     return _completed(changes, write.typed(order, source, texts, ["id", *values]))
 
 
-def _gather(db: Duck, changes: Changes, position: int) -> bool:
-    """Make the table `earlier<i>`: the texts of a column that live rows take from an earlier change; return if any."""
+def _gather(db: Duck, changes: Changes, position: int, which: str) -> bool:
+    """Make the table `earlier<i>`: the texts of a column that chosen rows take from an earlier change; return if any."""
     db.execute(
         f"create or replace temp table earlier{position} as "
         f"select id as change, {changes.text(position)} as e{position} from changes semi join ("
-        f"select v{position} as id from touched where live and v{position} not in (id, {UNKNOWN})) wanted using (id)"
+        f"select v{position} as id from touched where ({which}) and v{position} not in (id, {UNKNOWN})) wanted using (id)"
     )
     return bool(db.row(f"select count(*) from earlier{position}")[0])
 

@@ -40,13 +40,15 @@ class Column:
 class LandedFile:
     """Name one landing file: how many rows it has, and the fields of its images (of a copy: its columns).
 
-    `typed` names the columns of a copy that hold values of the lake's types instead of texts.
+    `typed` names the columns of a copy that hold values of the lake's types instead of texts; `only` are the first row
+    and the one after the last that concern a task, where it is not to read all of the file.
     """
 
     uri: str
     rows: int
     columns: tuple[str, ...]
     typed: frozenset[str] = frozenset()
+    only: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,18 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """Name what one task of a split batch settles: the keys of one of so many hash parts, in the data files of its order.
+
+    Of the tasks with the same keys and other data files, `first` reports what does not depend on these.
+    """
+
+    part: int = 0
+    parts: int = 1
+    first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class MergeOrder:
     """Order one table's batch.
 
@@ -155,6 +169,7 @@ class MergeOrder:
     sort: tuple[SortField, ...] = ()
     storage: Storage = Storage()
     resources: Resources = Resources()
+    cell: Cell = Cell()
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -191,6 +206,27 @@ class NewVector:
     data_file: str
     vector: Vector
     file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Report what one task of a split batch found out, and the rows that only it could write.
+
+    `live` are the rows of landed files that are to be written, by the file's number, and `going` the rows of data files
+    that go, by path: bitmaps as bytes. `first` and `met` count keys by the kind of their first event: all of them, and
+    those with a row in these data files; `holes` the rows that need a value of the lake's, `placed` those that found it here.
+    """
+
+    files: tuple[NewFile, ...]
+    live: dict[int, bytes]
+    going: dict[str, bytes]
+    first: dict[int, int]
+    met: dict[int, int]
+    holes: int
+    placed: int
+    misfits: int
+    truncated: bool
+    ops: dict[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)

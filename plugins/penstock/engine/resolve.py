@@ -44,16 +44,18 @@ def resolve(db: Duck, changes: Changes) -> None:
     change that gives that column's value, and the root key, where there is one.
     """
     if not changes.partial:
-        db.execute(f"create or replace temp table touched as {_last_events(changes, _events(changes))}")
+        events = _of_cell(db, changes, _events(changes))
+        db.execute(f"create or replace temp table touched as {_last_events(changes, events)}")
         return
     keys = ", ".join(key_names(changes))
     known = [f"id as {value}" for value in _values(changes)] + [f"null as {root}" for root in root_names(changes)]
     whole = f"select {keys}, live, first, id, {', '.join(known)}, false as hole from every_key"
     if not changes.holes:
-        db.execute(f"create or replace temp view every_key as {_last_events(changes, _events(changes))}")
+        events = _of_cell(db, changes, _events(changes))
+        db.execute(f"create or replace temp view every_key as {_last_events(changes, events)}")
         db.execute(f"create or replace temp table touched as {whole}")
         return
-    events = _partial_events(changes)
+    events = _of_cell(db, changes, _partial_events(changes))
     incomplete = f"bool_or({_left_out(changes)}) as incomplete"
     db.execute(f"create or replace temp table every_key as {_last_events(changes, events, incomplete)}")
     _segments(
@@ -85,6 +87,53 @@ def _events(changes: Changes, extra: str = "") -> str:
         return arrivals
     departures = f"select {_typed_key(changes, before)}, place, {DEPART}, id{extra} from changes where {moved}"
     return f"{arrivals}\nunion all\n{departures}"
+
+
+def _of_cell(db: Duck, changes: Changes, events: str) -> str:
+    """Return the SQL of the events of those keys that are this task's: all, or a hash part of them.
+
+    Keys between which rows move that leave something out must come into one part; where there are many, into that of
+    the least hash among them.
+    """
+    cell = changes.order.cell
+    if cell.parts == 1:
+        return events
+    keys = ", ".join(key_names(changes))
+    own, joined = f"hash({keys})", ""
+    if changes.holes and changes.order.moves:
+        _join_moved(db, changes)
+        own, joined = f"coalesce(least, {own})", f"left join moved on moved.key = {own}"
+    return f"select e.* from ({events}) e {joined} where ({own} >> 32) % {cell.parts} = {cell.part}"
+
+
+def _join_moved(db: Duck, changes: Changes) -> None:
+    """Make the table `moved`: of the hashes of keys that such moves connect, each with the least of all connected ones."""
+    departed, arrived = (
+        f"select place // 2 as change, hash({', '.join(key_names(changes))}) as key from ({_partial_events(changes)}) "
+        f"where kind = {kind} and ({_left_out(changes)})"
+        for kind in (DEPART, ARRIVE)
+    )
+    db.execute(
+        "create or replace temp table edges as "
+        f"select d.key as departed, a.key as arrived from ({departed}) d join ({arrived}) a using (change)"
+    )
+    db.execute(
+        "create or replace temp table moved as select key, min(other) as least from ("
+        "select departed as key, least(departed, arrived) as other from edges "
+        "union all select arrived, least(departed, arrived) from edges) group by key"
+    )
+    while True:
+        # a key takes the least of its neighbours, and what that one has: chains shrink to their half
+        db.execute(
+            "create or replace temp table nearer as select key, min(least) as least from ("
+            "select m.key, n.least from moved m join moved n on n.key = m.least "
+            "union all select e.departed, m.least from edges e join moved m on m.key = e.arrived "
+            "union all select e.arrived, m.least from edges e join moved m on m.key = e.departed) group by key"
+        )
+        (changed,) = db.row("select count(*) from moved m join nearer n using (key) where n.least <> m.least")
+        db.execute("create or replace temp table moved as from nearer")
+        if not changed:
+            return
 
 
 def _typed_key(changes: Changes, texts: list[str]) -> str:

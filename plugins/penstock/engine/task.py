@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import duckdb
 
@@ -11,8 +14,11 @@ from penstock.engine import changed_keys, duck, keyed, keyless
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import MergeAnswer, MergeOrder
+from penstock.engine.order import MergeAnswer, MergeOrder, Settled
+from penstock.engine.write import Written
 from penstock.errors import LakeError
+
+Answer = TypeVar("Answer")
 
 
 def merge(order: MergeOrder, files: Files) -> MergeAnswer:
@@ -21,8 +27,28 @@ def merge(order: MergeOrder, files: Files) -> MergeAnswer:
     Raises LakeError of a kind that pauses the table, and EngineFailure; what was written then counts for nothing.
     """
     started, cpu = time.perf_counter(), time.process_time()
-    try:
+    with _failures(order):
         answer = _carry_out(order, files)
+    seconds = {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+    return replace(answer, seconds=seconds)
+
+
+def settle(order: MergeOrder, files: Files) -> Settled:
+    """Settle the cell of a split order, of a table with a key; raises as `merge` does."""
+    with _failures(order), duck.connect(order.resources, files) as db:
+        return keyed.settle(db, open_changes(db, order))
+
+
+def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Written:
+    """Write those rows of the order's landed files that live, as each one's bitmap says; raises as `merge` does."""
+    with _failures(order), duck.connect(order.resources, files) as db:
+        return keyed.write_live(db, open_changes(db, order), live)
+
+
+@contextmanager
+def _failures(order: MergeOrder) -> Iterator[None]:
+    try:
+        yield
     except duckdb.OutOfMemoryException:
         raise LakeError(
             "merge-failed",
@@ -31,8 +57,6 @@ def merge(order: MergeOrder, files: Files) -> MergeAnswer:
         ) from None
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
-    seconds = {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
-    return replace(answer, seconds=seconds)
 
 
 def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
@@ -47,10 +71,10 @@ def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
         raise EngineFailure.of(error) from None
 
 
-def attempt(order: MergeOrder, files: Files) -> MergeAnswer | LakeError | EngineFailure:
-    """Do as `merge` does, and return what it raises: plain data, for a task in another process."""
+def attempt(work: Callable[[], Answer]) -> Answer | LakeError | EngineFailure:
+    """Do a piece of work, and return what it raises: plain data, for a task in another process."""
     try:
-        return merge(order, files)
+        return work()
     except (LakeError, EngineFailure) as error:
         return error
 

@@ -32,7 +32,7 @@ class Lookup:
 
     def __init__(self, bitmap: BitMap, rows: int) -> None:
         held = np.zeros(rows, np.bool_)
-        held[np.asarray(bitmap.to_array(), np.uint32)] = True
+        held[positions(bitmap)] = True
         self._bits = np.packbits(held, bitorder="little")
 
     def holds(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -43,10 +43,20 @@ class Lookup:
         return bits
 
 
-def add(bitmap: BitMap, positions: npt.NDArray[np.int64]) -> None:
+def positions(bitmap: BitMap) -> npt.NDArray[np.int64]:
+    """Return what a bitmap holds, in order."""
+    return np.asarray(bitmap.to_array(), np.int64)
+
+
+def add(bitmap: BitMap, more: npt.NDArray[np.int64]) -> None:
     """Add positions to a bitmap; raises EngineFailure where one is there already."""
-    expected = len(bitmap) + len(positions)
-    bitmap |= BitMap(np.ascontiguousarray(positions, np.uint32))
+    join(bitmap, BitMap(np.ascontiguousarray(more, np.uint32)))
+
+
+def join(bitmap: BitMap, more: BitMap) -> None:
+    """Add another bitmap's positions; raises EngineFailure where one is there already."""
+    expected = len(bitmap) + len(more)
+    bitmap |= more
     if len(bitmap) != expected:
         raise EngineFailure("a row that goes twice", None, unreadable=False)
 

@@ -1,0 +1,44 @@
+"""A batch over many tasks leads to what one task makes of it, whatever the history: moves, chains, holes, bags."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.split import Shape
+from tests.engine.folder_lake import FolderLake
+from tests.spark import outcomes as scenario_outcomes
+from tests.spark.history_checks import check_bag, check_keyed
+from tests.spark.outcomes import Outcome
+from tests.spark.scenarios import SCENARIOS, Scenario
+
+SHAPES = [Shape(3, 1, 2), Shape(1, 3, 3), Shape(3, 2, 1)]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    return scenario_outcomes.outcomes(FolderLake(tmp_path_factory.mktemp("lake"), shape=Shape(3, 2, 2)))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_split_batch_leads_to_what_the_stream_says(scenario: Scenario, outcomes: list[Outcome]) -> None:
+    scenario_outcomes.require_right(scenario, outcomes)
+
+
+def test_a_split_batch_counts_what_met_no_row_or_one_too_many(outcomes: list[Outcome]) -> None:
+    scenario_outcomes.require_counted_by_kind(outcomes)
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["with the key as old image", "with the row as old image"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_random_histories_of_keyed_tables_end_as_the_judge_says(
+    folder_lake: FolderLake, shape: Shape, full: bool
+) -> None:
+    folder_lake.shape = shape
+
+    check_keyed(folder_lake, 20262, histories=150, batches=3, per_batch=300, full=full)
+
+
+def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_lake: FolderLake) -> None:
+    folder_lake.shape = Shape(2, 2, 2)
+
+    check_bag(folder_lake, 20263, histories=60, batches=3, per_batch=400)
