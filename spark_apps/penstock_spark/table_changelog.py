@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -24,11 +25,11 @@ from penstock.jobs.pointers import Pointer
 from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock_spark import stores, table_layout
+from penstock_spark.executors import Executors, stays_in_driver
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract
 from penstock_spark.staging import Staging
-from penstock_spark.table_merge import stays_in_driver
 
 TASK_BYTES = 64 << 20  # of landing Parquet, per task and file that it writes
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,13 +119,8 @@ def _write(session: SparkSession, order: engine.FillOrder, reached: Files) -> tu
     if stays_in_driver(context.master, sum(file.bytes for file in order.landed)):
         return engine.write(order, reached)
     parts = order.parts(TASK_BYTES)
-    answers = context.parallelize(parts, len(parts)).map(lambda part: engine.attempt(part, reached)).collect()
-    files: list[NewFile] = []
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-        files += answer
-    return tuple(files)
+    written = Executors(context)([partial(engine.write, part, reached) for part in parts])
+    return tuple(file for files in written for file in files)
 
 
 def _order(

@@ -12,14 +12,15 @@ from pyspark.sql import SparkSession
 
 from penstock.conditions import Directive
 from penstock.contract.manifest import ChangeCounts
-from penstock.engine import task
+from penstock.engine import split, task
 from penstock.engine.order import MergeAnswer, TargetFile
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import additions, mirror_columns
-from penstock_spark import data_files, landing, stores, table_layout
+from penstock_spark import data_files, executors, landing, stores, table_layout
+from penstock_spark.executors import Executors, stays_in_driver
 from penstock_spark.failures import OwnFailureError, frames, own_failure
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
@@ -31,9 +32,6 @@ COUNTS = (
     *("update_missing", "delete_missing", "insert_existing", "misfits", "skipped"),
 )
 _OPS = {"I": "inserts", "U": "updates", "D": "deletes", "T": "truncates"}
-
-HANDED_OUT_BYTES = 32 << 20
-"""So much landed Parquet of one table is merged by a Spark task; less costs more to send than to do in the driver."""
 
 _log = logging.getLogger("penstock.merge")
 
@@ -82,11 +80,6 @@ class Staged:
     pointer: Pointer | None = None
     snapshot_id: int | None = None
     shows: str | None = None
-
-
-def stays_in_driver(master: str, landed_bytes: int) -> bool:
-    """Return whether a task runs in the driver's process: a small one, and any where Spark has no other machine."""
-    return landed_bytes < HANDED_OUT_BYTES or master.startswith("local")
 
 
 @dataclass
@@ -179,19 +172,15 @@ class TableMerge:
     ) -> MergeAnswer:
         """Let the engine write what these landed files make of the table: here, or where the cluster has room."""
         context = self.session.sparkContext
-        stays = stays_in_driver(context.master, sum(file.bytes for file in files))
-        threads = self.threads if stays else int(context.getConf().get("spark.task.cpus", "1"))
+        stays = stays_in_driver(context.master, sum(file.bytes for file in files), sum(file.rows for file in target))
+        threads = self.threads if stays else executors.task_cpus(context)
         wanted = task_order(
             self.plan, self.order, self.table, there, files=files, target=target, copy=copy, threads=threads
         )
         reached = stores.task_files(self.session, self.plan, self.environment, there.folder)
         if stays:
             return task.merge(wanted, reached)
-        answers = context.parallelize([wanted], 1).map(lambda order: task.attempt(order, reached)).collect()
-        answer: MergeAnswer | Exception = answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return split.merge(wanted, split.shape_of(wanted, executors.slots(context)), reached, Executors(context))
 
     def _commit(self, staged: Staging, answer: MergeAnswer) -> bool:
         """Commit a task's answer; return whether it held any change."""

@@ -257,7 +257,7 @@ def test_executors_write_a_changelog_in_parts_as_the_driver_does(
 ) -> None:
     env, slot = watched
     one, two = interval(env), interval(env)
-    monkeypatch.setattr(table_changelog, "stays_in_driver", lambda master, landed_bytes: False)
+    monkeypatch.setattr(table_changelog, "stays_in_driver", lambda *sizes: False)
     monkeypatch.setattr(table_changelog, "TASK_BYTES", 1)
 
     assert env.changelog(one.start, two.end).rows == 2

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock_spark import table_merge
+from penstock.engine import split
+from penstock.errors import LakeError
+from penstock_spark import executors, table_merge
 from tests.spark.histories import UNCHANGED, D, I, U, tx
+from tests.spark.history_checks import check_keyed
 from tests.spark.workbench import Workbench, column
 
 pytestmark = pytest.mark.spark
@@ -18,7 +21,7 @@ COLUMNS = (column("k", "int4", key=True), column("a"), column("d", "date"))
 
 @pytest.fixture(autouse=True)
 def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_merge, "stays_in_driver", lambda master, landed_bytes: False)
+    monkeypatch.setattr(table_merge, "stays_in_driver", lambda *sizes: False)
 
 
 def test_a_table_is_merged_by_an_executor_as_by_the_driver(workbench: Workbench) -> None:
@@ -32,6 +35,30 @@ def test_a_table_is_merged_by_an_executor_as_by_the_driver(workbench: Workbench)
     assert result.paused_slug is None
     assert (result.counts["rows_deleted"], result.counts["rows_written"]) == (2, 2)
     assert workbench.rows(table) == Counter([("1", "x", "infinity"), ("3", "three", "2024-02-29")])
+
+
+def test_a_table_that_is_split_over_executors_ends_as_the_judge_says(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in ("KEY_ROWS", "TARGET_ROWS", "WRITTEN_ROWS"):
+        monkeypatch.setattr(split, size, 1)
+    monkeypatch.setattr(executors, "slots", lambda context: 3)
+
+    check_keyed(workbench, 20264, histories=60, batches=2, per_batch=150, full=False)
+
+
+def test_a_package_that_an_executor_lacks_ends_the_run_by_name(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "PACKAGES", ("duckdb", "pyarrow"))
+    monkeypatch.setattr(executors.metadata, "version", lambda package: "0.1")  # of the driver, not of the executors
+    table = workbench.table(*COLUMNS)
+    workbench.land(table, tx(I(k=1, a="one", d=None)))
+
+    with pytest.raises(LakeError, match=r"got executor .* without duckdb 0\.1; install") as caught:
+        workbench.prepare()
+
+    assert caught.value.slug == "spark-failed"
 
 
 def test_a_refusal_on_an_executor_pauses_its_table_with_the_reason(workbench: Workbench) -> None:

@@ -120,14 +120,6 @@ def write(order: FillOrder, files: Files) -> tuple[NewFile, ...]:
         raise EngineFailure.of(error) from None
 
 
-def attempt(order: FillOrder, files: Files) -> tuple[NewFile, ...] | LakeError | EngineFailure:
-    """Do as `write` does, and return what it raises: plain data, for a task in another process."""
-    try:
-        return write(order, files)
-    except (LakeError, EngineFailure) as error:
-        return error
-
-
 def remove(order: FillOrder, files: Files) -> MergeAnswer:
     """Write deletion vectors for the rows of the interval in the target's files, and count these; raises EngineFailure."""
     if not order.target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -101,7 +102,8 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
         settings["disabled_optimizers"] = _SLOW_FOR_MANY_COLUMNS
     if resources.memory_bytes is not None:
         settings["memory_limit"] = f"{resources.memory_bytes}B"
-    with TemporaryDirectory(prefix="penstock-merge-") as spilled:
+    folders = os.environ.get("SPARK_LOCAL_DIRS")  # where Spark spills: of its Python workers this is set
+    with TemporaryDirectory(prefix="penstock-merge-", dir=folders.split(",")[0] if folders else None) as spilled:
         connection = duckdb.connect(config={**settings, "temp_directory": spilled})
         try:
             connection.execute("set timezone = 'UTC'").fetchall()
