@@ -74,6 +74,8 @@ class Capture(Section):
 
     schedule: Cron | None = "* * * * *"
     max_wal_bytes: Bytes = 256 << 20
+    window_seconds: Seconds = 30
+    """What the size of a window aims at: it follows the time that the last windows took."""
     time_budget: Seconds = 300
     statement_timeout: ServerSeconds = 1800
     work_mem: Annotated[Bytes, Field(ge=64 << 10, lt=2 << 40)] = 256 << 20

@@ -11,8 +11,10 @@ from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 
 STEPS = [
+    ("penstock.ledger.tables:Tables.note_looked", "after"),
     ("penstock.ledger.windows:Windows.plan", "after"),
-    ("penstock.landing.writer:FileWriter.close", "after"),
+    ("penstock.landing.atomic_file:FolderDraft.persist", "after"),
+    ("penstock.landing.atomic_file:FolderDraft.show", "after"),
     ("penstock.ledger.windows:Windows.stage", "after"),
     ("penstock.source.slot:advance", "after"),
 ]

@@ -46,10 +46,12 @@ class Windows(Part):
         source_time: datetime | None,
         settings_digest: str,
         oldest_xid: int | None = None,
+        read_from: Lsn | None = None,
     ) -> WindowRecord:
         """Note which window this attempt will capture, to the next barrier at most; a dead attempt at it is replaced.
 
-        Every transaction below `oldest_xid` had ended when the catalog was looked at before.
+        Every transaction below `oldest_xid` had ended when the catalog was looked at before; the server reads WAL from
+        `read_from` on.
 
         Raises LedgerError: "ledger-conflict" (the pipeline stands elsewhere by now), "pipeline-halted",
         "not-bootstrapped".
@@ -59,6 +61,7 @@ class Windows(Part):
             "source_time": source_time,
             "settings_digest": settings_digest,
             "oldest_xid": oldest_xid,
+            "read_from": read_from,
         }
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
@@ -70,6 +73,13 @@ class Windows(Part):
         """Return below which id all transactions had ended when the catalog was last looked at, or None before any window."""
         with self.transaction() as transaction:
             return next((xid for (xid,) in transaction.rows("windows/looked_xid", name=name)), None)
+
+    def recent(self, name: str, limit: int) -> list[tuple[int, float]]:
+        """Return what the newest windows took: bytes of WAL that were read, and seconds; the oldest of them first."""
+        with self.transaction() as transaction:
+            return [
+                (read, seconds) for read, seconds in transaction.rows("windows/recent_windows", name=name, limit=limit)
+            ]
 
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
         """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""

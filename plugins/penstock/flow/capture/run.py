@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof
+from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.publication_options import follow_options
 from penstock.flow.capture.slot_verdict import SourceState
@@ -28,6 +28,9 @@ from penstock.source import catalog_snapshot, lock, publication, server_info, se
 from penstock.wire.columnar import ColumnarDecoder
 from penstock.wire.digest import StreamDigest
 
+_RECENT = 8
+"""So many windows say how large the next one may be."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
@@ -42,11 +45,27 @@ class WindowReport:
     behind: int
     """Bytes of WAL that were already written beyond the window when it was planned."""
 
+    @classmethod
+    def of(
+        cls, from_lsn: Lsn, upto: Lsn, landed: Landed | None, seconds: float, end: server_info.Position
+    ) -> WindowReport:
+        """Sum up what was landed, None where there was no new WAL."""
+        files = landed.files if landed else ()
+        return cls(
+            from_lsn=from_lsn,
+            upto_lsn=upto,
+            changes=sum(entry.rows for entry in files),
+            transactions=landed.totals.transactions if landed else 0,
+            bytes=sum(entry.bytes for entry in files),
+            seconds=seconds,
+            behind=end.flushed - upto,
+        )
+
     def line(self) -> str:
         """Return the window as one line of a log."""
         return (
-            f"window {self.from_lsn}-{self.upto_lsn}: {self.changes} changes in {self.transactions} transactions, "
-            f"{self.seconds:.1f} s, {self.behind} bytes of WAL behind"
+            f"window {self.from_lsn}-{self.upto_lsn}: {self.upto_lsn - self.from_lsn} bytes of WAL, {self.changes} changes in "
+            f"{self.transactions} transactions, {self.seconds:.1f} s, {self.behind} bytes of WAL behind"
         )
 
 
@@ -106,40 +125,69 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         session.connect(ctx.source, what=f"{ctx.name}:capture", statement_timeout=timeout) as conn,
         lock.hold(conn, ctx.name),
     ):
-        record = running(ctx)
-        end = server_info.position(conn)
-        # after the position: so the catalog knows every column that the window can bring
-        known = schema_drift.looked(ctx)
-        chosen = ctx.pipeline.tables if patterns else None
-        found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
-        before = source_state.with_readings(conn, record, found.publication, end.flushed)
-        window_proof.heal(ctx, conn, record, before)
-        if end.seen is not None:
-            ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
-        if follow_patterns(ctx, conn, found, on_standby=before.standby):
-            found = catalog_snapshot.read(conn, record.publication, known=known)
-            slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
-        follow_options(ctx, conn, found.publication)
-        follow_publication(ctx, conn, found, position=record.position)
-        look = schema_drift.follow(ctx, conn, found)
-        upto = Lsn(min(end.flushed, record.position + ctx.pipeline.capture.max_wal_bytes, limit or end.flushed))
-        landed = None
-        if upto > record.position:
-            upto, landed = _land(ctx, conn, record, end, upto, before=before, look=look)
-        confirmed = slot.advance(conn, record.slot, upto)
-        if landed is not None:
-            ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, upto)))
-    report = WindowReport(
-        from_lsn=record.position,
-        upto_lsn=upto,
-        changes=sum(entry.rows for entry in landed.files) if landed else 0,
-        transactions=landed.totals.transactions if landed else 0,
-        bytes=sum(entry.bytes for entry in landed.files) if landed else 0,
-        seconds=monotonic() - started,
-        behind=end.flushed - upto,
+        with ctx.ledger.session():
+            due = _look(ctx, conn, patterns=patterns, limit=limit)
+        written = None
+        if due.window is not None:
+            written = _land(ctx, due, due.window)
+            with ctx.ledger.session():
+                _stage(ctx, conn, due, due.window, written)
+        confirmed = slot.advance(conn, due.known.slot, due.upto)
+        if written is not None:
+            ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, due.upto)))
+    report = WindowReport.of(
+        due.known.position, due.upto, written.landed if written else None, monotonic() - started, due.end
     )
     ctx.progress(report.line())
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """Hold what a look at ledger and source has found, and the window that is planned, None where there is no new WAL."""
+
+    known: ExpectedState
+    before: SourceState
+    end: server_info.Position
+    look: schema_drift.Look
+    window: WindowRecord | None
+
+    @property
+    def upto(self) -> Lsn:
+        """Return where the window ends, which is where it begins where there is none."""
+        return self.known.position if self.window is None else self.window.upto_lsn
+
+
+def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None) -> _Due:
+    """Hold ledger and source against each other, let them follow each other, and plan the window."""
+    record = running(ctx)
+    end = server_info.position(conn)
+    # after the position: so the catalog knows every column that the window can bring
+    known = schema_drift.looked(ctx)
+    chosen = ctx.pipeline.tables if patterns else None
+    found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
+    before = source_state.with_readings(conn, record, found.publication, end.flushed)
+    window_proof.heal(ctx, conn, record, before)
+    if end.seen is not None:
+        ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
+    if follow_patterns(ctx, conn, found, on_standby=before.standby):
+        found = catalog_snapshot.read(conn, record.publication, known=known)
+        slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
+    follow_options(ctx, conn, found.publication)
+    follow_publication(ctx, conn, found, position=record.position)
+    look = schema_drift.follow(ctx, conn, found)
+    upto = Lsn(min(end.flushed, _reach(ctx, record, before), limit or end.flushed))
+    return _Due(record, before, end, look, plan(ctx, record, end, upto, before) if upto > record.position else None)
+
+
+def _reach(ctx: Context, known: ExpectedState, before: SourceState) -> int:
+    """Return how far a window may reach for its time and its ceiling."""
+    settings = ctx.pipeline.capture
+    recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
+    reread = 0 if before.restart is None else max(0, known.position - before.restart)
+    return known.position + window_size.window_bytes(
+        recent, reread=reread, ceiling=settings.max_wal_bytes, seconds=settings.window_seconds
+    )
 
 
 def _judge_again(ctx: Context, conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
@@ -156,7 +204,7 @@ def sweep(ctx: Context) -> None:
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
-def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn) -> WindowRecord:
+def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn, before: SourceState) -> WindowRecord:
     """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
     sweep(ctx)
     return ctx.ledger.windows.plan(
@@ -167,40 +215,43 @@ def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Ls
         source_time=end.time,
         settings_digest=session.pinned_digest(),
         oldest_xid=end.oldest_xid,
+        read_from=before.restart,
     )
 
 
-def _land(
-    ctx: Context,
-    conn: session.SourceSession,
-    known: ExpectedState,
-    end: server_info.Position,
-    upto: Lsn,
-    *,
-    before: SourceState,
-    look: schema_drift.Look,
-) -> tuple[Lsn, Landed]:
-    """Plan, peek and stage one window, to the next barrier at most; from the end of this function the window exists."""
-    started = monotonic()
-    source, digest = ctx.pipeline.source, StreamDigest()
-    planned = plan(ctx, known, end, upto)
-    upto, attempt = planned.upto_lsn, planned.attempt
-    decoder = ColumnarDecoder(xid_horizon=end.xid_horizon, skip_origins=frozenset(source.skip_origins))
-    folder = layout.window_folder(ctx.name, known.position, upto, attempt)
-    batches = digest.passing(messages(ctx, known, upto, origin=source.origin))
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Hold what a window has left in the landing zone, the digest of its messages, and since when it was made."""
+
+    landed: Landed
+    digest: str
+    started: float
+
+
+def _land(ctx: Context, due: _Due, window: WindowRecord) -> _Written:
+    """Peek a planned window and write it; nothing refers to what is written."""
+    started, source, digest = monotonic(), ctx.pipeline.source, StreamDigest()
+    decoder = ColumnarDecoder(xid_horizon=due.end.xid_horizon, skip_origins=frozenset(source.skip_origins))
+    folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
+    batches = digest.passing(messages(ctx, due.known, window.upto_lsn, origin=source.origin))
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    _judge_again(ctx, conn, known, before)
-    schema_drift.settle(ctx, look, landed, upto)
-    window = ctx.ledger.windows.stage(
+    return _Written(landed, digest.text(source.origin), started)
+
+
+def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowRecord, written: _Written) -> None:
+    """Stage what was written; from the end of this function the window exists."""
+    landed = written.landed
+    _judge_again(ctx, conn, due.known, due.before)
+    schema_drift.settle(ctx, due.look, landed, window.upto_lsn)
+    staged = ctx.ledger.windows.stage(
         ctx.name,
-        from_lsn=known.position,
-        attempt=attempt,
+        from_lsn=window.from_lsn,
+        attempt=window.attempt,
         files=landed.files,
         relations=landed.relations,
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
-        digest=digest.text(source.origin),
-        seconds=monotonic() - started,
+        digest=written.digest,
+        seconds=monotonic() - written.started,
     )
-    late_changes.report_late_changes(ctx, window)
-    return upto, landed
+    late_changes.report_late_changes(ctx, staged)

@@ -105,7 +105,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         slot_verdict.judge_again(known, before, source_state.found(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
         committed = _committed(ctx, offender, end)
-        planned = capture.plan(ctx, known, end, upto)
+        planned = capture.plan(ctx, known, end, upto, before)
         ctx.ledger.skips.add(
             ctx.name,
             from_lsn=known.position,

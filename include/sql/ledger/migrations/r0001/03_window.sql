@@ -12,6 +12,8 @@ create table penstock.window (
     messages bigint not null default 0,
     -- every transaction of the source below it had ended when the catalog was looked at for this window
     oldest_xid bigint,
+    -- from where on the server read WAL for it: the slot's restart point
+    read_from pg_lsn,
     max_xid bigint,
     files jsonb not null default '[]',
     settings_digest text not null,
