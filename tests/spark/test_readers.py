@@ -13,7 +13,7 @@ from penstock.engine.files import Files
 from penstock.engine.order import Resources, Vector
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import connection
-from tests.spark.histories import KeyedJudge
+from tests.spark.histories import I, KeyedJudge, tx
 from tests.spark.random_histories import KeyedHistories
 from tests.spark.workbench import Table, Workbench, column
 
@@ -76,3 +76,54 @@ def test_every_reader_sees_the_same_rows_after_each_merge(workbench: Workbench, 
         )
         assert result.paused_slug is None
         assert by_spark(workbench, table) == by_pyiceberg(lake, table) == by_duckdb(workbench, table) == expected
+
+
+TYPED = {
+    "int4": ["-2147483648", "0", "7", "2147483647"],
+    "int8": ["-9223372036854775808", "-1", "9223372036854775807"],
+    "float4": ["-0", "0.1", "NaN", "-Infinity", "3.4028235e+38"],
+    "float8": ["-0", "1e-300", "NaN", "Infinity", "-1.5"],
+    "numeric(9,2)": ["-9999999.99", "0.01", "5.00"],
+    "numeric(38,10)": ["-1.0000000001", "9999999999999999999999999999.0000000001", "0.0000000000"],
+    "bool": ["t", "f"],
+    "date": ["0001-01-01", "1969-12-31", "9999-12-31", "infinity"],
+    "timestamp": ["0001-01-01 00:00:00", "1969-12-31 23:59:59.999999", "2024-02-29 12:00:00.000001"],
+    "timestamptz": ["1969-12-31 23:59:59.999999+00", "2024-02-29 12:00:00.000001+00"],
+    "text": ["", "a", "\U0001f600\U0001f600", "\uffff", "z" * 300, "\u00e9" * 40, "a\u0000".rstrip("\u0000")],
+    "bytea": ["\\x", "\\x00ff", "\\xff" + "ff" * 40, "\\x80"],
+}
+
+
+def literal(text: str, lake_type: str) -> str:
+    """Return the server's text of a value as a constant of Spark's."""
+    if lake_type == "binary":
+        return f"unhex('{text[2:]}')"
+    return f"cast('{text}' as {lake_type})"
+
+
+@pytest.mark.parametrize(
+    "together", [pytest.param(True, id="in one file"), pytest.param(False, id="in a file each", marks=pytest.mark.slow)]
+)
+def test_a_filter_finds_every_value_for_the_bounds_of_files_are_right(workbench: Workbench, together: bool) -> None:
+    names = {type_: f"c{n}" for n, type_ in enumerate(TYPED)}
+    table = workbench.table(column("k", "int4", key=True), *(column(names[type_], type_) for type_ in TYPED))
+    rows = [
+        {"k": str(at), **{names[type_]: values[at] if at < len(values) else None for type_, values in TYPED.items()}}
+        for at in range(max(map(len, TYPED.values())))
+    ]
+    for batch in [rows] if together else [[row] for row in rows]:
+        workbench.land(table, tx(*(I(**row) for row in batch)))
+        workbench.merge()
+
+    frame = workbench.session().table(workbench.name(table))
+    types = dict(frame.dtypes)
+    there = {row["k"]: row for row in frame.collect()}
+    wanted = {(k, name) for k, row in there.items() for name in names.values() if row[name] is not None}
+    values = {name: TYPED[type_] for type_, name in names.items()}
+    found = {
+        (k, name)
+        for k, name in wanted
+        if k in {row["k"] for row in frame.where(f"{name} <=> {literal(values[name][k], types[name])}").collect()}
+    }
+    assert found == wanted
+    assert len(found) > 40
