@@ -1,4 +1,4 @@
-"""Landing files as Spark's driver sees them: which contract their footers name, and, for changelogs, their rows."""
+"""Landing files as Spark's driver sees them: which contract their footers name."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql import SparkSession
 
 from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.lake.quoting import identifier
 from penstock_spark.session import java
 
 AT_ONCE = 8
 """So many files of a copy the driver looks at, or copies, at once: a store answers many as fast as one."""
-
-_ITSELF = "${penstock.itself}"
 
 
 def check_changes(session: SparkSession, files: Sequence[FileRef]) -> None:
@@ -47,21 +42,6 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table again",
         )
-
-
-def read_parquet(session: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
-    """Read files by a schema of any names.
-
-    Spark hands the schema to its readers as a setting of Hadoop's, which puts the values of other settings, of variables and
-    of Java's properties in place of each `${name}`. A setting that stands for itself ends that: Hadoop then returns the text
-    as it was. So such a name is made the first column.
-    """
-    if "${" not in schema.json():
-        return session.read.schema(schema).parquet(*uris)
-    first = StructType([StructField(_ITSELF, StringType()), *schema.fields])
-    read = session.read.option(_ITSELF[2:-1], _ITSELF).schema(first).parquet(*uris)
-    name = identifier(_ITSELF)
-    return read.where(f"{name} is null").drop(F.col(name))  # no file has it; the condition keeps it in the schema
 
 
 def check_contract(session: SparkSession, uri: str, expected: int) -> None:

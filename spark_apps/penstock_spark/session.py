@@ -1,7 +1,6 @@
 """Spark sessions: one for the application, and one per worker thread, each with its own settings.
 
-A table's settings (its marks on commits, its number of shuffle partitions) are session settings, so two tables
-may not share a session while they are merged at the same time.
+Catalogs and settings belong to a session, so tables that are worked on at the same time do not share one.
 """
 
 from __future__ import annotations
@@ -26,14 +25,6 @@ SETTINGS = {
     **AS_WRITTEN,
     "spark.sql.caseSensitive": "true",  # two columns of a source may differ by case only
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",  # a text that does not fit becomes NULL and a misfit, never an error
-    # What is kept is read two or three times and dropped: finding the best coding costs a fifth of a merge.
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # To open a file costs what reading so many bytes does: with Spark's 4 MiB one core got most of a landed file.
-    "spark.sql.files.openCostInBytes": "262144",
-    # HotSpot interprets methods of more bytecode: fused with the scan, the casts of twenty columns are more. Spark then
-    # runs them by themselves, in small methods.
-    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 SECRETS = {  # setting of the catalog -> where its value is found
     "uri": "PENSTOCK_CATALOG_URI",
@@ -45,19 +36,6 @@ STORE_LOGIN = {
     "s3.access-key-id": "AWS_ACCESS_KEY_ID",
     "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
     "s3.session-token": "AWS_SESSION_TOKEN",
-}
-PARTITION_BYTES = 8 << 20  # of landing Parquet, per shuffle partition
-SMALL_BYTES = 1 << 20
-# A small batch is over before its code would have been compiled, and has nothing to replan on the way.
-SMALL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-LARGE = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.adaptive.enabled": "true",
 }
 
 
@@ -137,15 +115,6 @@ def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Apply settings to one session."""
     for name, value in settings.items():
         session.conf.set(name, value)
-
-
-def fit_to(session: SparkSession, landed_bytes: int) -> None:
-    """Fit the session to the bytes to read: a small batch must not pay for what only a large one needs."""
-    small = landed_bytes < SMALL_BYTES
-    fewest = 1 if small else session.sparkContext.defaultParallelism
-    wanted = max(fewest, min(2000, landed_bytes // PARTITION_BYTES))
-    session.conf.set("spark.sql.shuffle.partitions", str(wanted))
-    configure(session, SMALL if small else LARGE)
 
 
 def java(name: str) -> Any:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.compare.lake_reader import sql_catalog
 from penstock.connections import Connection
+from penstock.engine import casts, duck
+from penstock.engine.files import Files
+from penstock.engine.order import Resources
 from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
-from penstock.lake.misfits import CastColumn, misfits_sql
 from penstock.lake.quoting import identifier
-from penstock.values.casts import cast_sql
 from penstock.values.lake_types import mapping
+from penstock.values.misfits import MISFITS_COLUMN
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.values.conftest import Source, pinned
@@ -54,6 +58,7 @@ class Bench:
     source: Source
     connection: Connection
     spark: SparkSession
+    folder: Path
     catalog: str
     properties: dict[str, str]
 
@@ -65,22 +70,20 @@ class Bench:
         names = self.columns(table)
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         rows = self.source.texts(f"select {quoted} from {table}")
-        schema = StructType([StructField(f"c{number}", StringType()) for number in range(len(names))])
-        types = [self.source.describe(oid, typmod) for oid, typmod in self.types(table)]
-        texts = [f"c{number}" for number in range(len(names))]
-        casts = [
-            f"{cast_sql(text, type)} as {identifier(name)}"
-            for text, type, name in zip(texts, types, names, strict=True)
-        ]
-        kept = misfits_sql(
-            [
-                CastColumn(name, text, f"({cast_sql(text, type)})", mapping(type).lake_type)
-                for name, text, type in zip(names, texts, types, strict=True)
-            ]
-        )
-        frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)
+        types = [mapping(self.source.describe(oid, typmod)).lake_type for oid, typmod in self.types(table)]
+        texts = pa.table({f"x{n}": pa.array([row[n] for row in rows], pa.string()) for n in range(len(names))})
+        cast = ", ".join(f"{casts.cast_to(f'x{n}', type_)} as c{n}" for n, type_ in enumerate(types))
+        checked = [(name, f"x{n}", f"c{n}", types[n]) for n, name in enumerate(names)]
+        values = ", ".join(f"c{n}" for n in range(len(names)))
+        with duck.connect(Resources(), Files()) as db:
+            db.connection.register("texts", texts)
+            made = f"select {values}, {casts.misfits(checked)} as misfits from (select *, {cast} from texts)"
+            mirrored = db.connection.sql(made).to_arrow_table().rename_columns([*names, MISFITS_COLUMN])
         self.spark.sql(f"create namespace if not exists {self.path(target[:-1])}")
-        writer = frame.selectExpr(*casts, f"{kept} as _misfits").writeTo(self.path(target)).using("iceberg")
+        file = self.folder / f"{table}.parquet"
+        pq.write_table(mirrored, file)
+        frame = self.spark.read.parquet(file.as_uri())
+        writer = frame.writeTo(self.path(target)).using("iceberg")
         for name in ("write.delete.mode", "write.update.mode"):
             writer = writer.tableProperty(name, "merge-on-read")
         writer.tableProperty("format-version", "3").createOrReplace()
@@ -119,11 +122,13 @@ def connection_to(database: Database) -> Connection:
 
 
 @pytest.fixture(scope="module")
-def bench(postgres16: Server, spark: SparkSession, lake: LakeCatalog) -> Iterator[Bench]:
+def bench(
+    postgres16: Server, spark: SparkSession, lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
     catalog = sql_catalog(connection_to(lake.database)) | {"warehouse": lake.warehouse.as_uri()}
     with postgres16.temporary_database("compared") as database, database.connect() as connection:
         source = pinned(connection)
-        yield Bench(source, connection_to(database), spark, lake.name, catalog)
+        yield Bench(source, connection_to(database), spark, tmp_path_factory.mktemp("mirrors"), lake.name, catalog)
 
 
 @pytest.fixture(scope="module")

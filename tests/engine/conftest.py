@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.engine.folder_lake import FolderLake
-from tests.values.conftest import source, source16
-
-__all__ = ["folder_lake", "source", "source16"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -41,7 +42,7 @@ def order_of(
 ) -> FillOrder:
     """Order the interval of the first day of 1970 from landed files."""
     columns = changelog_columns([LakeColumn(*field) for field in fields])
-    numbers = iter(range(1, 1000))
+    numbers = itertools.count(1)
     ids = {each.name: tuple(next(numbers) for _ in range(1 + inner(each.type))) for each in columns}
     images = [[tuple(next(numbers) for _ in range(1 + inner(type_))) for _, type_ in fields] for _ in range(2)]
     described = tuple(ImageField(*field, each) for field, each in zip(fields, zip(*images, strict=True), strict=True))
@@ -132,6 +133,28 @@ def test_names_that_differ_in_case_only_keep_their_values_under_their_own_ids(tm
     values = pq.read_table(written.path)["new"].to_pylist()[0]
     by_id = {int(field.metadata[b"PARQUET:field_id"]): values[field.name] for field in image}
     assert [by_id[field.ids[0][0]] for field in order.fields] == [1, "one", None, None, None]
+
+
+def test_a_folder_that_looks_like_a_hive_partition_adds_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "op=x" / "xid=9"
+    folder.mkdir(parents=True)
+
+    (row,) = rows_of(
+        changelog.write(order_of(folder, landed(folder, "a", ["id"], [change(1, 1)]), fields=FIELDS[:1]), Files())
+    )
+
+    assert (row["op"], row["xid"]) == ("I", 7)
+
+
+def test_a_table_of_500_columns_has_a_changelog(tmp_path: Path) -> None:
+    fields = [(f"d{n}", "date") for n in range(500)]
+    image = {name: "2024-02-29" for name, _ in fields} | {"d499": "infinity"}
+    file = landed(tmp_path, "a", [name for name, _ in fields], [change(1, 1, "U", new=image, old=image, old_kind="O")])
+
+    (row,) = rows_of(changelog.write(order_of(tmp_path, file, fields=fields), Files()))
+
+    assert (row["new"]["d498"], row["new"]["d499"]) == (datetime(2024, 2, 29).date(), None)
+    assert row["new_misfits"] == row["old_misfits"] == [("d499", "infinity")]
 
 
 def test_a_missing_transaction_has_a_row_of_its_own(tmp_path: Path) -> None:

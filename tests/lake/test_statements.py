@@ -2,7 +2,6 @@
 
 from penstock.lake import ddl, properties
 from penstock.lake.columns import LakeColumn
-from penstock.lake.misfits import CastColumn, misfits_sql
 
 ID = LakeColumn("id", "bigint")
 NAME = LakeColumn("na`me", "string")
@@ -33,22 +32,6 @@ def test_namespaces_are_made_from_the_outside_in_and_once() -> None:
     ]
 
 
-def test_the_map_of_misfits_is_built_only_for_a_row_that_has_one() -> None:
-    def column(name: str, type_name: str) -> CastColumn:
-        return CastColumn(name, f"t.{name}", f"c.{name}", type_name)
-
-    sql = misfits_sql([column("day", "date"), column("note", "string"), column("at", "timestamp")])
-
-    assert clean(sql) == (
-        "case when (t.day is not null and c.day is null) or (t.at is not null and c.at is null) then map_concat( "
-        "case when (t.day is not null and c.day is null) then map('day', t.day) "
-        "else cast(map() as map<string,string>) end, "
-        "case when (t.at is not null and c.at is null) then map('at', t.at) "
-        "else cast(map() as map<string,string>) end) end"
-    )
-    assert misfits_sql([column("note", "string")]) == "cast(null as map<string,string>)"
-
-
 def test_new_tables_are_merge_on_read_in_format_3_unless_the_pipeline_says_otherwise() -> None:
     found = properties.for_new_table("shop", {"write.merge.mode": "copy-on-write", "x": "y"})
 
@@ -61,4 +44,3 @@ def test_every_commit_is_marked_with_pipeline_lsn_and_attempt() -> None:
     marks = properties.watermark("shop", 0x16B374D848, "a7")
 
     assert marks == {"penstock.pipeline": "shop", "penstock.lsn": "16/B374D848", "penstock.attempt": "a7"}
-    assert properties.snapshot_conf(marks)["spark.sql.iceberg.snapshot-property.penstock.lsn"] == "16/B374D848"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg
 import pytest
 from psycopg import sql
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
+from tests.values.cases import SETUP
 
 PINNED = {
     "client_encoding": "UTF8",
@@ -90,23 +89,14 @@ def source16(database16: Database) -> Iterator[Source]:
         yield pinned(connection)
 
 
+@pytest.fixture
+def shop(source: Source) -> Source:
+    """A source with the types of the case table."""
+    source.execute(SETUP)
+    return source
+
+
 def pinned(connection: psycopg.Connection) -> Source:
     for name, value in PINNED.items():
         connection.execute("select set_config(%s, %s, false)", (name, value))
     return Source(connection)
-
-
-def cast_columns(
-    spark: SparkSession, columns: Sequence[Sequence[str | None]], expressions: Sequence[str]
-) -> list[list[object]]:
-    """Cast columns of texts in one query: the n-th expression reads column `c<n>`; returns columns of Python values.
-
-    Shorter columns are filled up with NULL. Values come through Arrow, as PyIceberg readers see them.
-    """
-    height = max(map(len, columns))
-    padded = [[*column, *[None] * (height - len(column))] for column in columns]
-    schema = StructType([StructField(f"c{number}", StringType()) for number in range(len(columns))])
-    frame = spark.createDataFrame([tuple(row) for row in zip(*padded, strict=True)], schema)
-    table = frame.selectExpr(*(f"{text} as v{number}" for number, text in enumerate(expressions))).toArrow()
-    values = (table.column(number).to_pylist() for number in range(table.num_columns))
-    return [list(column)[: len(texts)] for column, texts in zip(values, columns, strict=False)]

@@ -8,7 +8,7 @@ from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import mapping
 from tests.values.cases import CASES, SETUP
 from tests.values.conftest import Source
-from tests.values.test_casts import as_stored, same
+from tests.values.rendering import as_stored, same
 
 NO_JSON = {"NaN", "Infinity", "-Infinity"}
 

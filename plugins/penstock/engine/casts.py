@@ -6,16 +6,12 @@ them: what is cast back must be the text again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from penstock.engine.duck import duck_type, literal
-from penstock.values.lake_types import STRING
+from penstock.values.type_table import STRING, decimal_digits, describe, element_type
 
 Cast = Callable[[str], str]
-
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_ARRAY = re.compile(r"array<(.+)>")
 
 _QUOTED = r'"(?:[^"\\]|\\["\\])*"'
 _BARE = r'[^",{}\\\s]+'
@@ -33,11 +29,12 @@ def cast_to(text: str, lake_type: str) -> str:
 
     The text must have been rendered under the pinned session settings; `text` is repeated, so it must be cheap.
     """
-    if array := _ARRAY.fullmatch(lake_type):
-        return _array(text, array[1])
-    if decimal := _DECIMAL.fullmatch(lake_type):
-        return _decimal(text, lake_type, only_fraction=decimal[1] == decimal[2])
-    return _CASTS[lake_type](text)
+    if (element := element_type(lake_type)) is not None:
+        return _array(text, element)
+    if digits := decimal_digits(lake_type):
+        precision, scale = digits
+        return _decimal(text, lake_type, only_fraction=precision == scale)
+    return CASTS[lake_type](text)
 
 
 def misfits(columns: Sequence[tuple[str, str, str, str]]) -> str:
@@ -126,11 +123,11 @@ def _unquoted(element: str) -> str:
 
 def _array(text: str, element: str) -> str:
     empty = f"when {text} = '{{}}' then cast([] as {duck_type(element)}[])"
-    if element in ("int", "bigint"):
+    if describe(element).whole_number:
         typed = f"try_cast('[' || {text}[2:-2] || ']' as {duck_type(element)}[])"
         back = f"'{{' || replace(cast({typed} as varchar)[2:-2], ', ', ',') || '}}'"
         return f"case {empty} when {back} = {text} then {typed} end"
-    if element in _QUOTED_IN_ARRAYS:
+    if describe(element).quoted:
         elements = f"list_transform(regexp_extract_all({text}, {literal(_ELEMENT)}), lambda e: {_unquoted('e')})"
         fits = f"regexp_full_match({text}, {literal(_IS_ARRAY)})"
     else:
@@ -154,11 +151,8 @@ def _hstore(text: str) -> str:
     return f"case when {fits} then map({keys}, {values}) end"
 
 
-# A blank or a backslash makes the server quote these.
-_QUOTED_IN_ARRAYS = frozenset({"string", "timestamp_ntz", "timestamp", "binary"})
-
-_CASTS: dict[str, Cast] = {
-    "string": lambda text: text,
+CASTS: dict[str, Cast] = {
+    STRING: lambda text: text,
     "boolean": _boolean,
     "int": lambda text: _same(text, "integer"),
     "bigint": lambda text: _same(text, "bigint"),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from penstock.engine.casts import cast_to
 from penstock.engine.changes import Changes
 from penstock.engine.duck import Duck
-
-_ORDERED = frozenset({"int", "bigint"})
+from penstock.values.type_table import describe
 
 
 def bounds(db: Duck, changes: Changes) -> dict[str, tuple[int, int]]:
     """Return the bounds of the key's whole numbers, old keys included, by column; none where there are no changes."""
     columns = [(i, changes.order.columns[i]) for i in changes.order.keys]
-    whole = [(i, column) for i, column in columns if column.lake_type in _ORDERED]
+    whole = [(i, column) for i, column in columns if describe(column.lake_type).whole_number]
     if not whole:
         return {}
     both = " union all ".join(

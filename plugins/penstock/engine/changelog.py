@@ -108,7 +108,7 @@ class FillOrder:
 def write(order: FillOrder, files: Files) -> tuple[NewFile, ...]:
     """Write the rows of the interval into new data files; raises LakeError("merge-failed") or EngineFailure."""
     try:
-        with duck.connect(order.resources, files) as db:
+        with duck.connect(order.resources, files, len(IMAGES) * len(order.fields)) as db:
             return write_files(db, _layout(order), _rows(db, order))
     except duckdb.OutOfMemoryException:
         raise LakeError(
@@ -234,7 +234,7 @@ def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
         f"select {own}, {listing(made)} from (\n"
         f"select {listing([own, *IMAGES, *typed, *_names(there)])} from (\n"
         f"select {files.era}::integer as era, {listing([*plain, f'unchanged as {UNKNOWN}', *IMAGES, *texts])}\n"
-        f"from read_parquet({db.landed(files.uris)}) where {order.condition}))"
+        f"from read_parquet({db.landed(files.uris)}, hive_partitioning = false) where {order.condition}))"
     )
 
 

@@ -17,22 +17,8 @@ import pyarrow as pa
 
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
+from penstock.values.type_table import describe
 
-_DECIMAL = re.compile(r"decimal\(\d+,\d+\)")
-_ARRAY = re.compile(r"array<(.+)>")
-_TYPES = {
-    "string": "varchar",
-    "boolean": "boolean",
-    "int": "integer",
-    "bigint": "bigint",
-    "float": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp_ntz": "timestamp",
-    "timestamp": "timestamptz",
-    "binary": "blob",
-    "map<string,string>": "map(varchar, varchar)",
-}
 _BATCH = 1 << 17
 # A join reads its left side as it comes and holds its right side in memory, as written: of landing files, and of data
 # files read by field id, the optimizer has no numbers, and would hold the table to find a few rows in it.
@@ -97,9 +83,8 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
         "threads": resources.threads,
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,  # a task downloads nothing
+        "disabled_optimizers": _AS_WRITTEN + (f",{_SLOW_FOR_MANY_COLUMNS}" if columns > _FEW_COLUMNS else ""),
     }
-    if columns > _FEW_COLUMNS:
-        settings["disabled_optimizers"] = _SLOW_FOR_MANY_COLUMNS
     if resources.memory_bytes is not None:
         settings["memory_limit"] = f"{resources.memory_bytes}B"
     folders = os.environ.get("SPARK_LOCAL_DIRS")  # where Spark spills: of its Python workers this is set
@@ -107,7 +92,6 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
         connection = duckdb.connect(config={**settings, "temp_directory": spilled})
         try:
             connection.execute("set timezone = 'UTC'").fetchall()
-            connection.execute(f"set disabled_optimizers = '{_AS_WRITTEN}'").fetchall()
             files.landing.register(connection)
             files.lake.register(connection)
             yield Duck(connection, files)
@@ -132,9 +116,7 @@ def listing(parts: Iterable[str]) -> str:
 
 def duck_type(lake_type: str) -> str:
     """Return DuckDB's name of a lake type."""
-    if array := _ARRAY.fullmatch(lake_type):
-        return f"{duck_type(array[1])}[]"
-    return lake_type if _DECIMAL.fullmatch(lake_type) else _TYPES[lake_type]
+    return describe(lake_type).duckdb
 
 
 def _listed(paths: Iterable[str]) -> str:

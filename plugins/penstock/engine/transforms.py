@@ -12,6 +12,7 @@ import mmh3
 import pyarrow as pa
 
 from penstock.engine.duck import Duck, duck_type
+from penstock.values.type_table import decimal_digits
 
 _WIDTH = re.compile(r"(bucket|truncate)\[(\d+)\]")
 _TIMES = ("date", "timestamp_ntz", "timestamp")
@@ -29,7 +30,7 @@ def known(transform: str, lake_type: str) -> bool:
     if found is None:
         return False
     kinds = ("int", "bigint", "string", "binary") if found[1] == "truncate" else (*_HASHED_AS_LONG, *_HASHED, *_TIMES)
-    return lake_type in kinds or lake_type.startswith("decimal(")
+    return lake_type in kinds or decimal_digits(lake_type) is not None
 
 
 def apply(db: Duck, transform: str, value: str, lake_type: str) -> str:
@@ -49,8 +50,8 @@ def _truncated(value: str, lake_type: str, width: int) -> str:
         return f"substring({value}, 1, {width})"
     if lake_type == "binary":
         return f"{value}[1:{width}]"
-    if lake_type.startswith("decimal("):
-        scale = int(lake_type.rstrip(")").split(",")[1])
+    if digits := decimal_digits(lake_type):
+        _, scale = digits
         unscaled = f"({value} * 1{'0' * scale})::hugeint"
         return (
             f"(({unscaled} - ({unscaled} % {width} + {width}) % {width})::decimal(38,0) / 1{'0' * scale})::{lake_type}"
@@ -66,8 +67,8 @@ def _bucket(db: Duck, value: str, lake_type: str, width: int) -> str:
         name, argument = "hash_of_long", _HASHED_AS_LONG[lake_type].format(value)
     elif lake_type in ("timestamp", "timestamp_ntz"):
         name, argument = "hash_of_long", f"epoch_us({value})"
-    elif lake_type.startswith("decimal("):
-        scale = int(lake_type.rstrip(")").split(",")[1])
+    elif digits := decimal_digits(lake_type):
+        _, scale = digits
         name, argument = "hash_of_unscaled", f"({value} * 1{'0' * scale})::hugeint::varchar"
     else:
         name, argument = _HASHED[lake_type], value

@@ -6,18 +6,17 @@ what does not fit it, now or after a change of type at the source, stands as exa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
 from penstock.lake.quoting import identifier
+from penstock.values.type_table import decimal_digits
 
 IMAGES = ("new", "old")
 MISSING = "S"
 """The `op` of a row that stands for a whole transaction which was skipped: the changelog lacks its changes."""
 PARTITIONED_BY = "days(committed_at)"
 ORDERED_BY = "era, commit_lsn, ordinal"
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 UNKNOWN = "unknown"
@@ -55,9 +54,9 @@ def _wider(present: LakeColumn, wanted: LakeColumn | None) -> bool:
     """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
     if wanted is None:
         return False
-    old, new = (_DECIMAL.fullmatch(column.type) for column in (present, wanted))
+    old, new = (decimal_digits(column.type) for column in (present, wanted))
     if old and new:
-        return int(new[1]) > int(old[1]) and new[2] == old[2]
+        return new[0] > old[0] and new[1] == old[1]
     return (present.type, wanted.type) in (("int", "bigint"), ("float", "double"))
 
 

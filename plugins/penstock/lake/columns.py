@@ -13,12 +13,11 @@ from penstock.errors import LakeError
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.lake_types import mapping
 from penstock.values.misfits import MISFITS_COLUMN
+from penstock.values.type_table import TYPES
 
 MISFITS_TYPE = "map<string,string>"
 
-# Types that hold every value of the PostgreSQL types mapped to them: a key of such a type never needs `_misfits`.
-_ROOMY = frozenset({"boolean", "int", "bigint", "float", "double", "string", "binary"})
-_ORDERED = frozenset({"int", "bigint"})
+_ALWAYS_FIT = frozenset(each.name for each in TYPES if each.always_fits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,7 @@ class LakeColumn:
     @property
     def always_fits(self) -> bool:
         """Return whether no source value can misfit this column's type."""
-        return self.type in _ROOMY
-
-    @property
-    def ordered(self) -> bool:
-        """Return whether bounds on this column let Iceberg leave files unread, at no cost to find them."""
-        return self.type in _ORDERED
+        return self.type in _ALWAYS_FIT
 
 
 # Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.

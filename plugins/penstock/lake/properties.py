@@ -41,8 +41,3 @@ def watermark(pipeline: str, upto_lsn: int, attempt: str) -> dict[str, str]:
 def for_new_table(pipeline: str, wanted: Mapping[str, str], era: int = 1) -> dict[str, str]:
     """Return the properties of a table to create; the pipeline file's own win over our defaults."""
     return {**STORAGE, **wanted, PIPELINE: pipeline, ERA: str(era)}
-
-
-def snapshot_conf(marks: Mapping[str, str]) -> dict[str, str]:
-    """Return the session settings that put these marks into the summary of every commit."""
-    return {f"spark.sql.iceberg.snapshot-property.{name}": value for name, value in marks.items()}

@@ -33,7 +33,7 @@ def default_literal(type: PgType, missing_text: str) -> Literal | Unsupported:
     Source: Iceberg specification v3, "Default values".
     """
     lake_type = mapping(type).lake_type
-    read = _READERS.get(lake_type.partition("(")[0])
+    read = READERS.get(lake_type.partition("(")[0])
     if read is None:
         return Unsupported(f"the lake has no default values of type {lake_type}")
     try:
@@ -72,7 +72,7 @@ def _bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-_READERS: dict[str, Callable[[str], Literal]] = {
+READERS: dict[str, Callable[[str], Literal]] = {
     "boolean": {"t": True, "f": False}.__getitem__,
     "int": int,
     "bigint": int,

@@ -1,6 +1,6 @@
-"""Which lake type holds a PostgreSQL type: one table and four rules.
+"""Which lake type holds a PostgreSQL type: the table of types and four rules.
 
-A type that is named here has a typed column; whatever is not named keeps its exact text. A domain is its base,
+A type that the table names has a typed column; whatever is not named keeps its exact text. A domain is its base,
 an array holds the type of its elements, and `numeric` is a decimal wherever 38 digits hold every value.
 """
 
@@ -9,22 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.values.pgtype import PgType
+from penstock.values.type_table import DECIMAL, STRING, TYPES
 
-STRING = "string"
-
-SCALARS = {
-    "bool": "boolean",
-    "int2": "int",
-    "int4": "int",
-    "int8": "bigint",
-    "float4": "float",
-    "float8": "double",
-    "date": "date",
-    "timestamp": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "bytea": "binary",
-}
-EXTENSIONS = {"hstore": "map<string,string>"}
+SCALARS = {name: each.name for each in TYPES for name in each.postgres if each.name != DECIMAL}
+EXTENSIONS = {name: each.name for each in TYPES for name in each.extensions}
 
 _BUILT_IN = "pg_catalog"
 _DECIMAL_DIGITS = 38
@@ -104,4 +92,4 @@ def _decimal(typmod: int) -> str:
     precision = packed >> 16 & 0xFFFF
     scale = (packed & 0x7FF ^ 0x400) - 0x400
     digits = max(precision - min(scale, 0), scale)
-    return f"decimal({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING
+    return f"{DECIMAL}({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING

@@ -1,32 +1,18 @@
 """From PostgreSQL's texts to values in Arrow, for the types whose texts Arrow's own parser reads exactly.
 
-A copy parses what it reads while it is in memory: that costs a tenth of Spark's casts. It is all or nothing: a text that
-is not of the type (a date before Christ, a NaN among decimals, an array of two dimensions) raises, and the file is
-landed as texts, for the one set of casts that keeps misfits. Both must agree on every value, which tests hold them to.
+A copy parses what it reads while it is in memory. It is all or nothing: a text that is not of the type (a date before
+Christ, a NaN among decimals, an array of two dimensions) raises, and the file is landed as texts, for the casts of the
+engine, which keep misfits. Both must agree on every value, which tests hold them to.
 """
 
 from __future__ import annotations
-
-import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.values.lake_types import mapping
 from penstock.values.pgtype import PgType
-
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_LIST = re.compile(r"array<(int|bigint)>")
-_SCALARS = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp_ntz": pa.timestamp("us"),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
+from penstock.values.type_table import describe
 
 
 def parsed_type(type: PgType) -> str | None:
@@ -36,12 +22,9 @@ def parsed_type(type: PgType) -> str | None:
 
 
 def arrow_type(lake_type: str) -> pa.DataType | None:
-    """Return the Arrow type of a lake type that can be parsed, else None."""
-    if decimal := _DECIMAL.fullmatch(lake_type):
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    if array := _LIST.fullmatch(lake_type):
-        return pa.list_(pa.field("element", _SCALARS[array[1]]))
-    return _SCALARS.get(lake_type)
+    """Return the Arrow type of a lake type that is parsed, else None."""
+    known = describe(lake_type)
+    return known.arrow if known.parsed else None
 
 
 def parse(texts: pa.StringArray, lake_type: str) -> pa.Array:
