@@ -32,12 +32,11 @@ def test_namespaces_are_made_from_the_outside_in_and_once() -> None:
     ]
 
 
-def test_new_tables_are_merge_on_read_in_format_3_unless_the_pipeline_says_otherwise() -> None:
-    found = properties.for_new_table("shop", {"write.merge.mode": "copy-on-write", "x": "y"})
+def test_new_tables_are_of_format_3_and_the_pipeline_file_wins_over_the_rest() -> None:
+    found = properties.for_new_table("shop", {"write.parquet.compression-level": "9", "x": "y"})
 
     assert found["format-version"] == "3"
-    assert (found["write.delete.mode"], found["write.distribution-mode"]) == ("merge-on-read", "none")
-    assert (found["write.merge.mode"], found["x"], found["penstock.pipeline"]) == ("copy-on-write", "y", "shop")
+    assert (found["write.parquet.compression-level"], found["x"], found["penstock.pipeline"]) == ("9", "y", "shop")
 
 
 def test_every_commit_is_marked_with_pipeline_lsn_and_attempt() -> None:

@@ -18,14 +18,6 @@ ERA = "penstock.era"
 
 STORAGE: Mapping[str, str] = {
     "format-version": FORMAT_VERSION,
-    "write.delete.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.merge.mode": "merge-on-read",
-    # Iceberg merges the deletion vectors of several tasks when it commits: nothing needs a shuffle before a write.
-    "write.distribution-mode": "none",
-    "write.delete.distribution-mode": "none",
-    "write.update.distribution-mode": "none",
-    "write.merge.distribution-mode": "none",
     # Iceberg's own level 3 costs a fifth more to write and makes the files hardly smaller.
     "write.parquet.compression-level": "1",
     # A compacted table is one file; by Iceberg's own 128 MiB it would be one row group, which one core reads alone.
