@@ -7,7 +7,18 @@ from rich.console import Console
 
 from bench.figures import Figure, save, show
 
-PARTS = ("capture", "many_tables", "initial_copy", "merge", "maintain", "pipeline", "rebuild", "verify", "changelog")
+PARTS = (
+    "capture",
+    "many_tables",
+    "initial_copy",
+    "merge",
+    "many_merges",
+    "maintain",
+    "pipeline",
+    "rebuild",
+    "verify",
+    "changelog",
+)
 
 
 def main() -> None:

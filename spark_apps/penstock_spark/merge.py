@@ -16,7 +16,7 @@ from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, record_cut
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
-from penstock_spark.table_merge import merge_table
+from penstock_spark.table_merge import merge_table, unmoved
 
 _FEW = 2
 """So many tables may meet the same error by chance, with all that every table needs in order."""
@@ -69,12 +69,12 @@ def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str
     def merged(orders: Sequence[TablePlan]) -> list[TableResult]:
         return at_once(spark, plan.catalog, environment, merge, orders, size=_bytes, workers=plan.parallel_tables)
 
-    results = merged(plan.tables)
-    again = [place for place, result in enumerate(results) if result.failure]
-    if again:
-        for place, result in zip(again, merged([plan.tables[place] for place in again]), strict=True):
-            results[place] = result
-    return results
+    results = {place: unmoved(order) for place, order in enumerate(plan.tables) if order.idle}
+    waiting = [place for place in range(len(plan.tables)) if place not in results]
+    for _ in range(2):
+        results |= zip(waiting, merged([plan.tables[place] for place in waiting]), strict=True)
+        waiting = [place for place in waiting if results[place].failure]
+    return [results[place] for place in range(len(plan.tables))]
 
 
 def _require_commons(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> None:

@@ -69,6 +69,12 @@ def merge_table(
     )
 
 
+def unmoved(order: TablePlan) -> TableResult:
+    """Report a table that has nothing to do."""
+    counts = dict.fromkeys(COUNTS, 0)
+    return TableResult(order.oid, order.target, None, order.expected_snapshot, counts, seconds=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
     """Hold what a table is to be published as.

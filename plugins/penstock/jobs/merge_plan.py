@@ -6,10 +6,10 @@ A `MergePlan` names landed files to bring into lake tables on a branch of its ow
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.contract.manifest import ChangeCounts, Typed, from_lists
+from penstock.contract.manifest import ChangeCounts, Typed, from_lists, vars_of
 from penstock.jobs.pointers import Pointer
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
@@ -37,7 +37,7 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Order one table.
+    """Order one table; one that is idle has no columns here, since no one asks for them.
 
     `identity` is `d`, `i`, `f` or `n` (pg_class.relreplident, with `d` without a primary key given as `n`).
     With `copy_files` the table is loaded again from them (the target's rows go first) before the changes apply;
@@ -68,6 +68,11 @@ class TablePlan:
     before: int | None = None
     shown: str | None = None
     look: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """Return whether there is nothing to merge, to load, to add, to switch or to look at."""
+        return not (self.files or self.copy_files is not None or self.fresh or self.evolve or self.look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class MergePlan:
 
     def dumps(self) -> str:
         """Return the plan as JSON text."""
-        return json.dumps(asdict(self), indent=1)
+        return json.dumps(vars_of(self), default=vars_of)
 
     @classmethod
     def loads(cls, text: str) -> MergePlan:
@@ -151,7 +156,7 @@ class MergeResult:
 
     def dumps(self) -> str:
         """Return the result as JSON text."""
-        return json.dumps(asdict(self), indent=1)
+        return json.dumps(vars_of(self), default=vars_of)
 
     @classmethod
     def loads(cls, text: str) -> MergeResult:

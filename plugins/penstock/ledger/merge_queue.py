@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
@@ -74,5 +76,13 @@ class MergeQueue:
         """
         done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
         end = self.upto if table.left_lsn is None else table.left_lsn
-        late = (window for window in self.windows if done < window.upto_lsn <= end)
-        return [file for window in late for file in window.files if file.oid == table.oid]
+        return [file for upto, file in self._files.get(table.oid, ()) if done < upto <= end]
+
+    @cached_property
+    def _files(self) -> Mapping[int, Sequence[tuple[Lsn, FileEntry]]]:
+        """Return the files of all windows by oid, each with the end of its window, in order."""
+        found: dict[int, list[tuple[Lsn, FileEntry]]] = {}
+        for window in self.windows:
+            for file in window.files:
+                found.setdefault(file.oid, []).append((window.upto_lsn, file))
+        return found

@@ -23,6 +23,11 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
 
     A table of which changes met other rows than they should is an alarm, which slot health sends where `deliver` does not.
     """
+    with ctx.ledger.session():
+        return _publish(ctx, attempt, last=last, deliver=deliver)
+
+
+def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None) -> CutRecord:
     orders = MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
@@ -118,6 +123,8 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
 def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
     """Name, per table, the copy that these orders load."""
     loading = {table.oid for table in orders.tables if table.copy_files is not None}
+    if not loading:
+        return {}
     return {
         table.oid: table.copy_id
         for table in ctx.ledger.tables.all(ctx.name)
@@ -135,7 +142,7 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
             copies.get(table.oid),
             table.rebuild,
             shows=_shows(done[table.oid]),
-            columns=len(table.columns),
+            columns=None if table.idle else len(table.columns),
             **{name: done[table.oid].counts.get(name, 0) for name in MET},
         )
         for table in orders.tables

@@ -13,7 +13,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.capture.table_verdict import reshaped
 from penstock.flow.context import Context
-from penstock.flow.merge.table_plan import refs
+from penstock.flow.merge.table_plan import LandedFiles
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
@@ -108,7 +108,7 @@ def rebuild_plan(
     """
     goal = rebuild.goal_lsn
     copy_of = Copied(facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
-    files = list(fitting(ctx, copy_of, windows, known, goal=goal))
+    files, landed = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry in files)
     overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
     return TablePlan(
@@ -118,8 +118,8 @@ def rebuild_plan(
         target=rebuild.target,
         identity=rebuild.identity,
         columns=rebuild.columns,
-        files=refs(ctx, files),
-        copy_files=None if copied is None else refs(ctx, copied.files),
+        files=landed.refs(files),
+        copy_files=None if copied is None else landed.refs(copied.files),
         copy_snapshot=rebuild.copy_snapshot if overlap else None,
         expected_snapshot=rebuild.snapshot_id,
         fresh=rebuild.place,

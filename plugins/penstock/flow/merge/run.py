@@ -11,7 +11,7 @@ from penstock.flow.merge.due import due, evolved, pause_reshaped, with_switches
 from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
-from penstock.flow.merge.table_plan import table_plan, with_pointers
+from penstock.flow.merge.table_plan import LandedFiles, table_plan, with_pointers
 from penstock.flow.spark_job import Submit
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
@@ -43,6 +43,11 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
 
     The `last` merge of an era is that of a pipeline that is halted: what was landed before its slot was left behind.
     """
+    with ctx.ledger.session():
+        return _plan(ctx, force=force, last=last)
+
+
+def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     adopt_half_published(ctx)
     if not due(ctx, force=force, last=last):
         return None
@@ -50,7 +55,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     queue, switches = with_switches(ctx)
     queue = pause_reshaped(ctx, queue)
     settings, wider = ctx.pipeline.merge, evolved(queue)
-    complete = ctx.ledger.windows.complete_time(ctx.name, queue.upto)
+    complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -60,7 +65,9 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
         tables=with_pointers(
-            ctx, queue, [table_plan(ctx, each, queue, evolve=each.oid in wider) for each in queue.tables] + switches
+            ctx,
+            queue,
+            [table_plan(ctx, each, queue, landed, evolve=each.oid in wider) for each in queue.tables] + switches,
         ),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.contract.manifest import FileEntry
@@ -15,7 +15,7 @@ from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.records import TableRecord
 
 
-def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: bool) -> TablePlan:
+def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, landed: LandedFiles, *, evolve: bool) -> TablePlan:
     """Order one table: its columns, the files that are due, and the copy to load first; raises LakeError."""
     copied = queue.copies.get(table.oid) if table.state == "copied" else None
     return TablePlan(
@@ -25,8 +25,8 @@ def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, *, evolve: b
         target=table.target,
         identity=table.identity,
         columns=table.columns,
-        files=refs(ctx, queue.files(table)),
-        copy_files=None if copied is None else refs(ctx, copied.files),
+        files=landed.refs(queue.files(table)),
+        copy_files=None if copied is None else landed.refs(copied.files),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
@@ -42,11 +42,12 @@ def with_pointers(ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]) 
     """
     shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
     ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
-    return tuple(
-        replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))
-        for order in orders
-        for now in (shown.get(place_of(order.target)),)
-    )
+    return tuple(_with_pointer(order, shown.get(place_of(order.target)), ours) for order in orders)
+
+
+def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None]) -> TablePlan:
+    known = replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))
+    return replace(known, columns=()) if known.idle else known
 
 
 def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ...] | None:
@@ -57,22 +58,31 @@ def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ..
     return aside(ctx.pipeline.namespace, table.target, era)
 
 
-def refs(ctx: Context, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
-    """Name landing files for a plan; raises LakeError("landing-file-missing") for one that is not there."""
-    return tuple(_ref(ctx, entry) for entry in entries)
+class LandedFiles:
+    """Name landing files for a plan, having looked whether they are there: one look per folder, not per file."""
 
+    def __init__(self, ctx: Context) -> None:
+        self._zone = ctx.landing
+        self._folders: dict[str, frozenset[str]] = {}
 
-def _ref(ctx: Context, entry: FileEntry) -> FileRef:
-    if not ctx.landing.exists(entry.path):
-        raise LakeError(
-            "landing-file-missing",
-            f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table again",
+    def refs(self, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
+        """Name files; raises LakeError("landing-file-missing") for one that is not there."""
+        return tuple(map(self._ref, entries))
+
+    def _ref(self, entry: FileEntry) -> FileRef:
+        folder = entry.path.rpartition("/")[0]
+        if folder not in self._folders:
+            self._folders[folder] = frozenset(self._zone.list(folder))
+        if entry.path not in self._folders[folder]:
+            raise LakeError(
+                "landing-file-missing",
+                f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table again",
+            )
+        return FileRef(
+            uri=self._zone.uri(entry.path),
+            rows=entry.rows,
+            bytes=entry.bytes,
+            columns=entry.columns,
+            counts=entry.counts,
+            typed=entry.typed,
         )
-    return FileRef(
-        uri=ctx.landing.uri(entry.path),
-        rows=entry.rows,
-        bytes=entry.bytes,
-        columns=entry.columns,
-        counts=entry.counts,
-        typed=entry.typed,
-    )
