@@ -20,6 +20,7 @@ from bench.merge import _deletes, _updates, _write, loaded
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.properties import STORAGE
+from penstock.landing.zone import LandingZone
 from penstock_spark import maintain
 from tests.spark.workbench import Table, Workbench
 
@@ -108,4 +109,4 @@ def _changes(folder: Path, number: int) -> FileRef:
     changes = pa.concat_tables([_updates(updated, np.zeros(len(updated), bool)), _deletes(deleted)])
     ordinals = pa.array(rng.permutation(len(changes)))
     changes = changes.set_column(1, changes.schema.field("ordinal"), ordinals)
-    return _write(folder / f"changes.{number}.parquet", changes.sort_by("ordinal"))
+    return _write(LandingZone.open(str(folder), {}), f"changes.{number}.parquet", changes.sort_by("ordinal"))

@@ -11,7 +11,6 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +48,9 @@ def measure() -> list[Figure]:
     """Return `merge_changes_per_s` (2 M rows), `merge_10x_ratio` (10 M against 2 M) and the same with unchanged TOAST."""
     with workbench() as bench:
         small, large = loaded(bench, SMALL), loaded(bench, LARGE)
-        plain = _changes(bench.folder, SMALL, 0.0), _changes(bench.folder, LARGE, 0.0)
-        toasted = _changes(bench.folder, SMALL, 0.1)
+        zone = LandingZone.open(str(bench.folder), {})
+        plain = _changes(zone, SMALL, 0.0), _changes(zone, LARGE, 0.0)
+        toasted = _changes(zone, SMALL, 0.1)
         for changes in (plain[0], toasted) * WARM_UPS:  # the first runs compile
             _seconds(bench, small, changes)
         pairs = [(_seconds(bench, small, plain[0]), _seconds(bench, large, plain[1])) for _ in range(RUNS)]
@@ -107,7 +107,7 @@ def loaded(bench: Workbench, rows: int) -> Table:
     return table
 
 
-def _changes(folder: Path, rows: int, unchanged: float) -> FileRef:
+def _changes(zone: LandingZone, rows: int, unchanged: float) -> FileRef:
     """Land 80 % updates, 10 % deletes and 10 % inserts; a part of the updates leave `document` out."""
     rng = np.random.default_rng(1)
     touched = rng.choice(rows, CHANGES * 9 // 10, replace=False)
@@ -117,7 +117,7 @@ def _changes(folder: Path, rows: int, unchanged: float) -> FileRef:
     changes = pa.concat_tables(kinds)
     ordinals = pa.array(rng.permutation(len(changes)))
     changes = changes.set_column(1, changes.schema.field("ordinal"), ordinals)
-    return _write(folder / f"changes.{rows}.{unchanged}.parquet", changes.sort_by("ordinal"))
+    return _write(zone, f"changes.{rows}.{unchanged}.parquet", changes.sort_by("ordinal"))
 
 
 def _row(ids: np.ndarray, salt: int) -> pa.StructArray:
@@ -174,9 +174,9 @@ def _landed(op: str, count: int, **columns: pa.Array) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _write(path: Path, rows: pa.Table) -> FileRef:
+def _write(zone: LandingZone, name: str, rows: pa.Table) -> FileRef:
     """Land the rows as capture does, in batches that grow to row groups."""
-    writer = LandingZone.open(str(path.parent), {}, {}).writer(path.name, NAMES)
+    writer = zone.writer(name, NAMES)
     for batch in rows.to_batches(max_chunksize=BATCH):
         writer.write(batch)
     ops = {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["op"]).to_pylist()}
@@ -185,7 +185,7 @@ def _write(path: Path, rows: pa.Table) -> FileRef:
         updates=ops.get("U", 0),
         deletes=ops.get("D", 0),
         unchanged=len(rows) - rows["unchanged"].null_count,
-        old_key=ops.get("D", 0),
+        old_key=len(rows) - rows["old_kind"].null_count,
     )
     landed = writer.close(oid=1, version=1, counts=counts)
-    return FileRef(uri=f"file://{path}", rows=landed.rows, bytes=landed.bytes, columns=landed.columns, counts=counts)
+    return FileRef(zone.uri(name), landed.rows, landed.bytes, landed.columns, counts)

@@ -57,4 +57,4 @@ def _lake(session: SparkSession, catalog: str, environment: Mapping[str, str]) -
     if endpoint := setting("s3.endpoint"):
         parts = urlsplit(endpoint)
         options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
-    return fs.S3FileSystem(**options)
+    return fs.S3FileSystem(**options, allow_delayed_open=True)

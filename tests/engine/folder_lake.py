@@ -50,6 +50,8 @@ class FolderTable(Table):
 
     def order_of(self, files: Sequence[FileRef], *, copy: bool = False, **changes: Any) -> MergeOrder:
         self.grow()
+        folder = self.folder / f"table{self.oid}"
+        folder.mkdir(exist_ok=True)
         columns = tuple(
             Column(
                 each.name,
@@ -68,7 +70,7 @@ class FolderTable(Table):
                 LandedFile(each.uri, each.rows, each.columns, frozenset(dict(each.typed))) for each in files
             ),
             "target": tuple(self.data.values()),
-            "folder": str(self.folder / f"table{self.oid}"),
+            "folder": f"file://{folder}",
             "copy": copy,
             "grows_only": self.identity != "f" and not any(each.counts.old_full for each in files),
         }
@@ -95,6 +97,7 @@ class FolderLake:
     tables: list[FolderTable] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     shape: Shape | None = None
+    files: Files = field(default_factory=Files)
 
     def __post_init__(self) -> None:
         self.clock = itertools.count(100, 8)
@@ -122,8 +125,8 @@ class FolderLake:
 
     def _carried_out(self, order: MergeOrder) -> MergeAnswer:
         if self.shape is None:
-            return task.merge(order, Files())
-        return split.merge(order, split.fitted(order, self.shape), Files(), one_after_the_other)
+            return task.merge(order, self.files)
+        return split.merge(order, split.fitted(order, self.shape), self.files, one_after_the_other)
 
     def _merge(self, table: FolderTable) -> TableResult:
         counts: Counter[str] = Counter()

@@ -7,12 +7,11 @@ DuckDB reads and writes through them too: no extension is downloaded, nothing is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
-from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
 
+from penstock.engine.duck_files import DuckFiles
 from penstock.engine.failure import EngineFailure
 
 _ON_DISK = ("file://", "file:")
@@ -60,7 +59,7 @@ class Store:
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Let DuckDB read and write this store."""
         if self.system is not None:
-            connection.register_filesystem(_wrapped(self.protocol, self.system))
+            connection.register_filesystem(DuckFiles(self.protocol, self.system))
 
     def _arrow(self) -> fs.FileSystem:
         return self.system or fs.LocalFileSystem()
@@ -87,15 +86,3 @@ def _on_disk(location: str) -> str:
 
 def _key(location: str) -> str:
     return location.partition("://")[2]
-
-
-def _wrapped(protocol: str, system: fs.FileSystem) -> Any:
-    class Wrapped(ArrowFSWrapper):  # type: ignore[misc]
-        """An Arrow file system under a protocol of its own."""
-
-        @classmethod
-        def _strip_protocol(cls, path: str) -> str:
-            return path.removeprefix(f"{protocol}://")
-
-    Wrapped.protocol = protocol
-    return Wrapped(system)

@@ -50,7 +50,9 @@ def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
         root = f"{parts.netloc}{parts.path}".rstrip("/")
         if not parts.netloc:
             raise ConfigError("config-invalid", f"landing.uri: expected s3://bucket/prefix, got {uri!r} instead")
-        return fs.S3FileSystem(**_options({**_S3_DEFAULTS, **options}, environment)), root, f"s3a://{root}"
+        known = _options({**_S3_DEFAULTS, **options}, environment)
+        # what fits into one part is one request instead of three
+        return fs.S3FileSystem(**known, allow_delayed_open=True), root, f"s3a://{root}"
     if parts.scheme not in ("", "file") or parts.netloc:
         raise ConfigError(
             "config-invalid", f"landing.uri: expected a folder, file:///folder or s3://bucket/prefix, got {uri!r}"

@@ -1,0 +1,62 @@
+"""An object store as DuckDB sees it: any thread reads any place, a small file is asked for once, names are no patterns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from pyarrow import fs
+
+from penstock.engine.duck_files import SMALL, DuckFiles
+from penstock.engine.files import Files, Store
+from tests.engine.folder_lake import FolderLake
+from tests.spark.history_checks import check_keyed
+
+
+def opened(folder: Path) -> DuckFiles:
+    return DuckFiles("lake", fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem()))
+
+
+@pytest.mark.parametrize("size", [200, SMALL + 200], ids=["a small file", "a large file"])
+def test_a_thread_reads_where_it_sought_whatever_others_do_with_the_handle(tmp_path: Path, size: int) -> None:
+    content = bytes(n % 251 for n in range(size))
+    (tmp_path / "x").write_bytes(content)
+    file = opened(tmp_path).open("lake://x")
+    file.seek(10)
+
+    other = Thread(target=lambda: file.seek(100))
+    other.start()
+    other.join()
+
+    assert file.read(5) == content[10:15]
+    assert file.read(5) == content[15:20]
+
+
+def test_a_small_file_is_read_once_however_often_it_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"content")
+    files = opened(tmp_path)
+    assert files.size("lake://x") == 7
+    (tmp_path / "x").unlink()
+
+    assert files.open("lake://x").read() == b"content"
+
+
+def test_a_file_that_is_written_is_read_as_it_is_then(tmp_path: Path) -> None:
+    files = opened(tmp_path)
+    with files.open("lake://x", "wb") as file:
+        file.write(b"rows")
+
+    assert files.open("lake://x").read() == b"rows"
+
+
+def test_a_pattern_in_brackets_is_the_name_itself(tmp_path: Path) -> None:
+    assert opened(tmp_path).glob("lake://t/a[*]b[[]c[?].parquet") == ["lake://t/a*b[c?.parquet"]
+
+
+def test_histories_end_as_the_judge_says_through_a_store(tmp_path: Path) -> None:
+    lake = FolderLake(tmp_path)
+    store = Store("landing", fs.LocalFileSystem()), Store("lake", fs.LocalFileSystem())
+    lake.files = Files(*store)
+
+    check_keyed(lake, 20265, histories=60, batches=2, per_batch=200, full=False)
