@@ -1,7 +1,7 @@
 """### Compact the lake's tables, and remove what is old: snapshots, files, landed windows, records
 
-**Does** per table: puts small files together and rewrites those with many deleted rows, drops the branches of dead
-merges, expires the snapshots that no kept cut shows, and deletes files that belong to nothing. Then it drops tables
+**Does** per table: puts small files together and rewrites those with many deleted rows,
+expires the snapshots that no kept cut shows, and deletes files that belong to nothing. Then it drops tables
 that were replaced longer ago than `maintain.old_tables`, forgets merged windows and loaded copies that are older than `landing.retention`
 and deletes their files, and trims the ledger. The report, before and after, is in the log, in the ledger and on the
 pipeline's page.

@@ -1,6 +1,6 @@
 """### Merge all staged windows into the lake's tables, and publish them as one cut
 
-**Does** plan -> Spark -> publish. Spark writes every table on a branch of this attempt; `publish` then moves all
+**Does** plan -> Spark -> publish. Spark stages every table; `publish` then moves all
 tables, `_penstock_cuts` and the ledger in one transaction, so that a reader never sees an order without its lines.
 
 **Runs** when capture has landed something, and at the times of `merge.schedule`; each run takes everything that is
@@ -9,7 +9,7 @@ due, in order, whatever woke it. Set `force` to publish a cut even when nothing 
 **Lingers** where `merge.linger` says so: the task `spark` keeps its application, publishes its cut itself, and makes further
 cuts as captures land changes. It ends when nothing comes for so long, or when another task waits for the pool.
 
-**Safe to repeat, to clear, to kill.** Every try is a new attempt on a new branch, and an older attempt can never
+**Safe to repeat, to clear, to kill.** Every try is a new attempt, and an older attempt can never
 publish, even if its Spark application outlived its task.
 
 **If it fails:** a table with a problem of its own is paused with the reason, all others continue. An error of the

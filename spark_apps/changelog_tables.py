@@ -1,4 +1,4 @@
-"""Spark application: fill an interval of the changelogs from landed files, each on a branch, for Airflow to publish.
+"""Spark application: fill an interval of the changelogs from landed files, each staged for Airflow to publish.
 
     spark-submit --py-files <zip of penstock and penstock_spark> changelog_tables.py --plan <uri> --result <uri>
 

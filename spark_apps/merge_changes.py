@@ -1,4 +1,4 @@
-"""Spark application: bring landed changes into lake tables, each on a branch, for Airflow to publish.
+"""Spark application: bring landed changes into lake tables, each staged for Airflow to publish.
 
     spark-submit --py-files <zip of penstock and penstock_spark> merge_changes.py --plan <uri> --result <uri> [--orders <uri>]
 

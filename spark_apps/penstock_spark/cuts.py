@@ -35,7 +35,7 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
 
     Raises LakeError("foreign-commit") when another writer wrote to the table, or dropped a column of it.
     """
-    cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
+    cuts = LakeTable(session, plan.catalog, cuts_target(plan))
     there = cuts.look()
     if there is None and plan.cuts_expected_snapshot is None:
         cuts.create(CUTS_COLUMNS, properties.for_new_table(plan.pipeline, {}))

@@ -1,7 +1,6 @@
-"""One table of the lake during a merge: made or evolved, branched, watched, and staged for the publish.
+"""One table of the lake during a run: made, evolved, looked at.
 
-With `cuts`, `data_files` and `table_maintenance` this is all that reaches into Iceberg's Java classes. Nothing here moves `main`: `stage` writes the
-metadata file that would, and whoever holds the catalog's pointer decides.
+Nothing here moves `main`: `staging` writes the metadata file that would, and whoever holds the catalog's pointer decides.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
 from penstock.lake.locations import new_location
@@ -34,22 +32,16 @@ METADATA_PARSER = "org.apache.iceberg.TableMetadataParser"
 
 @dataclass(frozen=True)
 class LakeTable:
-    """Name a table and the branch of this run and attempt on it."""
+    """Name a table of the catalog."""
 
     session: SparkSession
     catalog: str
     target: tuple[str, ...]
-    branch: str
 
     @property
     def sql_name(self) -> str:
         """Return the table's quoted name."""
         return path(self.catalog, *self.target)
-
-    @property
-    def branch_sql_name(self) -> str:
-        """Return the quoted name under which Spark reads and writes the branch."""
-        return path(self.catalog, *self.target, f"branch_{self.branch}")
 
     # --- making and evolving ------------------------------------------------------------------------
 
@@ -91,69 +83,6 @@ class LakeTable:
                 update = update.addColumn(None, column.name, type_, None, default)
             update = update.moveBefore(column.name, MISFITS.name)
         update.commit()
-
-    # --- snapshots and the branch -------------------------------------------------------------------
-
-    def cut_branch(self) -> None:
-        """Make the branch at main; on a table without snapshots it begins with an empty one."""
-        self.drop_branch()  # of a first try in the same run
-        table = self.load()
-        snapshot = table.currentSnapshot()
-        manage = table.manageSnapshots()
-        if snapshot is None:
-            manage.createBranch(self.branch).commit()
-        else:
-            manage.createBranch(self.branch, snapshot.snapshotId()).commit()
-
-    def drop_branch(self) -> None:
-        """Drop the branch, if it is there."""
-        table = self.load()
-        if table.refs().containsKey(self.branch):
-            table.manageSnapshots().removeBranch(self.branch).commit()
-
-    def head(self) -> int:
-        """Return the branch's newest snapshot."""
-        return int(self.load().snapshot(self.branch).snapshotId())
-
-    def counted(self, *names: str) -> list[int]:
-        """Return what Iceberg counted in the branch's newest commit; a count that it left out is 0.
-
-        Each name is asked for by itself: to walk a Java map from Python takes a tenth of a small table's merge.
-        """
-        summary = self.load().snapshot(self.branch).summary()
-        return [int(summary.get(name) or 0) for name in names]
-
-    # --- staging ------------------------------------------------------------------------------------
-
-    def stage(self, marks: Mapping[str, str]) -> Pointer:
-        """Write the metadata file in which the branch's head is main and the branch is gone.
-
-        Raises LakeError("publish-conflict") when main has moved since the branch was cut.
-        """
-        table = self.load()
-        operations = table.operations()
-        base = operations.current()
-        head = base.ref(self.branch).snapshotId()
-        main = base.currentSnapshot()
-        if main is not None and not java("org.apache.iceberg.util.SnapshotUtil").isAncestorOf(
-            table, head, main.snapshotId()
-        ):
-            raise LakeError(
-                "publish-conflict",
-                f"expected main of {'.'.join(self.target)} to be where the branch was cut, it has moved since; "
-                "merge again",
-            )
-        staged = (
-            java("org.apache.iceberg.TableMetadata")
-            .buildFrom(base)
-            .setBranchSnapshot(head, "main")
-            .setProperties(dict(marks))
-            .removeRef(self.branch)
-            .build()
-        )
-        location = operations.metadataFileLocation(next_metadata_name(base))
-        java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
-        return Pointer(*place_of(self.target), old=base.metadataFileLocation(), new=location)
 
     # --- details ------------------------------------------------------------------------------------
 

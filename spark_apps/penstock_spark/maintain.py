@@ -53,12 +53,12 @@ def line(report: TableReport) -> str:
         f"{name}: files {before.files} -> {after.files}, bytes {before.bytes} -> {after.bytes}, "
         f"delete files {before.delete_files} -> {after.delete_files}, snapshots {before.snapshots} -> {after.snapshots}, "
         f"scan {_seconds(before.scan_seconds)} -> {_seconds(after.scan_seconds)}, {report.orphans} orphans, "
-        f"{report.branches} branches, {report.seconds:.1f} s{f' ({report.left})' if report.left else ''}"
+        f"{report.seconds:.1f} s{f' ({report.left})' if report.left else ''}"
     )
 
 
 def _table(session: SparkSession, plan: MaintenancePlan, target: tuple[str, ...]) -> LakeTable:
-    return LakeTable(session, plan.catalog, target, branch="main")
+    return LakeTable(session, plan.catalog, target)
 
 
 def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTable | None:

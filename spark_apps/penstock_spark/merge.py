@@ -1,4 +1,4 @@
-"""A whole merge: every table on a branch of its own, in parallel, then the row that records the cut."""
+"""A whole merge: every table staged, in parallel, then the row that records the cut."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _require_commons(session: SparkSession, plan: MergePlan, tables: Sequence[Ta
     files: then it is about the run. Raises what Spark raises where the commons fail.
     """
     session.range(2).count()
-    cuts = LakeTable(session, plan.catalog, cuts_target(plan), plan.branch)
+    cuts = LakeTable(session, plan.catalog, cuts_target(plan))
     cuts.look()
     failed = [table for table in tables if table.paused_slug == "merge-failed"]
     causes = {table.failure for table in failed}

@@ -82,7 +82,7 @@ def _fill(
     session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, environment: Mapping[str, str], threads: int
 ) -> _Filled:
     """Replace the interval; there is no pointer where nothing is to be written and nothing to be taken away."""
-    table = LakeTable(session, plan.catalog, order.target, plan.branch)
+    table = LakeTable(session, plan.catalog, order.target)
     there = table.look()
     if there is None:
         if order.empty:

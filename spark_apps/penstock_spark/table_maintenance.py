@@ -1,4 +1,4 @@
-"""One table's maintenance: compact, drop dead branches, expire snapshots, gather manifests, delete orphans.
+"""One table's maintenance: compact, expire snapshots, gather manifests, delete orphans.
 
 Every step is a commit of Iceberg's own that leaves the table whole, in an order in which a step finds what the one
 before it made obsolete. Nothing that began after the plan was made is touched.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import LakeError
-from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport, is_dead
+from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport
 from penstock.jobs.pointers import place_of
 from penstock.lake.locations import owns_folder
 from penstock_spark.iceberg_table import IcebergTable
@@ -52,7 +52,6 @@ class TableMaintenance:
 
     def _work(self, report: TableReport, before: Figures) -> TableReport:
         rewritten = self._compact() if before.files else 0
-        branches = self._drop_dead_branches()
         expired = self._expire()
         self._gather_manifests()
         alone = owns_folder(self._present().folder, self.plan.other_folders(place_of(self.order.target)))
@@ -60,7 +59,6 @@ class TableMaintenance:
             report,
             after=self.figures(scan=rewritten > 0, known=before),
             rewritten_files=rewritten,
-            branches=branches,
             expired_snapshots=expired,
             orphans=self._delete_orphans() if alone else 0,
             left=None if alone else _SHARED,
@@ -128,18 +126,6 @@ class TableMaintenance:
             # a long rewrite that is killed keeps what it has committed
             "partial-progress.enabled": "true",
         }
-
-    def _drop_dead_branches(self) -> int:
-        """Drop the branches of merges that can no longer be published."""
-        loaded = self.table.load()
-        names = [str(name) for name in loaded.refs().keySet().toArray()]
-        dead = [name for name in names if is_dead(name, self.plan.attempt)]
-        manage = loaded.manageSnapshots()
-        for name in dead:
-            manage = manage.removeBranch(name)
-        if dead:
-            manage.commit()
-        return len(dead)
 
     def _expire(self) -> int:
         """Expire the snapshots that no cut names and nothing else needs; delete the files that only they had."""

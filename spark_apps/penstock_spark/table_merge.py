@@ -283,7 +283,7 @@ class TableMerge:
         return old.metadata_file, int(era)
 
     def _lake_table(self, target: tuple[str, ...]) -> LakeTable:
-        return LakeTable(self.session, self.plan.catalog, target, self.plan.branch)
+        return LakeTable(self.session, self.plan.catalog, target)
 
 
 def _log_end(order: TablePlan, counts: Mapping[str, int], seconds: float, error: LakeError | None) -> None:

@@ -142,7 +142,7 @@ def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(env16: PipelineEn
     change(env16, "insert into busy values (4, 'd'); insert into idle values (4, 'd')")
     dead = merge.plan(env16.ctx)
     assert dead is not None
-    env16.submit(merge.job(env16.ctx, dead))  # its branches stay
+    env16.submit(merge.job(env16.ctx, dead))  # what it staged stays
 
     env16.merge()
     env16.merge(force=True)

@@ -82,7 +82,6 @@ OF_SPARK: list[Step] = [
     (f"{MAINTAIN}._compact", "before", 1),
     (f"{MAINTAIN}._compact", "during", 1),
     (f"{MAINTAIN}._compact", "after", 1),
-    (f"{MAINTAIN}._drop_dead_branches", "after", 1),
     (f"{MAINTAIN}._expire", "during", 1),
     (f"{MAINTAIN}._expire", "after", 1),
     (f"{MAINTAIN}._gather_manifests", "after", 1),
@@ -149,7 +148,7 @@ class Due:
     folder: Path
     windows: set[Lsn]
     old_tables: list[Path]
-    branch: str
+    attempt: str
     unfilled: tuple[datetime, datetime]
 
 
@@ -248,7 +247,7 @@ def let_be_due(shop: Shop) -> Due:
     dead = env.landing / env.name / "windows" / f"00000000DEAD00{number:02}-00000000DEADFFFF"
     (dead / "attempt").mkdir(parents=True)
     (dead / "attempt" / "1.1.parquet").write_text("of a killed capture")
-    return Due(orphan, dead, aged, set_aside(shop), f"penstock_{attempt}", unfilled)
+    return Due(orphan, dead, aged, set_aside(shop), attempt, unfilled)
 
 
 def set_aside(shop: Shop) -> list[Path]:
@@ -333,7 +332,6 @@ def ends(shop: Shop, due: Due) -> None:
     with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
         found = reader.table((env.name, "public", "item"))
         assert found is not None
-        assert due.branch not in found.table.refs()
         named = {
             e["snapshot_id"] for c in env.ctx.ledger.merges.cuts(env.name) for e in c.tables if e["name"] == "item"
         }
@@ -342,7 +340,7 @@ def ends(shop: Shop, due: Due) -> None:
         assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"
     everything_is_there(shop)
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        merge.publish(env.ctx, due.branch.removeprefix("penstock_"))
+        merge.publish(env.ctx, due.attempt)
 
     shop.fill(due.unfilled)
     suffix = f"as_{next(_numbers)}"

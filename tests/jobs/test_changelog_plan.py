@@ -21,7 +21,6 @@ FIELDS = (LakeColumn("id", "int"), LakeColumn("a`b.c", "string"))
 PLAN = ChangelogPlan(
     pipeline="shop",
     attempt="a",
-    branch="b",
     catalog="lake",
     from_time=datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2))),
     upto_time=datetime(2026, 11, 2, 0, 0, 0, 1, tzinfo=UTC),

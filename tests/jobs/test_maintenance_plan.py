@@ -14,7 +14,6 @@ from penstock.jobs.maintenance_plan import (
     OldTable,
     TableFolder,
     TableReport,
-    is_dead,
 )
 from penstock.jobs.pointers import aside, is_left_behind, place_of, rebuilt, replaced
 
@@ -52,26 +51,10 @@ def test_a_plan_of_another_version_is_refused() -> None:
 
 def test_a_result_survives_its_json() -> None:
     left = TableReport(("shop", "u"), None, None, None, None, 0.0, left="why")
-    done = TableReport(("shop", "t"), 1, 8, FIGURES, replace(FIGURES, files=1), 2.5, 9, 18, 1, 2)
+    done = TableReport(("shop", "t"), 1, 8, FIGURES, replace(FIGURES, files=1), 2.5, 9, 18, 2)
     result = MaintenanceResult("shop", "a", (done, left), PLAN.old_tables, 3.5)
 
     assert MaintenanceResult.loads(result.dumps()) == result
-
-
-@pytest.mark.parametrize(
-    ("branch", "dead"),
-    [
-        ("penstock_20261121t091500122_3f9a1c2d", True),
-        ("penstock_changelog_20261121t091500122_3f9a1c2d", True),
-        ("penstock_20261121t091500123_3f9a1c2d", False),  # its own
-        ("penstock_20261121t091500124_00000000", False),
-        ("penstock_audit", False),
-        ("main", False),
-        ("20261121t091500122_3f9a1c2d", False),
-    ],
-)
-def test_a_branch_is_dead_when_its_attempt_is_older(branch: str, dead: bool) -> None:
-    assert is_dead(branch, "20261121t091500123_3f9a1c2d") is dead
 
 
 @pytest.mark.parametrize(

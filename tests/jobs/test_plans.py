@@ -23,7 +23,7 @@ def plan() -> MergePlan:
         FileRef("file:///y", 1, 90, ("k", "l"), counts=ChangeCounts(truncates=1)),
     )
     table = TablePlan(7, "public", "t", ("shop", "public", "t"), "d", columns, files, (), "1:2:", 1 << 62)
-    return MergePlan("shop", "a1", "b1", "lake", "shop", 1, (1 << 63) + 5, (table,), skip_commit_lsns=(1 << 40,))
+    return MergePlan("shop", "a1", "lake", "shop", 1, (1 << 63) + 5, (table,), skip_commit_lsns=(1 << 40,))
 
 
 def test_a_merge_plan_reads_back_as_it_was_written() -> None:

@@ -7,7 +7,7 @@ from penstock.lsn import Lsn
 from tests.ledger.conftest import START, capture, entry, facts, plan, publish, stage
 
 
-def test_attempts_sort_by_time_and_suit_files_and_branches() -> None:
+def test_attempts_sort_by_time_and_suit_files() -> None:
     attempts = [new_attempt() for _ in range(200)]
 
     assert len(set(attempts)) == 200

@@ -142,20 +142,11 @@ def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[
 # --- what it does -----------------------------------------------------------------------------------
 
 
-def left_behind(env: PipelineEnv, table: str) -> None:
-    """Leave the branch of a changelog fill that died."""
-    assert env.spark is not None
-    env.spark.sql(
-        f"alter table lake.{env.name}.public.{table} create branch penstock_changelog_20200101t000000000_00000000"
-    )
-
-
 def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(env: PipelineEnv) -> None:
     change(env)
     prepared = merge.plan(env.ctx)
     assert prepared is not None
     env.submit(merge.job(env.ctx, prepared))  # and no one publishes it
-    left_behind(env, "item")
     mark = iceberg(env, "item").properties["penstock.lsn"]
     old, young = folder(env, "item") / "data" / "old.parquet", folder(env, "item") / "data" / "young.parquet"
     for orphan in (old, young):
@@ -173,7 +164,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert (item.after.delete_files, item.after.deleted_rows, item.after.files) == (0, 0, 1)
     assert item.before.scan_seconds is not None
     assert item.after.scan_seconds is not None
-    assert (item.branches, item.orphans, old.exists(), young.exists()) == (1, 1, False, True)
+    assert (item.orphans, old.exists(), young.exists()) == (1, False, True)
     assert still.before is not None
     assert still.after is not None
     assert (still.rewritten_files, still.after) == (0, replace(still.before, snapshots=still.after.snapshots))

@@ -177,14 +177,6 @@ def test_an_attempt_that_outlived_its_successor_changes_nothing(workbench: Workb
     assert workbench.rows(table) == Counter([("1", "two")])
 
 
-def test_a_paused_table_keeps_no_branch_of_the_attempt(workbench: Workbench, table: Table) -> None:
-    workbench.land(table, tx(D(k=None)))
-    workbench.merge()
-
-    refs = workbench.session().sql(f"select name from {workbench.name(table)}.refs").collect()
-    assert [row["name"] for row in refs] == ["main"]
-
-
 def test_a_table_without_changes_gets_no_pointer(workbench: Workbench, table: Table) -> None:
     [result] = workbench.merge()
 

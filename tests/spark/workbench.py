@@ -209,7 +209,6 @@ class Workbench:
         plan = MergePlan(
             pipeline=self.namespace,
             attempt=attempt,
-            branch=f"penstock_{self.namespace}_{attempt}",
             catalog=self.catalog,
             namespace=self.namespace,
             from_lsn=0,

@@ -63,7 +63,6 @@ class ChangelogPlan:
 
     pipeline: str
     attempt: str
-    branch: str
     catalog: str
     from_time: datetime
     upto_time: datetime

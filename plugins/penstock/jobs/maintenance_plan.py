@@ -7,7 +7,6 @@ says per table where main must be, and which snapshots a reader may still want.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -55,7 +54,7 @@ class MaintenancePlan:
     """Order one run.
 
     Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
-    later, files from `orphans_before` on and branches of attempts from this one on are never touched: they may belong
+    later, and files from `orphans_before` on are never touched: they may belong
     to work that began later, or to readers. `folders` is where every
     table of the catalog has its files, other pipelines' included. Compaction takes files of which more than `deleted_share` is deleted, and
     groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
@@ -134,7 +133,6 @@ class TableReport:
     seconds: float
     rewritten_files: int = 0
     expired_snapshots: int = 0
-    branches: int = 0
     orphans: int = 0
     left: str | None = None
 
@@ -159,12 +157,6 @@ class MaintenanceResult:
         data = json.loads(text)
         tables = tuple(map(report_from_json, data.pop("tables")))
         return cls(tables=tables, dropped=tuple(OldTable(**entry) for entry in data.pop("dropped")), **data)
-
-
-def is_dead(branch: str, attempt: str) -> bool:
-    """Return whether a branch is that of an attempt before this one; branches of other writers are left alone."""
-    found = re.fullmatch(r"penstock_(?:[a-z]+_)?(\d{8}t\d{9}_[0-9a-f]{8})", branch)
-    return found is not None and found[1] < attempt
 
 
 def report_from_json(data: dict[str, Any]) -> TableReport:

@@ -1,6 +1,6 @@
 """The merge that Airflow orders of Spark, and what Spark answers: plain data, written as JSON next to the landing zone.
 
-A `MergePlan` names landed files to bring into lake tables on a branch of its own. Spark only prepares: a `MergeResult` lists pointers for `publish` to move.
+A `MergePlan` names landed files to bring into lake tables. Spark only stages: a `MergeResult` lists pointers for `publish` to move.
 """
 
 from __future__ import annotations
@@ -87,7 +87,6 @@ class MergePlan:
 
     pipeline: str
     attempt: str
-    branch: str
     catalog: str
     namespace: str
     from_lsn: int

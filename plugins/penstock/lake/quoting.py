@@ -14,7 +14,7 @@ def identifier(name: str) -> str:
 
 
 def path(*names: str) -> str:
-    """Quote a name of several parts, such as catalog, namespace, table and branch, or struct and field."""
+    """Quote a name of several parts, such as catalog, namespace and table, or struct and field."""
     return ".".join(identifier(name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Names for attempts: short, sorted by time, safe in paths, in Iceberg branch names and in SQL."""
+"""Names for attempts: short, sorted by time, safe in paths and in SQL."""
 
 from __future__ import annotations
 

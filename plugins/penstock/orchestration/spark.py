@@ -72,7 +72,7 @@ class CopyOperator(PenstockSparkOperator):
 
 
 class MergeOperator(PenstockSparkOperator):
-    """Prepare all that is due on a branch of its own; nothing becomes visible before `publish`.
+    """Prepare all that is due; nothing becomes visible before `publish`.
 
     The `last` merge of an era is left out where the DAG's param `merge_first` is false. One that `lingers` publishes by
     itself what it and its successors in the same Spark application prepare, where `merge.linger` says so.

@@ -62,7 +62,6 @@ def plan(ctx: Context, interval: Interval) -> str:
     orders = ChangelogPlan(
         pipeline=ctx.name,
         attempt=attempt,
-        branch=f"penstock_changelog_{attempt}",
         catalog=ctx.pipeline.lake.catalog,
         from_time=interval.start,
         upto_time=interval.end,

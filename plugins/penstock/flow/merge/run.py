@@ -1,6 +1,6 @@
 """Merge: decide what is due, give Spark its orders, and publish what Spark prepared as one cut.
 
-Spark prepares, `publish` moves. Every plan belongs to a new attempt on a branch of its own; an attempt that was
+Spark prepares, `publish` moves. Every plan belongs to a new attempt; an attempt that was
 overtaken can never publish, even if its Spark application outlived its task.
 """
 
@@ -59,7 +59,6 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
-        branch=f"penstock_{attempt}",
         catalog=ctx.pipeline.lake.catalog,
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),

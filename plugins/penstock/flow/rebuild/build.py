@@ -97,7 +97,6 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=run,
-        branch=f"penstock_{run}",
         catalog=settings.lake.catalog,
         namespace=settings.namespace,
         from_lsn=first,
