@@ -12,6 +12,7 @@ PARTS = (
     "many_tables",
     "initial_copy",
     "merge",
+    "cold",
     "many_merges",
     "maintain",
     "pipeline",

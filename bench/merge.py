@@ -49,8 +49,8 @@ def measure() -> list[Figure]:
     with workbench() as bench:
         small, large = loaded(bench, SMALL), loaded(bench, LARGE)
         zone = LandingZone.open(str(bench.folder), {})
-        plain = _changes(zone, SMALL, 0.0), _changes(zone, LARGE, 0.0)
-        toasted = _changes(zone, SMALL, 0.1)
+        plain = changed(zone, SMALL, CHANGES), changed(zone, LARGE, CHANGES)
+        toasted = changed(zone, SMALL, CHANGES, 0.1)
         for changes in (plain[0], toasted) * WARM_UPS:  # the first runs compile
             _seconds(bench, small, changes)
         pairs = [(_seconds(bench, small, plain[0]), _seconds(bench, large, plain[1])) for _ in range(RUNS)]
@@ -66,7 +66,7 @@ def measure() -> list[Figure]:
 def _seconds(bench: Workbench, table: Table, changes: FileRef) -> float:
     table.files = [changes]
     bench.tables = [table]
-    with _set_back(bench):
+    with set_back(bench):
         started = time.perf_counter()
         result = bench.prepare()
         seconds = time.perf_counter() - started
@@ -78,7 +78,7 @@ def _seconds(bench: Workbench, table: Table, changes: FileRef) -> float:
 
 
 @contextmanager
-def _set_back(bench: Workbench) -> Iterator[None]:
+def set_back(bench: Workbench) -> Iterator[None]:
     """Let every table show the metadata that it showed before: each run left a branch there, for the next to carry."""
     with bench.connect() as connection:
         shown = connection.execute(
@@ -98,7 +98,7 @@ def loaded(bench: Workbench, rows: int) -> Table:
     bench.tables = [table]
     parts = range(0, rows, PART)
     table.copy_files = [
-        table.copied(str(start), pa.RecordBatch.from_struct_array(_row(np.arange(start, start + PART), 1)))
+        table.copied(str(start), pa.RecordBatch.from_struct_array(_row(np.arange(start, min(start + PART, rows)), 1)))
         for start in parts
     ]
     bench.merge()
@@ -107,17 +107,17 @@ def loaded(bench: Workbench, rows: int) -> Table:
     return table
 
 
-def _changes(zone: LandingZone, rows: int, unchanged: float) -> FileRef:
+def changed(zone: LandingZone, rows: int, count: int, unchanged: float = 0.0) -> FileRef:
     """Land 80 % updates, 10 % deletes and 10 % inserts; a part of the updates leave `document` out."""
     rng = np.random.default_rng(1)
-    touched = rng.choice(rows, CHANGES * 9 // 10, replace=False)
-    updated, deleted = touched[: CHANGES * 8 // 10], touched[CHANGES * 8 // 10 :]
+    touched = rng.choice(rows, count * 9 // 10, replace=False)
+    updated, deleted = touched[: count * 8 // 10], touched[count * 8 // 10 :]
     left_out = rng.random(len(updated)) < unchanged
-    kinds = [_updates(updated, left_out), _deletes(deleted), _inserts(rows + np.arange(CHANGES // 10))]
+    kinds = [_updates(updated, left_out), _deletes(deleted), _inserts(rows + np.arange(count // 10))]
     changes = pa.concat_tables(kinds)
     ordinals = pa.array(rng.permutation(len(changes)))
     changes = changes.set_column(1, changes.schema.field("ordinal"), ordinals)
-    return _write(zone, f"changes.{rows}.{unchanged}.parquet", changes.sort_by("ordinal"))
+    return _write(zone, f"changes.{rows}.{count}.{unchanged}.parquet", changes.sort_by("ordinal"))
 
 
 def _row(ids: np.ndarray, salt: int) -> pa.StructArray:

@@ -1,5 +1,6 @@
 """The zip that Spark gets holds the whole library, the SQL included, and the same sources give the same bytes."""
 
+import marshal
 import os
 import subprocess
 import sys
@@ -59,7 +60,9 @@ def test_constant_sql_travels_within_the_library(checkout: Path):
     with zipfile.ZipFile(checkout / "out.zip") as archive:
         assert archive.namelist() == [
             "penstock/__init__.py",
+            "penstock/__init__.pyc",
             "penstock/lsn.py",
+            "penstock/lsn.pyc",
             "penstock/statements/source/slots.sql",
         ]
         assert archive.read("penstock/statements/source/slots.sql") == b"select 1\n"
@@ -72,6 +75,19 @@ def test_the_same_sources_give_the_same_bytes_whatever_their_times(checkout: Pat
 
     assert not spark_zip.build(checkout, checkout / "out.zip")
     assert (checkout / "out.zip").read_bytes() == first
+
+
+def test_modules_are_compiled_in_the_zip_and_another_python_makes_it_again(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+):
+    spark_zip.build(checkout, checkout / "out.zip")
+    with zipfile.ZipFile(checkout / "out.zip") as archive:
+        compiled = marshal.loads(archive.read("penstock/lsn.pyc")[16:])
+
+    monkeypatch.setattr(spark_zip, "MAGIC_NUMBER", b"\0\0\r\n")
+
+    assert compiled.co_filename == "penstock/lsn.py"
+    assert spark_zip.build(checkout, checkout / "out.zip")
 
 
 def test_a_changed_source_makes_a_new_zip_and_compiled_leftovers_do_not(checkout: Path):

@@ -21,13 +21,14 @@ def read_text(spark: SparkSession, uri: str) -> str:
 
 
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
-    """Write a new file that appears under its name when it is whole; where files have owners, for our account alone."""
+    """Write a file that appears under its name when it is whole, in place of one that was there; for our account alone."""
     system, path = _locate(spark, uri)
     draft = path.suffix(PART)
     stream = system.create(draft, True)
     system.setPermission(draft, java("org.apache.hadoop.fs.permission.FsPermission")("600"))
     stream.write(bytearray(text.encode("utf-8")))
     stream.close()
+    system.delete(path, False)
     if not system.rename(draft, path):
         raise OSError(f"expected to write {uri}, could not rename its draft to it")
 

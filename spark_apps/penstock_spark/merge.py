@@ -27,9 +27,9 @@ _log = logging.getLogger("penstock.merge")
 def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> MergeResult:
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
-    with sessions.worker(spark, plan.catalog, environment) as session:
+    with sessions.worker(spark, plan.catalog, environment, reads=False) as session:
         _make_namespaces(session, plan)
-        tables = _merge_tables(spark, plan, environment)
+        tables = _merge_tables(session, plan, environment)
         if any(table.failure for table in tables):
             _require_commons(session, plan, tables)
         cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
@@ -57,17 +57,18 @@ def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
         session.sql(statement)
 
 
-def _merge_tables(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
+def _merge_tables(session: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> list[TableResult]:
     """Merge every table; one that fails for no known reason is tried once more, when all others are done."""
-
     busy = sum(bool(order.files or order.copy_files) for order in plan.tables)
-    threads = threads_for(spark, busy, plan.parallel_tables)
+    threads = threads_for(session, busy, plan.parallel_tables)
 
     def merge(session: SparkSession, order: TablePlan) -> TableResult:
         return merge_table(session, plan, order, environment, threads)
 
     def merged(orders: Sequence[TablePlan]) -> list[TableResult]:
-        return at_once(spark, plan.catalog, environment, merge, orders, size=_bytes, workers=plan.parallel_tables)
+        return at_once(
+            session, plan.catalog, environment, merge, orders, size=_bytes, workers=plan.parallel_tables, shared=session
+        )
 
     results = {place: unmoved(order) for place, order in enumerate(plan.tables) if order.idle}
     waiting = [place for place in range(len(plan.tables)) if place not in results]

@@ -1,4 +1,7 @@
-"""Work on several tables at once: threads of the driver, each with a Spark session and a scheduler pool of its own."""
+"""Work on several tables at once: threads of the driver, each with a Spark session and a scheduler pool of its own.
+
+A session opens a catalog with connections of its own. Where no setting differs from table to table, one serves all.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,16 @@ def at_once(
     *,
     workers: int,
     size: Callable[[Order], int] | None = None,
+    shared: SparkSession | None = None,
 ) -> list[Result]:
-    """Carry out the orders, the largest first where `size` gives it, and return the results in the orders' own order."""
+    """Carry out the orders, the largest first where `size` gives it, and return the results in the orders' own order.
+
+    With a `shared` session all threads work in this one.
+    """
     own = threading.local()
 
     def prepare() -> None:
-        own.session = lent.enter_context(sessions.worker(spark, catalog, environment))
+        own.session = shared or lent.enter_context(sessions.worker(spark, catalog, environment))
         sessions.activate(own.session)
         # Inside one pool Spark runs first come, first served: only a pool per thread shares the cores fairly.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)

@@ -37,6 +37,13 @@ STORE_LOGIN = {
     "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
     "s3.session-token": "AWS_SESSION_TOKEN",
 }
+# Hadoop sets the mode of every file on a disk by a `chmod` process, and of the sums that it keeps beside it. Without the sums
+# these are half, and so are the files. Spark's own readers refuse this file system, so a catalog of theirs cannot have it; and
+# Hadoop's cache would hand it to them.
+WITHOUT_SUMS = {
+    "hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "hadoop.fs.file.impl.disable.cache": "true",
+}
 
 
 def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSession:
@@ -52,17 +59,21 @@ def start(name: str, environment: Mapping[str, str] = os.environ) -> SparkSessio
 
 
 @contextmanager
-def worker(spark: SparkSession, catalog: str, environment: Mapping[str, str]) -> Iterator[SparkSession]:
+def worker(
+    spark: SparkSession, catalog: str, environment: Mapping[str, str], *, reads: bool = True
+) -> Iterator[SparkSession]:
     """Lend a session of one's own in the same application, with a catalog of its own that has its secrets already.
 
     The catalog keeps no table in memory: each step must see what the one before it committed. Its connections to the
     catalog's database go back at the end: left to Java's garbage collector, they would add up to all that there are.
+    Spark `reads` no table of one that only commits.
     """
     session = spark.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
     names = SECRETS if session.conf.get(f"{prefix}.s3.access-key-id", None) else {**STORE_LOGIN, **SECRETS}
     secrets = {f"{prefix}.{key}": environment[name] for key, name in names.items() if name in environment}
-    configure(session, {**SETTINGS, f"{prefix}.cache-enabled": "false"})
+    files = {} if reads else {f"{prefix}.{name}": value for name, value in WITHOUT_SUMS.items()}
+    configure(session, {**SETTINGS, **files, f"{prefix}.cache-enabled": "false"})
     open_catalog(session, catalog, secrets)
     try:
         yield session
