@@ -3,6 +3,9 @@
 **Does** one window of WAL after another until it has caught up or its time budget ends: reconcile slot and ledger,
 plan, peek, stage Parquet files and their manifest, and only then advance the slot.
 
+With `capture.every` a run does so again and again, until its time budget ends or the schedule's next run begins, or until
+this DAG is paused; in between it holds nothing.
+
 **Safe to repeat, to clear, to kill.** A window is byte-for-byte repeatable until it is staged; a second run at the
 same time finds the pipeline's lock taken and retries. Backfilling this DAG is pointless: state is keyed by
 LSN, not by date.
@@ -25,7 +28,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow.capture import run as flow
+from penstock.flow.capture.repeat import capture_repeatedly
 from penstock.flow.copy import added_tables
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
@@ -37,6 +40,7 @@ from penstock.orchestration.dag_defaults import (
     outcome,
 )
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.waiting_tasks import paused
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -48,11 +52,11 @@ def build(pipeline: Pipeline) -> DAG:
     ) as dag:
 
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline)])
-        def windows(*, outlet_events: Any) -> dict[str, Any]:
-            """Capture windows until caught up; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
+        def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
+            """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
-                report = flow.capture(ctx)
+                report = capture_repeatedly(ctx, why_end=lambda: paused(ti))
                 waiting = added_tables.tables_to_announce(ctx)
             if waiting:
                 outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from demo import fresh, source
+from demo import fresh, reading, source
 from demo.fresh import NAME
 from demo.report import Figures
 from demo.watch import Watch
@@ -87,13 +87,13 @@ class Demo:
             self.unpause(verb)
 
     def live(self, captures: int, merges: int) -> None:
-        """Wait until so many scheduled captures have succeeded, and the last of so many merges has begun."""
+        """Wait until so many captures have landed changes, and so many merges have published a cut."""
 
         def missing() -> str:
-            captured, begun = self.watch.scheduled_captures(), self.watch.merges_begun()
-            step.result = f"{captured} captures, {begun} merges"
-            enough = captured >= captures and begun >= merges
-            return "" if enough else f"{captured} of {captures} captures, {begun} of {merges} merges"
+            captured, merged = self.watch.captures(), self.watch.merges()
+            step.result = f"{captured} captures, {merged} merges"
+            enough = captured >= captures and merged >= merges
+            return "" if enough else f"{captured} of {captures} captures, {merged} of {merges} merges"
 
         with self.progress.step("By schedule, while the load continues") as step:
             self.wait(step, missing, self.watch_all)
@@ -214,6 +214,7 @@ class Demo:
             copy_seconds=self.watch.task_seconds("bootstrap", "copy"),
             load_seconds=self.watch.task_seconds("bootstrap", "load"),
             merge_seconds=self.watch.task_seconds("merge", "spark"),
+            reading_seconds=reading.seconds(self.context.landing, self.watch.windows(), self.watch.cuts()),
         )
 
     # --- details -------------------------------------------------------------------------------------

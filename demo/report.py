@@ -25,6 +25,8 @@ class Figures:
     copy_seconds: Sequence[float]
     load_seconds: Sequence[float]
     merge_seconds: Sequence[float]
+    reading_seconds: Sequence[float] = ()
+    """Of every change that was merged, from its commit at the source to the cut that shows it."""
 
     @property
     def changes(self) -> int:
@@ -48,6 +50,10 @@ def table(figures: Figures) -> Table:
     if ages := figures.freshness():
         what = f"age of {len(ages)} cuts when new: median, worst"
         shown.add_row("lake", what, "", f"{median(ages):.1f}", f"{max(ages):.1f} s")
+    if figures.reading_seconds:
+        what, spans = "from a commit to its cut: median, 95 %", sorted(figures.reading_seconds)
+        worst = spans[int(len(spans) * 0.95)]
+        shown.add_row("lake", what, f"{len(spans):,}", f"{median(spans):.1f}", f"{worst:.1f} s")
     return shown
 
 

@@ -48,15 +48,13 @@ class Watch:
         """Yield the runs of one DAG of this demo."""
         return (run for run in self.api.runs(self.dag(verb)) if run["dag_run_id"] not in self.earlier)
 
-    def scheduled_captures(self) -> int:
-        """Count the captures that were started by their schedule and succeeded."""
-        return sum(run["run_type"] == "scheduled" and run["state"] == "success" for run in self.runs("capture"))
+    def captures(self) -> int:
+        """Count the captures that have landed changes."""
+        return sum(window.rows > 0 for window in self.windows())
 
-    def merges_begun(self) -> int:
-        """Count the merges after the bootstrap's: those that published their cut, and one that may be at work."""
-        published = [cut.attempt for cut in self.cuts()]
-        latest = self.context.ledger.pipelines.get(self.context.name).merge_attempt
-        return len(published) - 1 + (latest not in published)
+    def merges(self) -> int:
+        """Count the cuts after the bootstrap's."""
+        return len(self.cuts()) - 1
 
     def task_seconds(self, verb: str, task_id: str) -> list[float]:
         """Return how long each successful run of one task took."""

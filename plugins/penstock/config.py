@@ -77,6 +77,8 @@ class Capture(Section):
     window_seconds: Seconds = 30
     """What the size of a window aims at: it follows the time that the last windows took."""
     time_budget: Seconds = 300
+    every: Seconds | None = None
+    """Within a run of the schedule capture again this long after the last capture began, while the budget lasts."""
     statement_timeout: ServerSeconds = 1800
     work_mem: Annotated[Bytes, Field(ge=64 << 10, lt=2 << 40)] = 256 << 20
     """Memory for decoding on the source, per session (`logical_decoding_work_mem` and `work_mem`)."""

@@ -52,7 +52,7 @@ class WaitingTasks:
     def _look(self) -> Iterator[str | None]:
         for turn in self._turns:
             if turn is None:
-                yield f"{self._ti.dag_id} was paused" if self._ti.get_dag(self._ti.dag_id).is_paused else None
+                yield paused(self._ti)
                 continue
             seen = time.monotonic()
             while self._waits(*turn):
@@ -65,3 +65,8 @@ class WaitingTasks:
 
     def _waits(self, dag_id: str, tasks: list[str]) -> bool:
         return bool(self._ti.get_ti_count(dag_id, task_ids=tasks, states=_WAITING))
+
+
+def paused(ti: Any) -> str | None:
+    """Return that the DAG of a running task was paused, None if it was not."""
+    return f"{ti.dag_id} was paused" if ti.get_dag(ti.dag_id).is_paused else None

@@ -105,10 +105,10 @@ class CaptureReport:
         }
 
 
-def capture(ctx: Context) -> CaptureReport:
-    """Capture windows until the slot is caught up or the time budget ends."""
+def capture(ctx: Context, *, patterns: bool = True) -> CaptureReport:
+    """Capture windows until the slot is caught up or the time budget ends; with `patterns` the publication follows them first."""
     deadline = monotonic() + ctx.pipeline.capture.time_budget
-    windows = [capture_window(ctx, patterns=True)]
+    windows = [capture_window(ctx, patterns=patterns)]
     while windows[-1].behind and monotonic() < deadline:
         windows.append(capture_window(ctx))
     return CaptureReport(tuple(windows))

@@ -25,6 +25,8 @@ from penstock.ledger.records import CutRecord
 
 OLDEST_SECONDS = 3600.0
 """An application is kept for an hour at most: the next one has a changed pipeline file, new logins and a fresh heap."""
+_PATIENCE_SECONDS = 30.0
+"""So long a round waits for the lake's lock: what takes longer than that, such as maintenance, ends the lingering."""
 _BREATH_SECONDS = 1.5
 """So long the lake's lock is free between two rounds; who waits for it looks every second."""
 
@@ -84,7 +86,7 @@ class Lingering:
             reason = str(error)
         if reason is None:
             try:
-                return self._round(spark, wait=0)
+                return self._round(spark, wait=_PATIENCE_SECONDS)
             except LedgerError as error:
                 if error.slug not in ("work-under-way", "pipeline-halted"):
                     raise
