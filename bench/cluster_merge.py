@@ -44,7 +44,7 @@ from tests.conftest import LakeCatalog
 if TYPE_CHECKING:
     from tests.spark.workbench import Workbench
 
-ROWS = 10_000_000
+ROWS = 8_000_000
 CHANGES = 20_000_000
 PART = 1_000_000
 MOVED_TO = 1_000_000_000

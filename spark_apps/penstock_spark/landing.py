@@ -16,13 +16,13 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock_spark.session import java
 
 AT_ONCE = 8
-"""So many files of a copy the driver looks at, or copies, at once: a store answers many as fast as one."""
+"""So many files the driver looks at, or copies, at once: a store answers many as fast as one."""
+_FEW = 3
 
 
 def check_changes(session: SparkSession, files: Sequence[FileRef]) -> None:
     """Look at the footer of each file of changes; raises LakeError("landing-file-missing") or ("landing-version")."""
-    for file in files:
-        check_contract(session, file.uri, CONTRACT_VERSION)
+    _check_all(session, [file.uri for file in files], CONTRACT_VERSION)
 
 
 def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequence[MirrorColumn]) -> None:
@@ -31,9 +31,7 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
     Raises LakeError("landing-file-missing"), ("landing-version"), or ("schema-change") where the lake has another type
     now for a column that was landed as values.
     """
-    uris = [file.uri for file in files]
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="landing") as workers:
-        list(workers.map(lambda uri: check_contract(session, uri, COPY_VERSION), uris))
+    _check_all(session, [file.uri for file in files], COPY_VERSION)
     types = {column.name: lake_column(column).type for column in columns}
     changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
     if changed:
@@ -42,6 +40,15 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table again",
         )
+
+
+def _check_all(session: SparkSession, uris: Sequence[str], expected: int) -> None:
+    if len(uris) < _FEW:
+        for uri in uris:
+            check_contract(session, uri, expected)
+        return
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="landing") as workers:
+        list(workers.map(lambda uri: check_contract(session, uri, expected), uris))
 
 
 def check_contract(session: SparkSession, uri: str, expected: int) -> None:

@@ -52,8 +52,9 @@ def _failures(order: MergeOrder) -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise LakeError(
             "merge-failed",
-            f"expected to merge {sum(file.rows for file in order.landed)} changes in {order.resources.memory_bytes} bytes "
-            "of memory and the disk, got out of memory; raise spark.task_memory, then resume the table",
+            f"expected to merge {sum(file.rows for file in order.landed)} changes in {(order.resources.memory_bytes or 0) >> 20} "
+            "MiB of memory and the disk, got out of memory, as by a very large row; raise spark.task_memory, then resume "
+            "the table",
         ) from None
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
