@@ -83,7 +83,6 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
         "threads": resources.threads,
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,  # a task downloads nothing
-        "enable_progress_bar": False,  # it is drawn on the standard output
         "disabled_optimizers": _AS_WRITTEN + (f",{_SLOW_FOR_MANY_COLUMNS}" if columns > _FEW_COLUMNS else ""),
     }
     if resources.memory_bytes is not None:
@@ -93,6 +92,7 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
         connection = duckdb.connect(config={**settings, "temp_directory": spilled})
         try:
             connection.execute("set timezone = 'UTC'").fetchall()
+            connection.execute("set enable_progress_bar = false").fetchall()  # it is drawn on the standard output
             files.landing.register(connection)
             files.lake.register(connection)
             yield Duck(connection, files)
