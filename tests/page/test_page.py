@@ -78,6 +78,21 @@ def test_a_healthy_pipeline_has_nothing_to_do(viewer: TestClient, scene: Scene) 
     assert shown["pipeline"]["grade"] == "ok"
 
 
+def test_a_cut_shows_its_age_and_the_longest_way_of_a_change(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past(windows=30)
+    scene.run(
+        "update penstock.window set rows = greatest(rows, 1),"
+        " committed = tstzrange(source_time - interval '7 seconds', source_time, '[]') where pipeline = %(name)s"
+    )
+
+    newest, *_, first = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["cuts"]
+
+    assert newest["delay_seconds"] == 41
+    assert newest["oldest_seconds"] == 41 + 4 * 60 + 7, "the oldest of its five windows was landed four minutes before"
+    assert first["oldest_seconds"] is None, "what the first cut holds was copied"
+
+
 def test_the_page_says_until_when_a_merge_keeps_its_application(viewer: TestClient, scene: Scene) -> None:
     scenes.healthy(scene)
     scene.ledger.lingering.keep(scene.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)

@@ -69,7 +69,10 @@ class WindowPanel(Row):
 
 @dataclass(frozen=True)
 class CutPanel(Row):
-    """Hold one cut; `source_time` is the source's time at its position, None for a cut that ends with no window."""
+    """Hold one cut; `source_time` is the source's time at its position, None for a cut that ends with no window.
+
+    `oldest_commit` is when the first of its changes was committed, None where it holds none or that is unknown.
+    """
 
     lsn: Lsn
     attempt: str
@@ -77,6 +80,7 @@ class CutPanel(Row):
     tables: int
     published_at: datetime
     source_time: datetime | None
+    oldest_commit: datetime | None
 
 
 @dataclass(frozen=True)

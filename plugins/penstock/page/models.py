@@ -106,7 +106,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Cut:
-    """Show one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` from source to reader."""
+    """Show one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` its age when it was published.
+
+    `oldest_seconds` is how long the change that waited longest took from its commit at the source to this cut.
+    """
 
     lsn: str
     published_at: datetime
@@ -115,6 +118,7 @@ class Cut:
     seconds: float | None
     changes_per_second: float | None
     delay_seconds: float | None
+    oldest_seconds: float | None
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,8 @@ def cut(row: CutPanel) -> Cut:
     seconds = None if began is None else max((row.published_at - began).total_seconds(), 0.0)
     delay = None if row.source_time is None else max((row.published_at - row.source_time).total_seconds(), 0.0)
     rate = _rate(row.changes, seconds)
-    return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay)
+    oldest = None if row.oldest_commit is None else max((row.published_at - row.oldest_commit).total_seconds(), 0.0)
+    return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay, oldest)
 
 
 def table(row: TablePanel) -> Table:
