@@ -1,7 +1,8 @@
 """Capture against the server's own limit: how fast a window is landed, and how much memory that takes.
 
 The limit is what the server needs to answer `select count(*)` over the very same peek. Both are run in turn, five
-times, and the medians are compared. Memory is the peak of a process of its own that captures once.
+times, and the medians are compared. Two cores set another limit: the CPU seconds of server and client, divided by two. Memory
+is the peak of a process of its own that captures once. A backlog is captured by the product itself, with and without reading ahead.
 """
 
 import json
@@ -13,8 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import load
+from bench import cpu, load
 from bench.figures import Figure
+from bench.many_tables import many_tables
 from bench.servers import Address, RunningServer, source_connection, source_server
 from penstock.flow.capture.land_window import Landed, land
 from penstock.landing.zone import LandingZone
@@ -31,17 +33,19 @@ BATCH_BYTES = 4 << 20
 
 
 def measure() -> list[Figure]:
-    """Return `capture_vs_server`, `capture_rss_mib` and `capture_rss_huge_mib`."""
+    """Return `capture_vs_server` and the limit of two cores, what reading ahead brings, and memory."""
     warm_up()
     with source_server() as server:
         upto = _prepare(server, CHANGES, one_transaction=False)
-        pairs = [(_count_seconds(server, upto), _land_seconds(server, upto)) for _ in range(RUNS)]
-        limit, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+        runs = [(_count_seconds(server, upto), *_land_seconds(server, upto)) for _ in range(RUNS)]
+        limit, ours, cores = (statistics.median(column) for column in zip(*runs, strict=True))
         rss = _rss(server, upto)
         huge = _prepare(server, HUGE, one_transaction=True)
         rss_huge = _rss(server, huge)
     return [
         Figure("capture_vs_server", CHANGES / ours, "changes/s", limit / ours),
+        Figure("capture_limit_of_two_cores", CHANGES / cores, "changes/s", limit / cores),
+        *_backlog(),
         Figure("capture_rss_mib", rss, "MiB"),
         Figure("capture_rss_huge_mib", rss_huge, "MiB"),
     ]
@@ -71,13 +75,40 @@ def _count_seconds(server: Server, upto: Lsn) -> float:
         return time.perf_counter() - started
 
 
-def _land_seconds(server: Server, upto: Lsn) -> float:
+def _land_seconds(server: Server, upto: Lsn) -> tuple[float, float]:
+    """Return the seconds of a capture, and half of the CPU seconds of both sides: what two cores need at least."""
+    pids = (os.getpid(), server.pid() or 0)
     with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
+        before, started = sum(map(cpu.seconds, pids)), time.perf_counter()
         landed = land_once(server, upto, Path(folder))
-        seconds = time.perf_counter() - started
+        seconds, used = time.perf_counter() - started, sum(map(cpu.seconds, pids)) - before
     assert sum(entry.rows for entry in landed.files) == CHANGES
-    return seconds
+    return seconds, used / 2
+
+
+def _backlog() -> list[Figure]:
+    """Return how fast the windows of a backlog are captured while the next one is read ahead; the ratio is to in turn."""
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    with many_tables(1) as env:
+        with env.source.connect() as conn:
+            conn.autocommit = True
+            conn.execute("set search_path to many")
+            load.create(conn)
+        env.settings["source"] = {"publication": env.ctx.pipeline.publication}
+        env.capture()
+        for ahead in (True, False) * 3:
+            env.settings["capture"] = {"work_mem": WORK_MEM, "read_ahead": ahead}
+            with env.source.connect() as conn:
+                conn.autocommit = True
+                conn.execute("set search_path to many")
+                conn.execute("truncate bench")
+                load.change(conn, CHANGES)
+                conn.execute("checkpoint")
+            started = time.perf_counter()
+            assert env.capture().changes >= CHANGES
+            seconds[ahead].append(time.perf_counter() - started)
+    overlapped, in_turn = (statistics.median(seconds[each]) for each in (True, False))
+    return [Figure("capture_backlog", CHANGES / overlapped, "changes/s", in_turn / overlapped)]
 
 
 def land_once(server: Address, upto: Lsn, folder: Path) -> Landed:

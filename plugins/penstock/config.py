@@ -76,6 +76,8 @@ class Capture(Section):
     max_wal_bytes: Bytes = 256 << 20
     window_seconds: Seconds = 30
     """What the size of a window aims at: it follows the time that the last windows took."""
+    read_ahead: bool = True
+    """Let the source decode the next window of a backlog while this one is written."""
     time_budget: Seconds = 300
     every: Seconds | None = None
     """Within a run of the schedule capture again this long after the last capture began, while the budget lasts."""

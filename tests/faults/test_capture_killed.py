@@ -9,6 +9,7 @@ import pytest
 from tests.faults.conftest import run
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import wait_until
 
 STEPS = [
     ("penstock.ledger.tables:Tables.note_looked", "after"),
@@ -111,3 +112,36 @@ def _nowhere(env: PipelineEnv) -> object:
     from tests.pipeline_env import _Place  # noqa: PLC0415
 
     return _Place(port=ports.choose(), password="never-to-be-printed", name=env.ledger.name)
+
+
+AHEAD = [
+    ("penstock.source.read_ahead:ReadAhead.start", "after"),
+    ("penstock.source.read_ahead:ReadAhead.messages", "after"),
+    ("penstock.ledger.windows:Windows.stage", "before"),
+    ("penstock.source.slot:advance", "before"),
+]
+
+
+@pytest.mark.parametrize(
+    "case", [AHEAD[1], *(pytest.param(each, marks=pytest.mark.slow) for each in AHEAD if each != AHEAD[1])]
+)
+def test_a_run_that_died_while_it_read_ahead_leaves_no_slot_and_no_gap(
+    doomed: PipelineEnv, case: tuple[str, str]
+) -> None:
+    step, when = case
+    begin(doomed)
+    doomed.settings["capture"] = {"max_wal_bytes": "1MiB"}
+    for number in range(1, 9):
+        ids = f"generate_series({number} * 1000, {number} * 1000 + 100)"
+        doomed.sql(f"insert into t (id, body) select n, repeat(md5(n::text), 300) from {ids} n")
+        doomed.sql(CHANGES.format(number))
+
+    killed = run(doomed, "capture", step, when, "2")
+    assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+    repaired = run(doomed, "capture")
+
+    assert repaired.returncode == 0, repaired.stderr[-2000:]
+    assert landed(doomed, "t", "id") == at_source(doomed, "t", "id")
+    wait_until(
+        lambda: not doomed.sql("select from pg_replication_slots where temporary"), "the copy of the slot is gone"
+    )

@@ -49,24 +49,36 @@ def peek(
     `work_mem` is in bytes, for decoding on the server. `origin_none` (16+) leaves out what came from another server.
     Close the iterator to stop early. Raises SourceError.
     """
+    chosen = settings(statement_timeout, work_mem)
+    query = peek_query(slot, publication, upto, origin_none=origin_none)
+    with connect_arrow(source, what=what, settings=chosen) as session:
+        if not was_always_there(session, slot, publication):
+            _refuse_skipped(source, query, chosen, what)
+        with closing(large(source, query, what, chosen)) as apart:
+            yield from with_large(session, query, batch_bytes, apart, source)
+
+
+def settings(statement_timeout: int, work_mem: int) -> dict[str, str]:
+    """Return the settings of a session that peeks: its limit in seconds, its memory in bytes."""
     memory = f"{work_mem // 1024}kB"
-    settings = {
+    return {
         "statement_timeout": f"{statement_timeout}s",
         "work_mem": memory,
         "logical_decoding_work_mem": memory,
     }
-    query = peek_query(slot, publication, upto, origin_none=origin_none)
-    with connect_arrow(source, what=what, settings=settings) as session:
-        if not _was_always_there(session, slot, publication):
-            _refuse_skipped(source, query, settings, what)
-        small = sql.SQL("select case when octet_length(data) < {} then data end as data from ({}) as peeked")
-        with closing(_large(source, query, what, settings)) as large:
-            missing = False
-            for batch in session.stream(small.format(sql.Literal(LARGE), query), batch_bytes):
-                missing = missing or batch.column(0).null_count > 0
-                yield from _whole(batch.column(0), large, source)
-            if missing and next(large, None) is not None:
-                raise _other(source)
+
+
+def with_large(
+    session: ArrowSession, query: sql.Composed, batch_bytes: int, apart: Iterator[pa.BinaryArray], source: Connection
+) -> Iterator[pa.BinaryArray]:
+    """Yield the messages of a peek's query, those that are large by themselves from `apart`."""
+    small = sql.SQL("select case when octet_length(data) < {} then data end as data from ({}) as peeked")
+    missing = False
+    for batch in session.stream(small.format(sql.Literal(LARGE), query), batch_bytes):
+        missing = missing or batch.column(0).null_count > 0
+        yield from _whole(batch.column(0), apart, source)
+    if missing and next(apart, None) is not None:
+        raise _other(source)
 
 
 def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Connection) -> Iterator[pa.BinaryArray]:
@@ -85,7 +97,7 @@ def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Co
         yield messages.slice(start)
 
 
-def _large(
+def large(
     source: Connection, query: sql.Composed, what: str, settings: Mapping[str, str]
 ) -> Generator[pa.BinaryArray, None, None]:
     """Yield the large messages of the window, each in an array of its own; asked for the first, decodes it once more."""
@@ -180,7 +192,8 @@ def peek_query(
     )
 
 
-def _was_always_there(session: ArrowSession, slot: str, publication: str) -> bool:
+def was_always_there(session: ArrowSession, slot: str, publication: str) -> bool:
+    """Return whether the server can decode all of the window with this publication."""
     query = sql.SQL(load("source/peek/publication_is_older"))
     ((was_there,),) = session.rows(query.format(publication=sql.Literal(publication), slot=sql.Literal(slot)))
     return bool(was_there)

@@ -14,14 +14,14 @@ import pyarrow as pa
 from penstock.wire.batch import MessageBatch
 
 _REPEATED = b"RY"
-_BYTES = 16
+_DIGITS = 32
 
 
 class StreamDigest:
     """Digest messages while they pass; O(bytes), plus Python per message that is left out."""
 
     def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=_BYTES)
+        self._hash = hashlib.sha256()  # twice as fast as BLAKE2 where the processor knows it
 
     def passing(self, batches: Iterable[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
         """Yield the batches as they come, digested; raises ProtocolError as the decoder does."""
@@ -32,7 +32,7 @@ class StreamDigest:
 
     def text(self, origin: str) -> str:
         """Return the digest of what has passed, after the option `origin` that the messages were asked for with."""
-        return f"{origin}:{self._hash.hexdigest()}"
+        return f"{origin}:{self._hash.hexdigest()[:_DIGITS]}"
 
     def _update(self, batch: MessageBatch) -> None:
         start = 0

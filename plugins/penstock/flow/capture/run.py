@@ -6,12 +6,15 @@ of these steps, the next run finds the ledger as the truth and repeats or contin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
+from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.publication_options import follow_options
 from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.capture.sync_publication import follow_patterns
@@ -44,10 +47,12 @@ class WindowReport:
     seconds: float
     behind: int
     """Bytes of WAL that were already written beyond the window when it was planned."""
+    ahead: bool = False
+    """Whether it was decoded while the window before it was written."""
 
     @classmethod
     def of(
-        cls, from_lsn: Lsn, upto: Lsn, landed: Landed | None, seconds: float, end: server_info.Position
+        cls, from_lsn: Lsn, upto: Lsn, landed: Landed | None, seconds: float, end: server_info.Position, *, ahead: bool
     ) -> WindowReport:
         """Sum up what was landed, None where there was no new WAL."""
         files = landed.files if landed else ()
@@ -59,13 +64,15 @@ class WindowReport:
             bytes=sum(entry.bytes for entry in files),
             seconds=seconds,
             behind=end.flushed - upto,
+            ahead=ahead,
         )
 
     def line(self) -> str:
         """Return the window as one line of a log."""
         return (
             f"window {self.from_lsn}-{self.upto_lsn}: {self.upto_lsn - self.from_lsn} bytes of WAL, {self.changes} changes in "
-            f"{self.transactions} transactions, {self.seconds:.1f} s, {self.behind} bytes of WAL behind"
+            f"{self.transactions} transactions, {self.seconds:.1f} s{' after it was read ahead' if self.ahead else ''}, "
+            f"{self.behind} bytes of WAL behind"
         )
 
 
@@ -108,16 +115,19 @@ class CaptureReport:
 def capture(ctx: Context, *, patterns: bool = True) -> CaptureReport:
     """Capture windows until the slot is caught up or the time budget ends; with `patterns` the publication follows them first."""
     deadline = monotonic() + ctx.pipeline.capture.time_budget
-    windows = [capture_window(ctx, patterns=patterns)]
-    while windows[-1].behind and monotonic() < deadline:
-        windows.append(capture_window(ctx))
+    with closing(NextWindow(ctx, deadline)) as following:
+        windows = [capture_window(ctx, patterns=patterns, following=following)]
+        while windows[-1].behind and monotonic() < deadline:
+            windows.append(capture_window(ctx, following=following))
     return CaptureReport(tuple(windows))
 
 
-def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = None) -> WindowReport:
+def capture_window(
+    ctx: Context, *, patterns: bool = False, limit: Lsn | None = None, following: NextWindow | None = None
+) -> WindowReport:
     """Capture one window, to `limit` at most, on fresh connections, holding the pipeline's lock.
 
-    With `patterns` the publication follows them first.
+    With `patterns` the publication follows them first. `following` may have read this window, and reads the next one.
     """
     started = monotonic()
     timeout = ctx.pipeline.capture.statement_timeout
@@ -126,17 +136,20 @@ def capture_window(ctx: Context, *, patterns: bool = False, limit: Lsn | None = 
         lock.hold(conn, ctx.name),
     ):
         with ctx.ledger.session():
-            due = _look(ctx, conn, patterns=patterns, limit=limit)
+            due = _look(ctx, conn, patterns=patterns, limit=limit, ahead=following.end if following else None)
         written = None
         if due.window is not None:
-            written = _land(ctx, due, due.window)
+            if following:
+                following.plan(conn, due.known, due.window.upto_lsn, due.following)
+            written = _land(ctx, due, due.window, following)
             with ctx.ledger.session():
                 _stage(ctx, conn, due, due.window, written)
         confirmed = slot.advance(conn, due.known.slot, due.upto)
         if written is not None:
             ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, due.upto)))
+    seconds, landed = monotonic() - started, written.landed if written else None
     report = WindowReport.of(
-        due.known.position, due.upto, written.landed if written else None, monotonic() - started, due.end
+        due.known.position, due.upto, landed, seconds, due.end, ahead=bool(written and written.ahead)
     )
     ctx.progress(report.line())
     return report
@@ -151,6 +164,8 @@ class _Due:
     end: server_info.Position
     look: schema_drift.Look
     window: WindowRecord | None
+    following: Lsn
+    """Where the window after this one could end by now."""
 
     @property
     def upto(self) -> Lsn:
@@ -158,8 +173,8 @@ class _Due:
         return self.known.position if self.window is None else self.window.upto_lsn
 
 
-def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None) -> _Due:
-    """Hold ledger and source against each other, let them follow each other, and plan the window."""
+def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None) -> _Due:
+    """Hold ledger and source against each other, let them follow each other, and plan the window, to `ahead` where that is read."""
     record = running(ctx)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
@@ -176,16 +191,19 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     follow_options(ctx, conn, found.publication)
     follow_publication(ctx, conn, found, position=record.position)
     look = schema_drift.follow(ctx, conn, found)
-    upto = Lsn(min(end.flushed, _reach(ctx, record, before), limit or end.flushed))
-    return _Due(record, before, end, look, plan(ctx, record, end, upto, before) if upto > record.position else None)
-
-
-def _reach(ctx: Context, known: ExpectedState, before: SourceState) -> int:
-    """Return how far a window may reach for its time and its ceiling."""
-    settings = ctx.pipeline.capture
     recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
-    reread = 0 if before.restart is None else max(0, known.position - before.restart)
-    return known.position + window_size.window_bytes(
+    reach = ahead or _reach(ctx, recent, record.position, before)
+    upto = Lsn(min(end.flushed, reach, limit or end.flushed))
+    window = plan(ctx, record, end, upto, before) if upto > record.position else None
+    following = Lsn(min(end.flushed, _reach(ctx, recent, window.upto_lsn if window else upto, before)))
+    return _Due(record, before, end, look, window, following)
+
+
+def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, before: SourceState) -> int:
+    """Return how far a window from a position on may reach for its time and its ceiling."""
+    settings = ctx.pipeline.capture
+    reread = 0 if before.restart is None else max(0, position - before.restart)
+    return position + window_size.window_bytes(
         recent, reread=reread, ceiling=settings.max_wal_bytes, seconds=settings.window_seconds
     )
 
@@ -221,21 +239,23 @@ def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Ls
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Hold what a window has left in the landing zone, the digest of its messages, and since when it was made."""
+    """Hold what a window has left in the landing zone, the digest of its messages, since when it was made, and whether it was read ahead."""
 
     landed: Landed
     digest: str
     started: float
+    ahead: bool
 
 
-def _land(ctx: Context, due: _Due, window: WindowRecord) -> _Written:
+def _land(ctx: Context, due: _Due, window: WindowRecord, following: NextWindow | None) -> _Written:
     """Peek a planned window and write it; nothing refers to what is written."""
-    started, source, digest = monotonic(), ctx.pipeline.source, StreamDigest()
+    source, digest, ahead = ctx.pipeline.source, StreamDigest(), following.take(window) if following else None
+    peeked, started = ahead or (messages(ctx, due.known, window.upto_lsn, origin=source.origin), monotonic())
     decoder = ColumnarDecoder(xid_horizon=due.end.xid_horizon, skip_origins=frozenset(source.skip_origins))
     folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
-    batches = digest.passing(messages(ctx, due.known, window.upto_lsn, origin=source.origin))
+    batches = digest.passing(following.starting(peeked) if following else peeked)
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    return _Written(landed, digest.text(source.origin), started)
+    return _Written(landed, digest.text(source.origin), started, ahead is not None)
 
 
 def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowRecord, written: _Written) -> None:

@@ -1,0 +1,142 @@
+"""The window after the one that is under way, decoded by the server while the client is busy with that one.
+
+A slot can be read by one session at a time, so this one reads a temporary copy of it, moved on to where the window under
+way ends: what lies behind that place is the same from either slot, message by message. The copy ends with its session,
+whatever becomes of us; it holds no more WAL than the slot. Off where the server has few slots left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from secrets import token_hex
+from threading import Event, Thread
+from time import monotonic
+
+import pyarrow as pa
+from psycopg import sql
+
+from penstock.connections import Connection
+from penstock.errors import SourceError
+from penstock.lsn import Lsn
+from penstock.source import peek
+from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source.session import SourceSession
+from penstock.sql import load
+
+SPARE_SLOTS = 2
+"""So many slots are left to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Name the window to read: what `slot` holds of a publication after `from_lsn` and up to `upto`, both flushed."""
+
+    slot: str
+    publication: str
+    from_lsn: Lsn
+    upto: Lsn
+    origin_none: bool
+
+
+class ReadAhead:
+    """Read one window ahead of time; nothing is asked of the server before `start`, at `started` of the monotonic clock."""
+
+    def __init__(
+        self, source: Connection, wanted: Wanted, *, statement_timeout: int, work_mem: int, batch_bytes: int
+    ) -> None:
+        self.wanted = wanted
+        self._source = source
+        self._batch_bytes = batch_bytes
+        self._settings = peek.settings(statement_timeout, work_mem)
+        self._ready, self._stopped = Event(), Event()
+        self._batches: Iterator[pa.BinaryArray] = iter(())
+        self._first: list[pa.BinaryArray] = []
+        self.started = 0.0
+        self.error: BaseException | None = None
+        self._thread = Thread(target=self._run, name="read-ahead", daemon=True)
+
+    def start(self) -> None:
+        """Let the server decode, in a session of its own."""
+        self.started = monotonic()
+        self._thread.start()
+
+    def messages(self) -> Iterator[pa.BinaryArray] | None:
+        """Wait for the first messages and return all, as `peek` does; None, with the `error`, where the server could not be asked.
+
+        Once: the slot itself must stand at `from_lsn` by now, because messages that are large by themselves are read from it.
+        """
+        self._ready.wait()
+        return self._all() if self.error is None else None
+
+    def stop(self) -> None:
+        """Forget the window; the server notices at the end of its decoding at the latest."""
+        self._stopped.set()
+        if self._ready.is_set():
+            self._close()
+
+    def _all(self) -> Iterator[pa.BinaryArray]:
+        try:
+            yield from self._first
+            self._first.clear()
+            yield from self._batches
+        finally:
+            self._close()
+
+    def _run(self) -> None:
+        try:
+            self._batches = self._read()
+            self._first = list(islice(self._batches, 1))
+        except BaseException as raised:  # handed to whoever waits: the window is read in the usual way then
+            self.error = raised
+        finally:
+            self._ready.set()
+            if self._stopped.is_set():
+                self._close()
+
+    def _close(self) -> None:
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+    def _read(self) -> Iterator[pa.BinaryArray]:
+        wanted, copy = self.wanted, f"penstock_ahead_{token_hex(8)}"
+        with connect_arrow(self._source, what="read-ahead", settings=self._settings) as session:
+            if not peek.was_always_there(session, wanted.slot, wanted.publication):
+                raise self._refused("a publication that is older than what is decoded")
+            _copy(session, wanted.slot, copy, wanted.from_lsn)
+            own, main = (
+                peek.peek_query(slot, wanted.publication, wanted.upto, origin_none=wanted.origin_none)
+                for slot in (copy, wanted.slot)
+            )
+            with closing(peek.large(self._source, main, "read-ahead", self._settings)) as large:
+                yield from peek.with_large(session, own, self._batch_bytes, large, self._source)
+            # the end of its session drops it as well, but some time later
+            session.rows(sql.SQL(load("source/read_ahead/drop_copy")).format(copy=sql.Literal(copy)))
+
+    def _refused(self, expected: str) -> SourceError:
+        return SourceError(
+            "source-error", f"expected {expected} at {self._source.address}; the window is not read ahead"
+        )
+
+
+def has_room(conn: SourceSession) -> bool:
+    """Return whether the server has slots to spare; raises SourceError."""
+    (spare,) = conn.row("read_ahead/spare_slots")
+    return bool(spare > SPARE_SLOTS)
+
+
+def _copy(session: ArrowSession, slot: str, copy: str, position: Lsn) -> None:
+    """Copy a slot for the session, and move the copy on. Twice, as a slot is confirmed: its restart point follows then."""
+    made = sql.SQL(load("source/read_ahead/copy_slot"))
+    session.rows(made.format(slot=sql.Literal(slot), copy=sql.Literal(copy)))
+    advance = sql.SQL(load("source/read_ahead/advance_copy"))
+    for _ in range(2):
+        ((reached,),) = session.rows(advance.format(copy=sql.Literal(copy), position=sql.Literal(str(position))))
+    if Lsn.parse(reached) != position:
+        raise SourceError(
+            "source-error",
+            f"expected the copy of slot {slot} at {position}, got {reached} instead; the window is not read ahead",
+        )
