@@ -59,8 +59,9 @@ test-health: setup ## Run the tests of slot health, those on other versions of P
 cluster-test: setup ## Run the demo's job on Spark standalone and an S3 store, compare, stop again
 	@$(PY) -m demo cluster
 
-bench: setup ## Measure speed, memory and cost as ratios against the server's own limit
-	@$(PY) -m bench
+# make bench PARTS="merge cluster_merge"; the latter takes minutes and starts Spark standalone and an S3 server.
+bench: setup ## Measure speed, memory and cost as ratios against the server's own limit; PARTS= chooses
+	@$(PY) -m bench $(PARTS)
 
 # make torture MINUTES=120; what a run found is repeated by its SEED.
 MINUTES ?= 20
