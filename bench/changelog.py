@@ -6,12 +6,13 @@ is timed is the fill, plan and settling included, without the start of a JVM. A 
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
 from datetime import datetime
 
-from bench import load
+from bench import cpu, load
 from bench.figures import Figure
 from bench.lake import bench_env
 from tests.pipeline_env import PipelineEnv
@@ -22,7 +23,7 @@ RUNS = 3
 
 
 def measure() -> list[Figure]:
-    """Return seconds per million changes; the ratio compares a merge of the same changes with it."""
+    """Return seconds and CPU seconds per million changes; the ratio compares a merge of the same changes with it."""
     with bench_env() as env:
         with env.source.connect() as conn:
             load.create(conn, 10_000)
@@ -35,9 +36,14 @@ def measure() -> list[Figure]:
         start, end = _interval(env, CHANGES)
         merging = _seconds(env.merge)
         _interval(env, AROUND)
+        before = cpu.seconds(os.getpid())
         times = [_seconds(lambda: _fill(env, start, end)) for _ in range(RUNS)]
+        spent = (cpu.seconds(os.getpid()) - before) / RUNS
     seconds = statistics.median(times)
-    return [Figure("changelog_s_per_million", seconds * 1_000_000 / CHANGES, "s", merging / seconds)]
+    return [
+        Figure("changelog_s_per_million", seconds * 1_000_000 / CHANGES, "s", merging / seconds),
+        Figure("changelog_cpu_s_per_million", spent * 1_000_000 / CHANGES, "CPU s"),
+    ]
 
 
 def _interval(env: PipelineEnv, changes: int) -> tuple[datetime, datetime]:

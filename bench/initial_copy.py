@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import time
 
-from bench import load
+from bench import cpu, load
 from bench.figures import Figure
 from bench.lake import bench_env
 from tests.pipeline_env import PipelineEnv
@@ -15,20 +15,34 @@ from tests.pipeline_env import PipelineEnv
 ROWS = 2_000_000
 RUNS = 5
 WARM_UPS = 2
+CORES = os.cpu_count() or 1
 
 
 def measure() -> list[Figure]:
-    """Return `copy_vs_copy_out`; the JVM has started and has compiled what it runs."""
-    pairs = []
+    """Return `copy_vs_copy_out`, and what bounds it; the JVM has started and has compiled what it runs.
+
+    Server and client share the cores: no copy can take less than the sum of their CPU seconds, divided by the cores.
+    """
+    runs = []
     with bench_env() as env:
         for run in range(WARM_UPS + RUNS):
             with env.source.connect() as conn:
                 load.create(conn, ROWS)
-            out, ours = _copy_out_seconds(env), _copy_seconds(env, run)
+            server = env.source.server.pid()
+            assert server is not None
+            out = _copy_out_seconds(env)
+            source, client = cpu.seconds(server), cpu.seconds(os.getpid())
+            ours = _copy_seconds(env, run)
             if run >= WARM_UPS:
-                pairs.append((out, ours))
-    limit, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return [Figure("copy_vs_copy_out", ROWS / ours, "rows/s", limit / ours)]
+                runs.append((out, ours, cpu.seconds(server) - source, cpu.seconds(os.getpid()) - client))
+    limit, ours, source, client = (statistics.median(column) for column in zip(*runs, strict=True))
+    million, both = ROWS / 1_000_000, (source + client) / CORES
+    return [
+        Figure("copy_vs_copy_out", ROWS / ours, "rows/s", limit / ours),
+        Figure("copy_vs_cores", ROWS / both, "rows/s", both / ours),
+        Figure("copy_cpu_s_per_million_source", source / million, "CPU s"),
+        Figure("copy_cpu_s_per_million_client", client / million, "CPU s"),
+    ]
 
 
 def _copy_out_seconds(env: PipelineEnv) -> float:

@@ -10,11 +10,18 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.contract.schema import copy_schema
+from penstock.engine import duck
+from penstock.engine.files import Files
+from penstock.engine.order import Resources
 from penstock.errors import SourceError
 from penstock.jobs.copy_plan import CopyRange
 from penstock.source import catalog, copy, slot
 from penstock.source.session import SourceSession
+from penstock.values.type_table import describe
 from tests.source.conftest import copied
+from tests.values.cases import CASES, Case
+from tests.values.engines import DuckDb
+from tests.values.rendering import same
 
 
 def planned(conn: SourceSession, publication: str = "p", range_bytes: int = 1 << 20) -> list[CopyRange]:
@@ -118,6 +125,42 @@ def test_a_range_with_a_text_that_is_no_value_of_the_lake_raises(source, conn, w
 
     with slot.export_snapshot(source) as exported, pytest.raises(pa.ArrowInvalid):
         values(source, planned(conn, range_bytes=1 << 30), exported)
+
+
+BINARY = [case for case in CASES if describe(case.lake).binary] + [
+    Case("small", "int", ("7",)),
+    Case("day", "date", ("2024-02-29",), ("-infinity", "5874897-12-31", "4714-11-24 BC")),
+    Case("timestamp(3)", "timestamp_ntz", ("2024-02-29 23:59:59.9995",), ("294276-12-31 23:59:59", "4714-11-24 BC")),
+]
+
+
+def test_values_in_binary_form_are_those_that_their_texts_are_cast_to(source, conn, writer):
+    writer.execute("create domain small as int2; create domain day as date; create publication p")
+    for number, case in enumerate(BINARY):
+        writer.execute(
+            f"create table t{number} (n serial primary key, v {case.type}); alter publication p add table t{number}"
+        )
+        every = ", ".join(f"('{text}')" for text in case.fits)
+        writer.execute(f"insert into t{number} (v) values {every}, (null)")
+    ranges = {each.relation_name: each for each in planned(conn)}
+
+    with slot.export_snapshot(source) as exported, duck.connect(Resources(), Files()) as db:
+        for number, case in enumerate(BINARY):
+            sent = values(source, [ranges[f"t{number}"]], exported)
+            texts = copied(source, [ranges[f"t{number}"]], exported)["v"].to_pylist()
+            cast = DuckDb(db).cast(texts, case.lake)
+            assert same([row["v"] for row in sent], cast), case
+            assert ranges[f"t{number}"].typed == (("n", "int"), ("v", case.lake))
+
+
+@pytest.mark.parametrize(("case", "value"), [(case, value) for case in BINARY for value in case.misfits], ids=str)
+def test_a_range_with_a_number_that_is_no_day_of_the_lake_raises(source, conn, writer, case, value):
+    writer.execute("create domain small as int2; create domain day as date")
+    writer.execute(f"create table t (n int primary key, v {case.type}); create publication p for table t")
+    writer.execute(f"insert into t values (1, null), (2, '{value}'), (3, '2024-02-29')")
+
+    with slot.export_snapshot(source) as exported, pytest.raises(pa.ArrowInvalid):
+        values(source, planned(conn), exported)
 
 
 def values(source, ranges, exported):

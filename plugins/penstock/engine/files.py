@@ -28,7 +28,7 @@ class Store:
         """Return a location (`/x`, `file:/x`, `file:///x`, `s3://bucket/key`) as DuckDB takes it."""
         if self.system is not None:
             return f"{self.protocol}://{_key(location)}"
-        return _on_disk(location)
+        return path_on_disk(location)
 
     def read(self, location: str, offset: int, length: int) -> bytes:
         """Return a part of a file; raises EngineFailure where it is gone or shorter."""
@@ -44,7 +44,7 @@ class Store:
     def make_folder(self, location: str) -> None:
         """Make the folder of a file to write; object stores have none."""
         if self.system is None:
-            self._arrow().create_dir(_on_disk(location).rpartition("/")[0], recursive=True)
+            self._arrow().create_dir(path_on_disk(location).rpartition("/")[0], recursive=True)
 
     def write(self, location: str, content: bytes) -> None:
         """Write a new file."""
@@ -65,7 +65,7 @@ class Store:
         return self.system or fs.LocalFileSystem()
 
     def _arrow_path(self, location: str) -> str:
-        return _on_disk(location) if self.system is None else _key(location)
+        return path_on_disk(location) if self.system is None else _key(location)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,12 @@ class Files:
     lake: Store = Store("lake")
 
 
-def _on_disk(location: str) -> str:
+def is_on_disk(location: str) -> bool:
+    """Return whether a location is one of this machine's disk."""
+    return location.startswith(("/", *_ON_DISK))
+
+
+def path_on_disk(location: str) -> str:
     """Return the path of a location on the disk, as it is: neither Spark nor Iceberg decodes `%`."""
     for prefix in _ON_DISK:
         if location.startswith(prefix):

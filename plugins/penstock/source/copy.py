@@ -1,7 +1,7 @@
 """Read tables under an exported snapshot, in ranges of heap blocks, as the rows of a copy.
 
-The server sends for every value the text that decoding would send; what Arrow can parse is a value from then on. Every
-range proves that it has read the file which its snapshot knows. Ranges run in parallel and on any machine that reaches
+The server sends for every value the text that decoding would send, and what Arrow can parse is a value from then on; or the
+value itself, where the driver reads its binary form exactly. Every range proves that it has read the file which its snapshot knows. Ranges run in parallel and on any machine that reaches
 the source: this module needs drivers and Arrow only, because Spark's tasks import it from a zip.
 """
 
@@ -20,7 +20,8 @@ from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
 from penstock.source.tables import Leaf, SourceTable
 from penstock.sql import load
-from penstock.values.parsed import parse, parsed_type
+from penstock.values.parsed import parsed_type, value_of
+from penstock.values.type_table import describe
 
 _SETTINGS = {
     "statement_timeout": "0",
@@ -49,7 +50,7 @@ def read_range(
 
     Close the iterator to stop early. Raises SourceError, "snapshot-gone" when the exporting connection has ended;
     TableError for what concerns this table only, "table-rewritten" when the snapshot's rows are gone; pa.ArrowInvalid
-    where a text of a `typed` column is no value of its lake type.
+    where a value of a `typed` column is none of its lake type.
     """
     schema = copy_schema(range_.columns, dict(range_.typed))
     with connect_arrow(source, what=what, settings=_SETTINGS) as session:
@@ -69,12 +70,22 @@ def _require_same_file(session: ArrowSession, range_: CopyRange) -> None:
 
 def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
     """Compose the query of one range; `own_casts` names the columns whose type has a cast to text of its own."""
-    values = [_text(column, column in own_casts) for column in range_.columns] or [sql.SQL("null::text").format()]
+    typed = dict(range_.typed)
+    values = [_value(column, typed.get(column), column in own_casts) for column in range_.columns]
+    values = values or [sql.SQL("null::text").format()]
     return sql.SQL("select {} from only {}{}").format(
         sql.SQL(", ").join(values),
         sql.Identifier(range_.relation_schema, range_.relation_name),
         _where(range_),
     )
+
+
+def _value(column: str, lake_type: str | None, has_own_cast: bool) -> sql.Composed:
+    """Compose a value in the type whose binary form is read, where there is one; rendering it would cost the server more."""
+    binary = describe(lake_type).binary if lake_type else None
+    if binary is None:
+        return _text(column, has_own_cast)
+    return sql.SQL("{}::{}").format(sql.Identifier(column), sql.SQL(binary))
 
 
 def _text(column: str, has_own_cast: bool) -> sql.Composed:
@@ -108,7 +119,7 @@ def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.Rec
     """Dress columns of texts as a copy's rows."""
     typed = dict(range_.typed)
     values = [
-        parse(column, typed[name]) if name in typed else column
+        value_of(column, typed[name]) if name in typed else column
         for name, column in zip(schema.names, batch.columns, strict=True)
     ]
     return pa.record_batch(

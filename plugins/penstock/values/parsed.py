@@ -40,6 +40,29 @@ def parse(texts: pa.StringArray, lake_type: str) -> pa.Array:
     return texts.cast(type_)
 
 
+def value_of(column: pa.Array, lake_type: str) -> pa.Array:
+    """Return the values of a column that a copy has read: of texts, or of values as the server sent them.
+
+    Raises pa.ArrowInvalid where one is no value of the lake type. The infinities of dates and times, and years that the
+    driver's numbers cannot hold, come as numbers far away from the lake's years.
+    """
+    if pa.types.is_string(column.type):
+        return parse(column, lake_type)
+    if lake_type in _YEARS:
+        first, last = _YEARS[lake_type]
+        found = pc.min_max(column.cast(_NUMBERS[column.type.bit_width])).as_py()
+        if found["min"] is not None and not first <= found["min"] <= found["max"] < last:
+            raise pa.ArrowInvalid(f"expected a {lake_type} of the years 1 to 9999")
+    return column
+
+
+_NUMBERS = {32: pa.int32(), 64: pa.int64()}
+_DAYS = (-719_162, 2_932_897)
+"""The first day of the year 1, and of the year 10000, as days of 1970."""
+_MICROSECONDS = tuple(day * 86_400_000_000 for day in _DAYS)
+_YEARS = {"date": _DAYS, "timestamp_ntz": _MICROSECONDS, "timestamp": _MICROSECONDS}
+
+
 def _booleans(texts: pa.StringArray) -> pa.Array:
     true = pc.equal(texts, "t")
     if pc.any(pc.invert(pc.or_(true, pc.equal(texts, "f")))).as_py():

@@ -25,7 +25,8 @@ class LakeType:
     """Describe a lake type.
 
     `postgres` are the built-in types that it holds, `extensions` those of extensions. `parsed`: Arrow's own parser reads
-    the server's texts exactly, so a copy lands values. `always_fits`: it holds every value of these types, so a key of it
+    the server's texts exactly, so a copy lands values. `binary` is the type whose binary form a copy asks for instead of
+    texts, because the driver reads it exactly. `always_fits`: it holds every value of these types, so a key of it
     never needs `_misfits`. `quoted`: among an array's elements the server quotes the text, for it may have blanks,
     backslashes or anything else.
     """
@@ -36,21 +37,24 @@ class LakeType:
     arrow: pa.DataType
     extensions: tuple[str, ...] = ()
     parsed: bool = True
+    binary: str | None = None
     always_fits: bool = False
     quoted: bool = False
     whole_number: bool = False
 
 
 TYPES = (
-    LakeType("boolean", ("bool",), "boolean", pa.bool_(), always_fits=True),
-    LakeType("int", ("int2", "int4"), "integer", pa.int32(), always_fits=True, whole_number=True),
-    LakeType("bigint", ("int8",), "bigint", pa.int64(), always_fits=True, whole_number=True),
-    LakeType("float", ("float4",), "float", pa.float32(), always_fits=True),
-    LakeType("double", ("float8",), "double", pa.float64(), always_fits=True),
+    LakeType("boolean", ("bool",), "boolean", pa.bool_(), binary="bool", always_fits=True),
+    LakeType("int", ("int2", "int4"), "integer", pa.int32(), binary="int4", always_fits=True, whole_number=True),
+    LakeType("bigint", ("int8",), "bigint", pa.int64(), binary="int8", always_fits=True, whole_number=True),
+    LakeType("float", ("float4",), "float", pa.float32(), binary="float4", always_fits=True),
+    LakeType("double", ("float8",), "double", pa.float64(), binary="float8", always_fits=True),
     LakeType(DECIMAL, ("numeric",), "decimal", pa.decimal128(38)),  # precision and scale are the column's
-    LakeType("date", ("date",), "date", pa.date32()),
-    LakeType("timestamp_ntz", ("timestamp",), "timestamp", pa.timestamp("us"), quoted=True),
-    LakeType("timestamp", ("timestamptz",), "timestamptz", pa.timestamp("us", tz="UTC"), quoted=True),
+    LakeType("date", ("date",), "date", pa.date32(), binary="date"),
+    LakeType("timestamp_ntz", ("timestamp",), "timestamp", pa.timestamp("us"), binary="timestamp", quoted=True),
+    LakeType(
+        "timestamp", ("timestamptz",), "timestamptz", pa.timestamp("us", tz="UTC"), binary="timestamptz", quoted=True
+    ),
     LakeType("binary", ("bytea",), "blob", pa.binary(), parsed=False, always_fits=True, quoted=True),
     LakeType(
         "map<string,string>",
