@@ -136,7 +136,7 @@ class FolderLake:
             if table.copy_files is not None:
                 counts["rows_deleted"] += table.live()
                 table.data.clear()
-                answer = self._carried_out(table.order_of(table.copy_files, copy=True))
+                answer = self._carried_out(table.order_of(table.copy_files, copy=True, **self.options))
                 table.commit(answer)
                 counts.update(answer.counts)
             if table.files:

@@ -11,7 +11,7 @@ from pyarrow import fs
 from penstock.engine.duck_files import SMALL, DuckFiles
 from penstock.engine.files import Files, Store
 from tests.engine.folder_lake import FolderLake
-from tests.spark.history_checks import check_keyed
+from tests.spark import merged_histories
 
 
 def opened(folder: Path) -> DuckFiles:
@@ -59,4 +59,5 @@ def test_histories_end_as_the_judge_says_through_a_store(tmp_path: Path) -> None
     store = Store("landing", fs.LocalFileSystem()), Store("lake", fs.LocalFileSystem())
     lake.files = Files(*store)
 
-    check_keyed(lake, 20265, histories=60, batches=2, per_batch=200, full=False)
+    for batch in merged_histories.keyed(lake, 20265, histories=60, batches=2, per_batch=200, full=False):
+        assert batch.found == batch.expected, batch.name

@@ -40,6 +40,31 @@ def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
     assert folder_lake.rows(table) == before
 
 
+def test_changes_without_a_conflict_pass_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(*COLUMNS)
+    folder_lake.options["stop_on_conflict"] = True
+    folder_lake.land(table, START)
+    folder_lake.merge()
+    folder_lake.land(table, tx(I(k=3, a="x", d=None), U(k=3, a="y", d=UNCHANGED), U(k=1, a=UNCHANGED, d=None), D(k=2)))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_slug is None
+    assert folder_lake.rows(table) == Counter([("1", "one", None), ("3", "y", None)])
+
+
+def test_a_missing_row_of_a_bag_pauses_the_table_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(column("a"))
+    folder_lake.land(table, tx(I(a="x")))
+    folder_lake.merge()
+    folder_lake.options["stop_on_conflict"] = True
+    folder_lake.land(table, tx(D(True, a="x"), D(True, a="x")))
+
+    [result] = folder_lake.merge()
+
+    assert (result.paused_slug, folder_lake.rows(table)) == ("merge-conflict", Counter([("x",)]))
+
+
 def test_misfits_that_a_row_keeps_from_the_lake_are_not_counted_again(folder_lake: FolderLake) -> None:
     table = folder_lake.table(*COLUMNS, column("at", "timestamp"))
     far = {"d": "infinity", "at": "0044-03-15 00:00:00 BC"}
@@ -52,12 +77,17 @@ def test_misfits_that_a_row_keeps_from_the_lake_are_not_counted_again(folder_lak
     assert folder_lake.rows(table) == Counter([("1", "y", "infinity", far["at"]), ("2", "y", "-infinity", far["at"])])
 
 
-def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
-    table = folder_lake.table(*COLUMNS)
+@pytest.mark.parametrize("way", ["changes", "copy", "bag"])
+def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: FolderLake, way: str) -> None:
+    table = folder_lake.table(column("k", "int4", key=way != "bag"), column("d", "date"))
     folder_lake.options["stop_on_misfit"] = True
-    folder_lake.land(table, tx(I(k=1, a="x", d="infinity")))
+    if way == "copy":
+        table.land_copy([{"k": 1, "d": "infinity"}])
+    else:
+        folder_lake.land(table, tx(I(k=1, d="infinity")))
 
     [result] = folder_lake.merge()
 
     assert result.paused_slug == "misfit-refused"
     assert "infinity" not in str(result.paused_reason)
+    assert folder_lake.rows(table) == Counter()

@@ -7,22 +7,28 @@ import random
 import pytest
 
 from tests.engine.folder_lake import FolderLake
-from tests.spark.history_checks import check_bag, check_keyed
+from tests.spark import merged_histories
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["with the key as old image", "with the row as old image"])
 def test_random_histories_of_keyed_tables_end_as_the_judge_says(folder_lake: FolderLake, full: bool) -> None:
-    check_keyed(folder_lake, 20260, histories=300, batches=3, per_batch=600, full=full)
+    for batch in merged_histories.keyed(folder_lake, 20260, histories=300, batches=3, per_batch=600, full=full):
+        assert batch.found == batch.expected, batch.name
 
 
 def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_lake: FolderLake) -> None:
-    check_bag(folder_lake, 20261, histories=60, batches=3, per_batch=400)
+    for batch in merged_histories.bag(folder_lake, 20261, histories=60, batches=3, per_batch=400):
+        assert batch.found == batch.expected, batch.name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(10))
 def test_thousands_of_fresh_random_histories_end_as_the_judge_says(folder_lake: FolderLake, round_: int) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
-    check_keyed(folder_lake, seed, histories=500, batches=5, per_batch=1500, full=round_ % 3 == 2)
+    for batch in merged_histories.keyed(
+        folder_lake, seed, histories=500, batches=5, per_batch=1500, full=round_ % 3 == 2
+    ):
+        assert batch.found == batch.expected, batch.name
     folder_lake.tables.clear()
-    check_bag(folder_lake, seed, histories=200, batches=3, per_batch=1500)
+    for batch in merged_histories.bag(folder_lake, seed, histories=200, batches=3, per_batch=1500):
+        assert batch.found == batch.expected, batch.name

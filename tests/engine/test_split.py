@@ -6,8 +6,8 @@ import pytest
 
 from penstock.engine.split import Shape
 from tests.engine.folder_lake import FolderLake
+from tests.spark import merged_histories
 from tests.spark import outcomes as scenario_outcomes
-from tests.spark.history_checks import check_bag, check_keyed
 from tests.spark.outcomes import Outcome
 from tests.spark.scenarios import SCENARIOS, Scenario
 
@@ -21,11 +21,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_split_batch_leads_to_what_the_stream_says(scenario: Scenario, outcomes: list[Outcome]) -> None:
-    scenario_outcomes.require_right(scenario, outcomes)
+    assert scenario_outcomes.end(scenario, outcomes) == scenario_outcomes.expected_end(scenario, outcomes)
 
 
 def test_a_split_batch_counts_what_met_no_row_or_one_too_many(outcomes: list[Outcome]) -> None:
-    scenario_outcomes.require_counted_by_kind(outcomes)
+    for names, counted, judged in scenario_outcomes.conflicts(outcomes):
+        assert counted == judged, names
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["with the key as old image", "with the row as old image"])
@@ -35,10 +36,12 @@ def test_random_histories_of_keyed_tables_end_as_the_judge_says(
 ) -> None:
     folder_lake.shape = shape
 
-    check_keyed(folder_lake, 20262, histories=150, batches=3, per_batch=300, full=full)
+    for batch in merged_histories.keyed(folder_lake, 20262, histories=150, batches=3, per_batch=300, full=full):
+        assert batch.found == batch.expected, batch.name
 
 
 def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_lake: FolderLake) -> None:
     folder_lake.shape = Shape(2, 2, 2)
 
-    check_bag(folder_lake, 20263, histories=60, batches=3, per_batch=400)
+    for batch in merged_histories.bag(folder_lake, 20263, histories=60, batches=3, per_batch=400):
+        assert batch.found == batch.expected, batch.name

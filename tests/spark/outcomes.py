@@ -96,20 +96,39 @@ def outcomes(bench: Bench) -> list[Outcome]:
     ]
 
 
-def require_right(scenario: Scenario, outcomes: Iterable[Outcome]) -> None:
-    """Assert that the table of a scenario holds what the judge says, and that its last batch was counted right."""
+@dataclass(frozen=True)
+class End:
+    """Hold what a scenario came to: why its table is paused, its rows, and what its last batch counted."""
+
+    paused: str | None
+    rows: Counter[tuple[Any, ...]]
+    counts: dict[str, int]
+
+
+def end(scenario: Scenario, outcomes: Iterable[Outcome]) -> End:
+    """Return what became of a scenario."""
     outcome = next(each for each in outcomes if scenario in each.scenarios)
     last = outcome.results[len(scenario.batches) - 1]
-
-    assert last.paused_slug == scenario.paused
-    assert outcome.rows_of(scenario) == outcome.expected_rows_of(scenario)
-    assert {name: last.counts[name] for name in scenario.counts} == dict(scenario.counts)
+    return End(last.paused_slug, outcome.rows_of(scenario), {name: last.counts[name] for name in scenario.counts})
 
 
-def require_counted_by_kind(outcomes: Iterable[Outcome]) -> None:
-    """One at a time the judge counts what the merge counts per batch; none of these scenarios hides one in a batch."""
-    for outcome in outcomes:
-        if not any(each.paused for each in outcome.scenarios):
-            judged = sum((judge.conflicts for judge in outcome.judges), Counter())
-            counted = Counter({name: sum(result.counts[name] for result in outcome.results) for name in CONFLICTS})
-            assert +counted == +judged, [each.name for each in outcome.scenarios]
+def expected_end(scenario: Scenario, outcomes: Iterable[Outcome]) -> End:
+    """Return what the judge says of a scenario."""
+    outcome = next(each for each in outcomes if scenario in each.scenarios)
+    return End(scenario.paused, outcome.expected_rows_of(scenario), dict(scenario.counts))
+
+
+def conflicts(outcomes: Iterable[Outcome]) -> list[tuple[list[str], Counter[str], Counter[str]]]:
+    """Return the scenarios of each table with the conflicts that its merges counted, and those that the judge did.
+
+    One at a time the judge counts what the merge counts per batch; none of these scenarios hides one in a batch.
+    """
+    return [
+        (
+            [each.name for each in outcome.scenarios],
+            +Counter({name: sum(result.counts[name] for result in outcome.results) for name in CONFLICTS}),
+            +sum((judge.conflicts for judge in outcome.judges), Counter[str]()),
+        )
+        for outcome in outcomes
+        if not any(each.paused for each in outcome.scenarios)
+    ]

@@ -10,8 +10,8 @@ import pytest
 from penstock.engine import split
 from penstock.errors import LakeError
 from penstock_spark import executors, table_merge
+from tests.spark import merged_histories
 from tests.spark.histories import UNCHANGED, D, I, U, tx
-from tests.spark.history_checks import check_keyed
 from tests.spark.workbench import Workbench, column
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,8 @@ def test_a_table_that_is_split_over_executors_ends_as_the_judge_says(
         monkeypatch.setattr(split, size, 1)
     monkeypatch.setattr(executors, "slots", lambda context: 3)
 
-    check_keyed(workbench, 20264, histories=60, batches=2, per_batch=150, full=False)
+    for batch in merged_histories.keyed(workbench, 20264, histories=60, batches=2, per_batch=150, full=False):
+        assert batch.found == batch.expected, batch.name
 
 
 def test_a_package_that_an_executor_lacks_ends_the_run_by_name(

@@ -11,13 +11,13 @@ from penstock.config import Pipeline
 from penstock.flow.capture import sync_publication
 from penstock.flow.capture.sync_publication import Alteration
 from penstock.flow.capture.sync_tables import member_changes
-from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.patterns import choose
 from penstock.source.publication import PublicationFacts
 from penstock.source.tables import SourceTable
+from tests.flow.capture.table_records import table_record
 
 FACTS = PublicationFacts(
     oid=16400,
@@ -52,29 +52,7 @@ TABLE = SourceTable(
     composites={},
     membership=("table 1",),
 )
-RECORD = TableRecord(
-    pipeline="shop",
-    oid=1,
-    schema="public",
-    name="one",
-    target=("shop", "public", "one"),
-    state="ready",
-    identity="d",
-    columns=(),
-    catalog_digest={"membership": ["table 1"], "kind": "r", "filter": None},
-    copy_id=None,
-    complete_through=None,
-    snapshot_id=None,
-    paused_slug=None,
-    paused_reason=None,
-    paused_from_state=None,
-    joined_lsn=None,
-    joined_xid=None,
-    left_lsn=None,
-    discard=False,
-    shows=None,
-    lake_columns=None,
-)
+RECORD = table_record(1, "one", catalog_digest={"membership": ["table 1"], "kind": "r", "filter": None})
 
 
 def table(oid: int, **other: Any) -> SourceTable:

@@ -12,6 +12,7 @@ from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
+from tests.flow.capture.table_records import table_record
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")
 TEXT = PgType(25, -1, "pg_catalog", "text", "b")
@@ -127,29 +128,7 @@ def test_a_partition_attached_with_rows_and_one_that_left_with_rows_pause() -> N
 
 
 def record(*columns: SourceColumn) -> TableRecord:
-    return TableRecord(
-        pipeline="shop",
-        oid=100,
-        schema="public",
-        name="t",
-        target=("shop", "public", "t"),
-        state="ready",
-        identity="d",
-        columns=tuple(map(column_plan, columns)),
-        catalog_digest={},
-        copy_id=None,
-        complete_through=Lsn(1),
-        snapshot_id=None,
-        paused_slug=None,
-        paused_reason=None,
-        paused_from_state=None,
-        joined_lsn=None,
-        joined_xid=None,
-        left_lsn=None,
-        discard=False,
-        shows=None,
-        lake_columns=None,
-    )
+    return table_record(100, "t", columns=tuple(map(column_plan, columns)), complete_through=Lsn(1))
 
 
 def relation(*columns: tuple[str, int, int], identity: str = "d") -> Relation:
