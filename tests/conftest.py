@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from stack import ports
 from stack.paths import Project
@@ -58,6 +59,8 @@ WHOLE_JOBS = frozenset({"scenarios", "attack", "demo"})
 
 def pytest_configure(config: pytest.Config) -> None:
     """Put our programs first, and give Airflow a throw-away home before its import: it reads its settings then."""
+    settings.register_profile("no timing", deadline=None)  # a busy machine would miss any
+    settings.load_profile("no timing")
     home = Path(tempfile.mkdtemp(prefix="penstock-airflow-"))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs from destructors, after pytest's last line
