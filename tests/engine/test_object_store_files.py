@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Thread
 
+import duckdb
 import pytest
 from pyarrow import fs
 
+from penstock.engine import duck_files
 from penstock.engine.duck_files import SMALL, DuckFiles
+from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files, Store
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
@@ -52,6 +55,45 @@ def test_a_file_that_is_written_is_read_as_it_is_then(tmp_path: Path) -> None:
 
 def test_a_pattern_in_brackets_is_the_name_itself(tmp_path: Path) -> None:
     assert opened(tmp_path).glob("lake://t/a[*]b[[]c[?].parquet") == ["lake://t/a*b[c?.parquet"]
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    failure = failed(opened(tmp_path))
+
+    assert (failure.kind, failure.file) == ("FileNotFoundError", "x.parquet")
+    assert failure.unreadable
+    assert not failure.of_the_machine
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "of_the_file"),
+    [("AWS Error NETWORK_CONNECTION of a row", "OSError", False), ("AWS Error ACCESS_DENIED", "AccessDenied", True)],
+    ids=["the network", "a file that may not be read"],
+)
+def test_an_error_of_the_store_concerns_the_run_unless_it_is_the_files_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kind: str, of_the_file: bool
+) -> None:
+    def refuse(*given: object) -> None:
+        raise OSError(text)
+
+    monkeypatch.setattr(duck_files, "_Content", refuse)
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+
+    failure = failed(opened(tmp_path))
+
+    assert (str(failure), failure.unreadable, failure.of_the_machine) == (
+        f"{kind} at x.parquet",
+        of_the_file,
+        not of_the_file,
+    )
+
+
+def failed(files: DuckFiles) -> EngineFailure:
+    connection = duckdb.connect()
+    connection.register_filesystem(files)
+    with pytest.raises(duckdb.Error) as caught:
+        connection.execute("select * from read_parquet('lake://x.parquet')").fetchall()
+    return EngineFailure.of(caught.value)
 
 
 def test_histories_end_as_the_judge_says_through_a_store(tmp_path: Path) -> None:

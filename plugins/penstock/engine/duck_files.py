@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +22,19 @@ SMALL = 1 << 20
 KEPT = 32 << 20
 _BRACKETED = re.compile(r"\[(.)\]")
 _EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class StoreError(OSError):
+    """Say which kind of error the store met at which file, for DuckDB hands on the text of an exception alone."""
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = "AccessDenied" if "ACCESS_DENIED" in str(error) else type(error).__name__
+        raise StoreError(f"{kind} at {path}") from None
 
 
 class DuckFiles(AbstractFileSystem):  # type: ignore[misc]
@@ -40,7 +55,8 @@ class DuckFiles(AbstractFileSystem):  # type: ignore[misc]
         if "r" in mode:
             return _Reader(self._content(self._key(path)))
         self.forget(path)
-        return self._system.open_output_stream(self._key(path), compression=None)
+        with _named(path):
+            return self._system.open_output_stream(self._key(path), compression=None)
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Return the one path that is meant: each character that would be a pattern is in brackets."""
@@ -71,9 +87,9 @@ class DuckFiles(AbstractFileSystem):  # type: ignore[misc]
         return path.removeprefix(f"{self.protocol}://")
 
     def _content(self, key: str) -> _Content:
-        with self._lock:
+        with self._lock, _named(key):
             if key not in self._opened:
-                self._opened[key] = made = _Content(self._system.open_input_file(key))
+                self._opened[key] = made = _Content(key, self._system.open_input_file(key))
                 if made.size <= min(SMALL, self._room):
                     made.read_whole()
                     self._room -= made.size
@@ -83,7 +99,8 @@ class DuckFiles(AbstractFileSystem):  # type: ignore[misc]
 class _Content:
     """Hold an open file, or all of its bytes."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
+    def __init__(self, key: str, file: pa.NativeFile) -> None:
+        self._key = key
         self.size = int(file.size())
         self._file = file
         self._bytes: bytes | None = None
@@ -95,7 +112,8 @@ class _Content:
     def read_at(self, count: int, at: int) -> bytes:
         if self._bytes is not None:
             return self._bytes[at : at + count]
-        found: bytes = self._file.read_at(count, at)
+        with _named(self._key):
+            found: bytes = self._file.read_at(count, at)
         return found
 
 

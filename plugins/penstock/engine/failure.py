@@ -6,6 +6,8 @@ import re
 
 import duckdb
 
+_OF_STORE = re.compile(r"StoreError: (\w+) at \S")
+_OF_FILE = frozenset({"FileNotFoundError", "AccessDenied"})
 _FILE_NAME = re.compile(r"[\w.%=-]+\.(?:parquet|puffin)\b")
 _UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException)
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Too many open files", "failed to offload")
@@ -33,7 +35,10 @@ class EngineFailure(Exception):  # noqa: N818  # `kind` names the error
     def of(cls, error: duckdb.Error) -> EngineFailure:
         """Keep of an error of DuckDB what may be said."""
         text = str(error)
-        file = _FILE_NAME.search(text)
+        file, of_store = _FILE_NAME.search(text), _OF_STORE.search(text)
+        if of_store:
+            of_file = of_store[1] in _OF_FILE
+            return cls(of_store[1], file[0] if file else None, unreadable=of_file, of_the_machine=not of_file)
         return cls(
             type(error).__name__,
             file[0] if file else None,
