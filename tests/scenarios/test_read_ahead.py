@@ -35,41 +35,60 @@ def backlog(env: PipelineEnv, rounds: int) -> None:
     env.sql("insert into t values (-1, 'last')")
 
 
+def witness(env: PipelineEnv) -> str:
+    """Keep a copy of the slot as it is now."""
+    name = f"{env.ctx.pipeline.slot}_witness"
+    env.sql(f"select pg_copy_logical_replication_slot('{env.ctx.pipeline.slot}', '{name}')")
+    return name
+
+
+def unlike(env: PipelineEnv, name: str) -> list[str]:
+    """Name the windows that the witness gives otherwise, and drop it."""
+    found, limits = [], {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20}
+    with session.connect(env.ctx.source, what="witness") as conn:
+        for window in env.ctx.ledger.windows.all(env.name):
+            seen = StreamDigest()
+            publication = env.ctx.pipeline.publication
+            again = peek.peek(env.ctx.source, slot=name, publication=publication, upto=window.upto_lsn, **limits)
+            if (sum(len(batch) for batch in seen.passing(again)), seen.text("any")) != (window.messages, window.digest):
+                found.append(f"{window.from_lsn}-{window.upto_lsn}")
+            slot.advance(conn, name, window.upto_lsn)
+        slot.drop(conn, name)
+    return found
+
+
 def test_a_window_that_was_read_ahead_holds_what_the_slot_itself_gives(landing_env: PipelineEnv) -> None:
     env = landing_env
     begin(env)
-    name = env.ctx.pipeline.slot
-    env.sql(f"select pg_copy_logical_replication_slot('{name}', '{name}_witness')")
+    beside = witness(env)
     backlog(env, 8)
 
     report = env.capture()
 
     assert sum(window.ahead for window in report.windows) >= 3
     assert landed(env, "t", "id") == at_source(env, "t", "id")
-    with session.connect(env.ctx.source, what="witness") as conn:
-        for window in env.ctx.ledger.windows.all(env.name):
-            seen, limits = StreamDigest(), {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20}
-            publication = env.ctx.pipeline.publication
-            again = peek.peek(
-                env.ctx.source, slot=f"{name}_witness", publication=publication, upto=window.upto_lsn, **limits
-            )
-            messages = sum(len(batch) for batch in seen.passing(again))
-            assert (messages > 0, seen.text("any")) == (window.messages > 0, window.digest)
-            slot.advance(conn, f"{name}_witness", window.upto_lsn)
-        slot.drop(conn, f"{name}_witness")
+    assert unlike(env, beside) == []
     assert env.sql("select slot_name from pg_replication_slots where temporary") == []
 
 
-def test_a_row_that_is_large_by_itself_is_read_ahead_too(
+def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_read_ahead(
     landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peek, "LARGE", 4096)
     env = landing_env16
     begin(env)
-    backlog(env, 6)
+    beside = witness(env)
+    for number in range(6):  # each window begins with one, before any BEGIN
+        env.sql(
+            f"select pg_logical_emit_message(false, 'large', repeat('{number}', 1 << 18)) from generate_series(1, 6)"
+        )
+    backlog(env, 2)
 
-    assert any(window.ahead for window in env.capture().windows)
+    report = env.capture()
+
+    assert sum(window.ahead for window in report.windows) >= 3
     assert landed(env, "t", "id") == at_source(env, "t", "id")
+    assert unlike(env, beside) == []
 
 
 @pytest.mark.parametrize("why", ["slots are scarce", "it is off", "the copy fails"])
@@ -113,3 +132,34 @@ def test_what_was_read_ahead_is_forgotten_where_the_ledger_plans_another_window(
 
     assert barrier in [window.upto_lsn for window in report.windows]
     assert landed(env, "t", "id") == at_source(env, "t", "id")
+
+
+def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_window_begins(
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peek, "LARGE", 4096)
+    env = landing_env16
+    begin(env)
+    ends = []
+    for letter in "ab":
+        env.sql(f"select pg_logical_emit_message(false, 'large', repeat('{letter}', 10000))")
+        env.sql(f"insert into t values ({len(ends)}, 'flushed')")
+        ((text,),) = env.sql("select pg_current_wal_flush_lsn()::text")
+        ends.append(Lsn.parse(text))
+    name, publication = env.ctx.pipeline.slot, env.ctx.pipeline.publication
+    limits = {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20}
+    reading = read_ahead.ReadAhead(
+        env.ctx.source, read_ahead.Wanted(name, publication, ends[0], ends[1], origin_none=False), **limits
+    )
+    reading.start()
+    early = reading._ready.wait(2)  # a message that came by now was read from the place before
+    with session.connect(env.ctx.source, what="test") as conn:
+        slot.advance(conn, name, ends[0])
+    ahead = reading.messages()
+    assert ahead is not None
+    found = [message for batch in ahead for message in batch.to_pylist()]
+    in_turn = peek.peek(env.ctx.source, slot=name, publication=publication, upto=ends[1], **limits)
+
+    assert not early
+    assert found == [message for batch in in_turn for message in batch.to_pylist()]
+    assert b"bbbb" in found[0]

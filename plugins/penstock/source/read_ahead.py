@@ -51,7 +51,7 @@ class ReadAhead:
         self._source = source
         self._batch_bytes = batch_bytes
         self._settings = peek.settings(statement_timeout, work_mem)
-        self._ready, self._stopped = Event(), Event()
+        self._ready, self._taken, self._stopped = Event(), Event(), Event()
         self._batches: Iterator[pa.BinaryArray] = iter(())
         self._first: list[pa.BinaryArray] = []
         self.started = 0.0
@@ -68,12 +68,14 @@ class ReadAhead:
 
         Once: the slot itself must stand at `from_lsn` by now, because messages that are large by themselves are read from it.
         """
+        self._taken.set()
         self._ready.wait()
         return self._all() if self.error is None else None
 
     def stop(self) -> None:
         """Forget the window; the server notices at the end of its decoding at the latest."""
         self._stopped.set()
+        self._taken.set()
         if self._ready.is_set():
             self._close()
 
@@ -112,9 +114,16 @@ class ReadAhead:
                 for slot in (copy, wanted.slot)
             )
             with closing(peek.large(self._source, main, "read-ahead", self._settings)) as large:
-                yield from peek.with_large(session, own, self._batch_bytes, large, self._source)
+                yield from peek.with_large(session, own, self._batch_bytes, self._apart(large), self._source)
             # the end of its session drops it as well, but some time later
             session.rows(sql.SQL(load("source/read_ahead/drop_copy")).format(copy=sql.Literal(copy)))
+
+    def _apart(self, large: Iterator[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
+        """Yield the large messages, which the slot itself gives, once it stands where the window begins."""
+        self._taken.wait()
+        if self._stopped.is_set():
+            raise self._refused("the window to be wanted")
+        yield from large
 
     def _refused(self, expected: str) -> SourceError:
         return SourceError(
