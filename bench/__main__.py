@@ -13,6 +13,7 @@ PARTS = (
     "initial_copy",
     "merge",
     "cold",
+    "freshness",
     "many_merges",
     "maintain",
     "pipeline",

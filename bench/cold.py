@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,29 +123,25 @@ class Submission:
         return cost
 
     def _run(self, *application: object) -> Cost:
+        catalog = f"spark.sql.catalog.{spark_conf.CATALOG}"
+        warehouse = Path(self.bench.spark.conf.get(f"{catalog}.warehouse", "").removeprefix("file://"))
+        environment = os.environ | self.bench.environment | stack_environment(self.bench.folder, warehouse)
         library = self.bench.folder / "penstock.zip"
         spark_zip.build(ROOT, library)
         command = ["spark-submit", "--master", "local[2]", "--driver-memory", "1536m", "--py-files", str(library)]
         started = time.perf_counter()
         with (self.bench.folder / "submit.log").open("w") as log:
-            process = subprocess.Popen(
-                [*command, *map(str, application)], env=self._environment(), stdout=log, stderr=log
-            )
+            process = subprocess.Popen([*command, *map(str, application)], env=environment, stdout=log, stderr=log)
             _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise RuntimeError((self.bench.folder / "submit.log").read_text()[-4000:])
         return Cost(time.perf_counter() - started, used.ru_utime + used.ru_stime)
 
-    def _environment(self) -> Mapping[str, str]:
-        project, conf = Project.here(), self.bench.folder / "conf"
-        warehouse = Path(
-            self.bench.spark.conf.get(f"spark.sql.catalog.{spark_conf.CATALOG}.warehouse").removeprefix("file://")
-        )
-        spark_conf.write_conf(conf, spark_conf.settings(project.jars, warehouse, self.bench.folder / "scratch"))
-        return {
-            **os.environ,
-            **self.bench.environment,
-            "SPARK_CONF_DIR": str(conf),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        }
+
+def stack_environment(folder: Path, warehouse: Path) -> dict[str, str]:
+    """Return what leads `spark-submit` to the local stack's settings, on another warehouse."""
+    conf = folder / "conf"
+    spark_conf.write_conf(conf, spark_conf.settings(Project.here().jars, warehouse, folder / "scratch"))
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {"SPARK_CONF_DIR": str(conf), "PATH": programs}

@@ -1,4 +1,7 @@
-"""How long every change took from its commit at the source to a reader of the lake, from what is landed and from the cuts."""
+"""Two numbers of freshness, never one: how old cuts are when they are new, and how long changes take to a cut.
+
+Both come from the ledger and from what is landed, by the source's clock.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -8,6 +11,13 @@ import pyarrow.compute as pc
 
 from penstock.landing.zone import LandingZone
 from penstock.ledger.records import CutRecord, WindowRecord
+
+
+def ages(windows: Sequence[WindowRecord], cuts: Sequence[CutRecord]) -> list[float]:
+    """Return, per cut, how many seconds old the source's newest moment in it was when readers saw it."""
+    times = {window.upto_lsn: window.source_time for window in windows}
+    found = ((cut.published_at, times.get(cut.lsn)) for cut in cuts)
+    return [(seen - newest).total_seconds() for seen, newest in found if newest is not None]
 
 
 def seconds(zone: LandingZone, windows: Sequence[WindowRecord], cuts: Sequence[CutRecord]) -> list[float]:

@@ -5,11 +5,11 @@ Seconds of copy and merge include the start of Spark; they come from the ledger 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from statistics import median
 
 from rich.table import Table
 
+from demo import reading
 from demo.workload import Totals
 from penstock.ledger.records import CutRecord, WindowRecord
 
@@ -34,10 +34,8 @@ class Figures:
         return sum(window.rows for window in self.windows)
 
     def freshness(self) -> list[float]:
-        """Return, per cut, how many seconds old the source's newest moment in it was when readers saw it."""
-        times = {window.upto_lsn: window.source_time for window in self.windows}
-        ages = ((cut.published_at, times.get(cut.lsn)) for cut in self.cuts)
-        return [(seen - newest) / timedelta(seconds=1) for seen, newest in ages if newest is not None]
+        """Return the age of each cut when it was published, in seconds."""
+        return reading.ages(self.windows, self.cuts)
 
 
 def table(figures: Figures) -> Table:

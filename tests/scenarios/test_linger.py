@@ -35,9 +35,8 @@ def env(
     tmp_path: Path,
     shell_with_spark: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
 ) -> Iterator[PipelineEnv]:
-    name = f"linger_{abs(hash(request.node.name)) % 10**8}"
+    name = "lingering"
     for variable, value in shell_with_spark.items():
         monkeypatch.setenv(variable, value)
     with (

@@ -5,6 +5,7 @@ The orphaned application ends because its orders are not renewed any more; the n
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -28,6 +29,8 @@ from tests.pipeline_env import ROOT, PipelineEnv, connection
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
+
+_numbers = itertools.count(1)
 
 TABLES = """
 create table item (id int primary key, name text);
@@ -89,7 +92,7 @@ class Merge:
 
 @pytest.fixture
 def env(postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    name = f"lingerkill_{os.getpid()}"
+    name = f"linger_killed{next(_numbers)}"
     with (
         postgres16.temporary_database(name) as source,
         postgres16.temporary_database(f"{name}_ledger") as ledger,
