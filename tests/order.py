@@ -13,6 +13,7 @@ LONGEST = [
     "faults/test_merge_killed.py",
     "attack/test_silent_ddl.py",
     "scenarios/test_changelog.py",
+    "scenarios/test_linger.py",
     "faults/test_copy_killed.py",
     "attack/test_publication_changes.py",
     "attack/test_copies_under_ddl.py",

@@ -113,6 +113,7 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.merges.cuts(deployed.name)] == ["ready", "ready"]
 
 
+@pytest.mark.slow
 def test_a_merge_that_lingers_publishes_by_itself_and_ends_when_nothing_comes(
     deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
