@@ -206,7 +206,7 @@ class Spark(Section):
     """Say how Spark is started."""
 
     connection: ConnectionId = "penstock_spark"
-    driver_memory: Memory = "2g"
+    driver_memory: Memory = "1g"
     parallel_tables: int = Field(default=4, gt=0, le=1000)
     task_memory: Bytes = 512 << 20
     """Memory of one table's merge outside of Spark's heap; what needs more spills to disk."""
