@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock.engine.split import Shape
@@ -9,6 +11,7 @@ from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
 from tests.spark import outcomes as scenario_outcomes
 from tests.spark.outcomes import Outcome
+from tests.spark.random_histories import KeyedHistories
 from tests.spark.scenarios import SCENARIOS, Scenario
 
 SHAPES = [Shape(3, 1, 2), Shape(1, 3, 3), Shape(3, 2, 1)]
@@ -45,3 +48,18 @@ def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_l
 
     for batch in merged_histories.bag(folder_lake, 20263, histories=60, batches=3, per_batch=400):
         assert batch.found == batch.expected, batch.name
+
+
+def test_a_split_batch_counts_as_one_task_does(tmp_path: Path) -> None:
+    counts = []
+    for name, shape in (("one", None), ("many", Shape(3, 2, 2))):
+        (tmp_path / name).mkdir()
+        lake = FolderLake(tmp_path / name, shape=shape)
+        source, table = KeyedHistories(20266, 60, full=False), lake.table(*merged_histories.COLUMNS)
+        for _ in range(2):
+            lake.land(table, *source.transactions(200))
+            [result] = lake.merge()
+            counts.append(result.counts)
+
+    assert counts[:2] == counts[2:]
+    assert counts[1]["rows_deleted"] > 0
