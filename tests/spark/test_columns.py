@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from penstock_spark import session
 from tests.spark.histories import UNCHANGED, D, I, U, tx
 from tests.spark.workbench import Workbench, column
 
@@ -135,11 +134,7 @@ def test_a_change_without_its_key_pauses_the_table(workbench: Workbench) -> None
     assert "the replica identity has changed" in result.paused_reason
 
 
-def test_a_wide_table_is_cast_as_a_narrow_one_in_a_large_batch(
-    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The casts of so many columns are too much code for one method: Spark takes them out of the compiled stage."""
-    monkeypatch.setattr(session, "SMALL_BYTES", 0)
+def test_every_value_of_a_wide_row_may_misfit(workbench: Workbench) -> None:
     days = [f"day{number}" for number in range(60)]
     table = workbench.table(KEY, *(column(day, "date") for day in days))
     fits = dict.fromkeys(days, "2024-02-29")
