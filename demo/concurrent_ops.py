@@ -67,18 +67,30 @@ class Copies:
         return states.get(JOINED, "")
 
 
+def _minute_of(time: datetime) -> datetime:
+    return time.astimezone(UTC).replace(second=0, microsecond=0)
+
+
 @dataclass
 class Backfill:
     """One interval of the changelog, filled by Airflow's backfill; `begin` comes first, then `end`.
 
-    It is the last whole minute before this was made.
+    It is the last whole minute before this was made, but none before the pipeline's first.
     """
 
     demo: Demo
-    minute: datetime = field(default_factory=lambda: datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE)
+    minute: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        first = self.demo.context.ledger.changelogs.history(NAME).known_from
+        last = _minute_of(datetime.now(UTC)) - MINUTE
+        self.minute = last if first is None else max(last, _minute_of(first))
 
     def begin(self) -> None:
-        """Ask for the backfill; capture has passed the minute."""
+        """Ask for the backfill of the minute, when it is over: Airflow takes no other."""
+        with self.demo.progress.step(f"The minute {self.minute:%H:%M} UTC") as step:
+            self.demo.wait(step, lambda: "" if _minute_of(datetime.now(UTC)) > self.minute else "not over")
+            step.result = "over"
         span = dict.fromkeys(("from_date", "to_date"), self.minute.isoformat())
         wanted = {"dag_id": self._dag, "max_active_runs": 1, "dag_run_conf": {}, **span}
         self.demo.api.call("POST", "backfills", json=wanted)
