@@ -81,10 +81,10 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     backfill, verification = Backfill(demo), Verification(demo)
     verification.begin()
     demo.land(goal)
+    backfill.begin()
     copies.end()
     demo.catch_up(goal)
     verification.end()
-    backfill.begin()
     backfill.end()
     demo.pause_schedules()
     found, at = demo.compare(), demo.cut
