@@ -44,14 +44,14 @@ def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress
 
 
 @app.callback(invoke_without_command=True)
-def main(command: typer.Context, captures: Captures = 3, merges: Merges = 2) -> None:
+def main(command: typer.Context, captures: Captures = 3, merges: Merges = 1) -> None:
     """Mirror a live database into the lake, compare the two, report, and stop everything again."""
     if command.invoked_subcommand is None:
         whole_job(Project.here(), captures, merges)
 
 
 @app.command()
-def cluster(captures: Captures = 3, merges: Merges = 2) -> None:
+def cluster(captures: Captures = 3, merges: Merges = 1) -> None:
     """Do the same on a cluster of this machine: Spark standalone with two workers, all files in an object store."""
     whole_job(Project.here().clustered(), captures, merges)
 
