@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.servers import SETTINGS
+from bench.servers import two_servers
 from stack import ports
 from stack.paths import Project
 from stack.servers import lake_catalog
-from stack.servers.binaries import from_wheel
-from stack.servers.postgres import Database, Server
-from stack.servers.postgres_user import Account, reachable_folder
+from stack.servers.postgres import Database
 from stack.spark import jars, java, spark_conf
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv
@@ -33,26 +31,18 @@ sys.path.insert(0, str(ROOT / "spark_apps"))  # the measurements run Spark's app
 @contextmanager
 def bench_env() -> Iterator[PipelineEnv]:
     """Start a source, a control server and Spark on two cores; remove them afterwards."""
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
-        Path(made).chmod(0o711)
-        home = reachable_folder(Path(made), Account.for_postgres())
-        binaries = from_wheel(home)
-        source = Server(home / "source", binaries, ports.choose(), "only-for-the-bench", SETTINGS)
-        control = Server(home / "control", binaries, ports.choose(), "only-for-the-bench", {"shared_buffers": "64MB"})
+    with (
+        two_servers() as (source, control, folder),
+        source.temporary_database("bench") as data,
+        control.temporary_database("lake") as ledger,
+    ):
+        lake_catalog.create_tables(ledger.dsn())
+        lake = LakeCatalog(spark_conf.CATALOG, ledger, folder / "warehouse")
+        spark = start_spark(lake, folder)
         try:
-            source.start()
-            control.start()
-            with source.temporary_database("bench") as data, control.temporary_database("lake") as ledger:
-                lake_catalog.create_tables(ledger.dsn())
-                lake = LakeCatalog(spark_conf.CATALOG, ledger, Path(made) / "warehouse")
-                spark = start_spark(lake, Path(made))
-                try:
-                    yield _env(data, ledger, lake, spark, Path(made) / "landing")
-                finally:
-                    spark.stop()
+            yield _env(data, ledger, lake, spark, folder / "landing")
         finally:
-            source.remove()
-            control.remove()
+            spark.stop()
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,15 +16,11 @@ from pathlib import Path
 
 from bench import cpu
 from bench.figures import Figure
-from bench.servers import SETTINGS
+from bench.servers import two_servers
 from penstock.flow.copy import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
-from stack import ports
-from stack.servers.binaries import from_wheel
-from stack.servers.postgres import Server
-from stack.servers.postgres_user import Account, reachable_folder
 from tests.pipeline_env import PipelineEnv
 
 TABLES = 1_000
@@ -96,28 +91,20 @@ def change_each(env: PipelineEnv, tables: int, number: int) -> None:
 @contextmanager
 def many_tables(tables: int) -> Iterator[PipelineEnv]:
     """Lend a running pipeline of so many empty tables, without Spark."""
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
-        Path(made).chmod(0o711)
-        home = reachable_folder(Path(made), Account.for_postgres())
-        binaries = from_wheel(home)
-        source = Server(home / "source", binaries, ports.choose(), "only-for-the-bench", SETTINGS)
-        control = Server(home / "control", binaries, ports.choose(), "only-for-the-bench", {"shared_buffers": "64MB"})
-        try:
-            source.start()
-            control.start()
-            with source.temporary_database("bench") as data, control.temporary_database("ledger") as ledger:
-                env = PipelineEnv(data, ledger, Path(made) / "landing", "bench")
-                env.settings = {"tables": {"include": ["many.*"]}}
-                with data.connect() as conn:
-                    conn.execute("create schema many")
-                    for table in range(tables):
-                        conn.execute(f"create table many.t{table} ({COLUMNS})".encode())
-                bootstrap.prepare(env.ctx)
-                bootstrap.copy(env.ctx, lambda job: _copied(env, job))
-                yield env
-        finally:
-            source.remove()
-            control.remove()
+    with (
+        two_servers() as (source, control, folder),
+        source.temporary_database("bench") as data,
+        control.temporary_database("ledger") as ledger,
+    ):
+        env = PipelineEnv(data, ledger, folder / "landing", "bench")
+        env.settings = {"tables": {"include": ["many.*"]}}
+        with data.connect() as conn:
+            conn.execute("create schema many")
+            for table in range(tables):
+                conn.execute(f"create table many.t{table} ({COLUMNS})".encode())
+        bootstrap.prepare(env.ctx)
+        bootstrap.copy(env.ctx, lambda job: _copied(env, job))
+        yield env
 
 
 def _copied(env: PipelineEnv, job: SparkJob) -> None:

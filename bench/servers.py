@@ -65,3 +65,22 @@ def source_connection(server: Address, database: str = SUPERUSER) -> Connection:
         database=database,
         options={},
     )
+
+
+@contextmanager
+def two_servers() -> Iterator[tuple[Server, Server, Path]]:
+    """Start a source and a control server below a folder, which they share with whatever else is measured; remove all."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        folder.chmod(0o711)
+        home = reachable_folder(folder, Account.for_postgres())
+        binaries = from_wheel(home)
+        source = Server(home / "source", binaries, ports.choose(), "only-for-the-bench", SETTINGS)
+        control = Server(home / "control", binaries, ports.choose(), "only-for-the-bench", {"shared_buffers": "64MB"})
+        try:
+            source.start()
+            control.start()
+            yield source, control, folder
+        finally:
+            source.remove()
+            control.remove()
