@@ -9,23 +9,14 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.spark_submit import spark_submit
-from penstock.flow.copy import bootstrap
 from penstock.flow.merge.linger import Lingering
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from penstock.ledger.records import CutRecord
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
-
-TABLES = """
-create table item (id int primary key, name text);
-create table visit (page text, n int);
-alter table visit replica identity full;
-insert into item select n, 'item ' || n from generate_series(1, 200) n;
-insert into visit select 'page ' || n % 3, n from generate_series(1, 50) n;
-"""
+from tests.scenarios.lingering import lingering_pipeline
 
 
 @pytest.fixture
@@ -39,15 +30,7 @@ def env(
     name = "lingering"
     for variable, value in shell_with_spark.items():
         monkeypatch.setenv(variable, value)
-    with (
-        postgres16.temporary_database(name) as source,
-        postgres16.temporary_database(f"{name}_ledger") as ledger,
-    ):
-        made = PipelineEnv(source, ledger, tmp_path / "landing", name, lake)
-        made.settings = {"merge": {"linger": "5m"}, "spark": {"driver_memory": "1g"}}
-        made.sql(TABLES)
-        bootstrap.prepare(made.ctx)
-        bootstrap.copy(made.ctx, copy_without_spark)
+    with lingering_pipeline(postgres16, lake, tmp_path, name) as made:
         yield made
 
 

@@ -19,26 +19,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.flow.copy import bootstrap
 from penstock.flow.verify.compare import compare
 from penstock.landing import layout
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import ROOT, PipelineEnv, connection
+from tests.scenarios.lingering import lingering_pipeline
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 _numbers = itertools.count(1)
 
-TABLES = """
-create table item (id int primary key, name text);
-create table visit (page text, n int);
-alter table visit replica identity full;
-insert into item select n, 'item ' || n from generate_series(1, 200) n;
-insert into visit select 'page ' || n % 3, n from generate_series(1, 50) n;
-"""
 CHANGES = """
 update item set name = name || '+' where id % 4 = 1; update item set id = -id where id % 9 = 2;
 insert into item select coalesce(max(id), 0) + 100, 'new' from item;
@@ -93,15 +85,7 @@ class Merge:
 @pytest.fixture
 def env(postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
     name = f"linger_killed{next(_numbers)}"
-    with (
-        postgres16.temporary_database(name) as source,
-        postgres16.temporary_database(f"{name}_ledger") as ledger,
-    ):
-        made = PipelineEnv(source, ledger, tmp_path / "landing", name, lake)
-        made.settings = {"merge": {"linger": "5m"}, "spark": {"driver_memory": "1g"}}
-        made.sql(TABLES)
-        bootstrap.prepare(made.ctx)
-        bootstrap.copy(made.ctx, copy_without_spark)
+    with lingering_pipeline(postgres16, lake, tmp_path, name) as made:
         yield made
 
 
