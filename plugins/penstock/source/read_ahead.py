@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from secrets import token_hex
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 
 import pyarrow as pa
@@ -52,6 +52,7 @@ class ReadAhead:
         self._batch_bytes = batch_bytes
         self._settings = peek.settings(statement_timeout, work_mem)
         self._ready, self._taken, self._stopped = Event(), Event(), Event()
+        self._closing = Lock()  # `stop` and the end of the decoding may both come to it
         self._batches: Iterator[pa.BinaryArray] = iter(())
         self._first: list[pa.BinaryArray] = []
         self.started = 0.0
@@ -101,7 +102,8 @@ class ReadAhead:
     def _close(self) -> None:
         close = getattr(self._batches, "close", None)
         if close is not None:
-            close()
+            with self._closing:
+                close()
 
     def _read(self) -> Iterator[pa.BinaryArray]:
         wanted, copy = self.wanted, f"penstock_ahead_{token_hex(8)}"
