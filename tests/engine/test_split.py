@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from penstock.engine.split import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
 from tests.spark import outcomes as scenario_outcomes
+from tests.spark.histories import UNCHANGED, D, Event, I, U, tx
 from tests.spark.outcomes import Outcome
 from tests.spark.random_histories import KeyedHistories
 from tests.spark.scenarios import SCENARIOS, Scenario
+from tests.spark.workbench import column
 
 SHAPES = [Shape(3, 1, 2), Shape(1, 3, 3), Shape(3, 2, 1)]
 
@@ -63,3 +66,37 @@ def test_a_split_batch_counts_as_one_task_does(tmp_path: Path) -> None:
 
     assert counts[:2] == counts[2:]
     assert counts[1]["rows_deleted"] > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "event", "slug"),
+    [("stop_on_conflict", D(k=7), "merge-conflict"), ("stop_on_misfit", I(k=7, d="infinity"), "misfit-refused")],
+)
+def test_a_split_batch_pauses_its_table_where_the_pipeline_says_fail(
+    folder_lake: FolderLake, option: str, event: Event, slug: str
+) -> None:
+    table = folder_lake.table(column("k", "int4", key=True), column("d", "date"))
+    folder_lake.shape = Shape(3, 1, 2)
+    folder_lake.land(table, tx(*(I(k=100 + n, d="2024-01-01") for n in range(20))))
+    folder_lake.merge()
+    before = folder_lake.rows(table)
+    folder_lake.options[option] = True
+    folder_lake.land(table, tx(event, *(I(k=200 + n, d=None) for n in range(20))))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_slug == slug
+    assert folder_lake.rows(table) == before
+
+
+def test_minus_zero_and_zero_are_one_key_of_a_split_batch(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(column("k", "float8", key=True), column("a"))
+    folder_lake.shape = Shape(3, 1, 2)
+    folder_lake.land(table, tx(I(k="0", a="zero"), I(k="NaN", a="nan"), *(I(k=str(n), a="x") for n in range(1, 20))))
+    folder_lake.merge()
+    folder_lake.land(table, tx(U(old={"k": "0"}, k="-0", a=UNCHANGED), U(k="NaN", a="still"), D(k="7")))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_reason is None
+    assert Counter(row[1] for row in folder_lake.rows(table).elements()) == {"x": 18, "zero": 1, "still": 1}
