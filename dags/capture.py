@@ -4,7 +4,7 @@
 plan, peek, stage Parquet files and their manifest, and only then advance the slot.
 
 With `capture.every` a run does so again and again, until its time budget ends or the schedule's next run begins, or until
-this DAG is paused; in between it holds nothing.
+this DAG is paused; in between it holds nothing. It triggers the merge DAG where no run of that is under way.
 
 **Safe to repeat, to clear, to kill.** A window is byte-for-byte repeatable until it is staged; a second run at the
 same time finds the pipeline's lock taken and retries. Backfilling this DAG is pointless: state is keyed by
@@ -29,6 +29,7 @@ from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow.capture.repeat import capture_repeatedly
+from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
@@ -40,6 +41,7 @@ from penstock.orchestration.dag_defaults import (
     outcome,
 )
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.trigger_dag import wake_merge
 from penstock.orchestration.waiting_tasks import paused
 
 
@@ -56,7 +58,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
-                report = capture_repeatedly(ctx, why_end=lambda: paused(ti))
+                report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
                 waiting = added_tables.tables_to_announce(ctx)
             if waiting:
                 outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
@@ -64,6 +66,10 @@ def build(pipeline: Pipeline) -> DAG:
                 extra = {"upto": str(report.upto), "changes": report.changes}
                 outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
             return report.summary()
+
+        def wake(ctx: Context, ti: Any) -> None:
+            if said := wake_merge(ti, pipeline):
+                ctx.progress(said)
 
         windows()
     return dag

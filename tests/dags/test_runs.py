@@ -143,7 +143,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     after = deployed.sql("select clock_timestamp()")[0][0]
 
     deployed.sql("insert into t values (5, 'not captured yet')")
-    monkeypatch.setattr(trigger_dag.MergeTrigger, "ring", lambda _: merge_by_command(deployed))
+    monkeypatch.setattr(trigger_dag.MergeTrigger, "fire", lambda _: merge_by_command(deployed))
     assert states(run("verify", deployed, mode="whole")) == {"compare": "success", "equal": "success"}
     (verified,) = deployed.ctx.ledger.verifications.tables(deployed.name)
     cut = deployed.ctx.ledger.merges.last_cut(deployed.name)

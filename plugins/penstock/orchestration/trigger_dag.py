@@ -1,4 +1,4 @@
-"""Let another DAG of the pipeline run from inside a task: the merge that a verification waits for, or a resync."""
+"""Let another DAG of the pipeline run from inside a task: the merge of what was landed or is waited for, or a resync."""
 
 from __future__ import annotations
 
@@ -40,3 +40,14 @@ class MergeTrigger:
         if time.monotonic() - self.fired_at >= _AGAIN_SECONDS:
             self.said, self.fired_at = trigger(self.ti, self.dag_id), time.monotonic()
         return self.said
+
+
+def wake_merge(ti: Any, pipeline: Pipeline) -> str | None:
+    """Trigger the merge DAG where no run of it is there to take what was landed; return what became of it, for the log.
+
+    The asset event of a task is sent when the task ends, which for a capture that repeats is a minute later.
+    """
+    dag_id = f"{pipeline.name}.merge"
+    if ti.get_dag(dag_id).is_paused or ti.get_dr_count(dag_id, states=["queued", "running"]):
+        return None
+    return trigger(ti, dag_id)

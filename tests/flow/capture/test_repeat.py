@@ -86,3 +86,11 @@ def test_a_reason_to_end_is_asked_for_before_each_further_capture(captures: Capt
     repeat.capture_repeatedly(ctx, why_end=why_end, sleep=captures.sleep)
 
     assert captures.at == [0, 10, 20]
+
+
+def test_each_capture_with_changes_that_another_one_follows_is_told_of(captures: Captures) -> None:
+    ctx, told = context(schedule=None, every="10s", time_budget="25s"), list[int]()
+
+    repeat.capture_repeatedly(ctx, landed=lambda report: told.append(report.changes), sleep=captures.sleep)
+
+    assert (captures.at, told) == ([0, 10, 20], [3, 3]), "the last one is told of by the task's own asset event"

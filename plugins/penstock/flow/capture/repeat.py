@@ -15,23 +15,32 @@ from penstock.flow.capture.run import CaptureReport, WindowReport, capture
 from penstock.flow.context import Context
 
 
+def _ignore(_: CaptureReport) -> None:
+    return None
+
+
 def capture_repeatedly(
     ctx: Context,
     *,
     why_end: Callable[[], str | None] = lambda: None,
+    landed: Callable[[CaptureReport], None] = _ignore,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CaptureReport:
     """Capture every `capture.every` until the time budget ends or the schedule's next run begins; once without it.
 
-    `why_end` may end it before a further capture by a reason. Raises what `capture` raises.
+    `why_end` may end it before a further capture by a reason; `landed` hears of each capture with changes that is followed by
+    a further one. Raises what `capture` raises.
     """
     every, windows = ctx.pipeline.capture.every, list[WindowReport]()
     end = time.monotonic() + _seconds_left(ctx, datetime.now(UTC))
     while True:
         begun = time.monotonic()
-        windows += capture(ctx, patterns=not windows).windows
+        report = capture(ctx, patterns=not windows)
+        windows += report.windows
         if every is None or begun + every >= end:
             break
+        if report.changes:
+            landed(report)
         sleep(max(0.0, begun + every - time.monotonic()))
         if (reason := why_end()) is not None:
             ctx.progress(f"ending the captures of this run: {reason}")

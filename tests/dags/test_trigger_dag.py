@@ -1,0 +1,45 @@
+"""When a capture that goes on wakes the merge by itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.config import Pipeline
+from penstock.orchestration import trigger_dag
+
+SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}})
+
+
+class Airflow:
+    """What Airflow says of the merge DAG, and what it was asked to trigger."""
+
+    dag_id = "shop.capture"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, runs: int = 0, paused: bool = False) -> None:
+        self.runs, self.paused = runs, paused
+        self.triggered: list[str] = []
+        monkeypatch.setattr(trigger_dag, "ask", lambda message: self.triggered.append(message.dag_id))
+
+    def get_dag(self, dag_id: str) -> Any:
+        return SimpleNamespace(is_paused=self.paused)
+
+    def get_dr_count(self, dag_id: str, *, states: list[str]) -> int:
+        return self.runs if (dag_id, set(states)) == ("shop.merge", {"queued", "running"}) else 0
+
+
+def test_the_merge_is_triggered_where_no_run_of_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    airflow = Airflow(monkeypatch)
+
+    assert trigger_dag.wake_merge(airflow, SHOP) == "the DAG shop.merge was triggered"
+    assert airflow.triggered == ["shop.merge"]
+
+
+@pytest.mark.parametrize("found", [{"runs": 1}, {"paused": True}])
+def test_a_merge_that_runs_or_is_paused_is_left_alone(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]) -> None:
+    airflow = Airflow(monkeypatch, **found)
+
+    assert trigger_dag.wake_merge(airflow, SHOP) is None
+    assert airflow.triggered == []
