@@ -53,6 +53,8 @@ def measure() -> list[Figure]:
                 "capture": {"every": "10s", "schedule": None, "time_budget": MINUTES * 60},
                 "merge": {"linger": "1m"},
             }
+            env.capture()  # what came while the minute passed was no ten-second schedule's
+            merge.merge(env.ctx, submit)
             lingering = _figures(env, "lingering", lambda: _lingering(env, submit))
     return by_minute + lingering
 

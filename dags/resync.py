@@ -37,7 +37,7 @@ from penstock.orchestration.task_groups import rebuilding
 
 def wakes(pipeline: Pipeline) -> bool:
     """Return whether capture may trigger this DAG."""
-    return pipeline.tables.on_added == "copy" or pipeline.tables.on_change == "resync"
+    return pipeline.tables.on_added == "copy" or pipeline.tables.on_change != "pause"
 
 
 def build(pipeline: Pipeline) -> DAG:

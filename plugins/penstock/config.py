@@ -65,8 +65,9 @@ class Tables(Patterns):
     """`copy` wakes `resync` for a table that joined after bootstrap; `wait` leaves that to a person."""
     on_removed: Literal["keep", "drop"] = "keep"
     """`keep` leaves the lake table of a table that left as it is then; `drop` lets maintenance drop it."""
-    on_change: Literal["resync", "pause"] = "resync"
-    """`resync` copies a table again that was paused for a change which the stream does not carry; `pause` leaves that to a person."""
+    on_change: Literal["follow", "resync", "pause"] = "follow"
+    """`follow` gives the lake's table the columns that the source's has where metadata can; `resync` copies a table again after
+    every change but an added column, as `follow` does where it must; `pause` leaves that to a person."""
 
 
 class Capture(Section):
@@ -115,6 +116,8 @@ class Lake(Section):
     target: str = "{namespace}.{schema}.{table}"
     properties: Properties = {}
     """Extra Iceberg table properties for new tables."""
+    on_dropped_column: Literal["keep", "drop"] = "keep"
+    """`keep` leaves a column that the source has dropped in the lake's table, with NULL in rows written since."""
     wait: Seconds = 3600
     """How long a merge waits for maintenance to leave the lake's tables, and the other way round."""
 

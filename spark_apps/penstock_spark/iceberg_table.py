@@ -9,7 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from penstock.lake import properties
 from penstock.lake.columns import LakeColumn
+from penstock.lake.evolution import LakeField, numbers_of
 from penstock.lake.iceberg_types import lake_type
 from penstock_spark.session import java
 
@@ -41,6 +43,19 @@ class IcebergTable:
     def columns(self) -> tuple[LakeColumn, ...]:
         """Return the columns, their types as Spark SQL writes them."""
         return tuple(LakeColumn(name, lake_type(field["type"])) for name, field in self.fields.items())
+
+    @property
+    def columns_known(self) -> tuple[LakeField, ...]:
+        """Return the columns with their ids and comments."""
+        return tuple(
+            LakeField(field["id"], name, lake_type(field["type"]), field.get("doc"))
+            for name, field in self.fields.items()
+        )
+
+    @property
+    def attnums(self) -> dict[int, int] | None:
+        """Return which of the source's columns each field is, None where the table does not say."""
+        return numbers_of(self.property(properties.COLUMNS))
 
     def ids(self, name: str) -> tuple[int, ...]:
         """Return a column's field id, then those of what is in it."""

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
+from penstock.lake.evolution import DROPPED_NOTE, Evolution
 from penstock.lake.locations import new_location
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
@@ -68,21 +69,41 @@ class LakeTable:
         """Drop the table; its files stay."""
         self.session.sql(ddl.drop_table(self.catalog, self.target))
 
-    def add_columns(self, added: Sequence[MirrorColumn]) -> None:
-        """Add columns before `_misfits`, with the default that old rows show at the source.
+    def evolve(self, transaction: Any, wanted: Evolution) -> None:
+        """Give a table the wanted columns inside an Iceberg transaction, new ones before `_misfits`.
+
+        In three steps, because a name has to be free before another column takes it.
+        """
+        if wanted.deleted or wanted.widened:
+            update = transaction.updateSchema()
+            names = {now: before for before, now in wanted.renamed}
+            for name in wanted.deleted:
+                update = update.deleteColumn(name)
+            for name, type_ in wanted.widened:
+                update = update.updateColumn(names.get(name, name), self.iceberg_type(type_))
+            update.commit()
+        if wanted.renamed:
+            _rename(transaction, wanted.renamed)
+        if wanted.added or wanted.noted:
+            update = transaction.updateSchema()
+            for column in wanted.added:
+                update = self._add(update, column)
+            for name in wanted.noted:
+                update = update.updateColumnDoc(name, DROPPED_NOTE)
+            update.commit()
+
+    def _add(self, update: Any, column: MirrorColumn) -> Any:
+        """Add a column with the default that old rows show at the source.
 
         Source: Iceberg specification, "Default values" (initial-default, format version 3).
         """
-        update = self.load().updateSchema()
-        for column in added:
-            type_ = self.iceberg_type(lake_column(column).type)
-            default = self._default(column, type_)
-            if default is None:
-                update = update.addColumn(None, column.name, type_)
-            else:
-                update = update.addColumn(None, column.name, type_, None, default)
-            update = update.moveBefore(column.name, MISFITS.name)
-        update.commit()
+        type_ = self.iceberg_type(lake_column(column).type)
+        default = self._default(column, type_)
+        if default is None:
+            update = update.addColumn(None, column.name, type_)
+        else:
+            update = update.addColumn(None, column.name, type_, None, default)
+        return update.moveBefore(column.name, MISFITS.name)
 
     # --- details ------------------------------------------------------------------------------------
 
@@ -129,6 +150,16 @@ class LakeTable:
                 "copy the table again",
             )
         return literal
+
+
+def _rename(transaction: Any, renamed: Sequence[tuple[str, str]]) -> None:
+    """Rename columns, by way of names that nobody has: two may swap theirs."""
+    passing = [(before, f"{uuid.uuid4().hex}", now) for before, now in renamed]
+    for pairs in ([(a, b) for a, b, _ in passing], [(b, c) for _, b, c in passing]):
+        update = transaction.updateSchema()
+        for before, now in pairs:
+            update = update.renameColumn(before, now)
+        update.commit()
 
 
 def next_metadata_name(base: Any) -> str:

@@ -15,6 +15,10 @@ from penstock.engine.failure import EngineFailure
 from penstock.engine.order import MergeAnswer, NewFile, NewVector, TargetFile, Vector
 from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer, place_of
+from penstock.lake import properties
+from penstock.lake.evolution import Evolution, numbers_text
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.values.misfits import MISFITS_COLUMN
 from penstock_spark import table_layout
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name
@@ -26,7 +30,7 @@ FEW_FILES = 8
 
 @dataclass
 class Staging:
-    """Prepare commits on top of main; `files` are the data files that the table has by now, `data_files` and `vectors` Iceberg's own."""
+    """Prepare commits on top of main; `there` is the table as the transaction has it by now, `files` are the data files that the table has by now, `data_files` and `vectors` Iceberg's own."""
 
     table: LakeTable
     there: IcebergTable
@@ -39,6 +43,17 @@ class Staging:
         operations = self.there.java.operations()
         self.base = operations.current()
         self.transaction = java("org.apache.iceberg.Transactions").newTransaction(self.table.sql_name, operations)
+        self._loaded = self.there.java
+
+    def evolve(self, wanted: Evolution, columns: Sequence[MirrorColumn]) -> None:
+        """Give the table the wanted columns, and say in its properties which of the source's columns they are."""
+        if wanted:
+            self._require_plain_misfits(wanted)
+            self.table.evolve(self.transaction, wanted)
+            self.there = IcebergTable(self.transaction.table())
+        text = numbers_text(columns, {column.name: self.there.ids(column.name)[0] for column in columns})
+        if self.there.property(properties.COLUMNS) != text:
+            self.transaction.updateProperties().set(properties.COLUMNS, text).commit()
 
     @property
     def many_files(self) -> bool:
@@ -51,7 +66,7 @@ class Staging:
 
         Raises LakeError("foreign-commit") on deletes that are no deletion vectors.
         """
-        planned = self.there.java.newScan().filter(_within(bounds)).planFiles()
+        planned = self._loaded.newScan().filter(_within(self._loaded_names(bounds))).planFiles()
         tasks = planned.iterator()
         while tasks.hasNext():
             task = tasks.next()
@@ -71,6 +86,34 @@ class Staging:
             self.data_files[path] = file
             self.files[path] = TargetFile(path, int(file.recordCount()), None if vector is None else _vector(vector))
         planned.close()
+
+    def _loaded_names(self, bounds: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+        """Return bounds under the names that the columns have in the table that was loaded, which may be others by now."""
+        schema = self._loaded.schema()
+        return {str(schema.findColumnName(self.there.ids(name)[0])): bound for name, bound in bounds.items()}
+
+    def _require_plain_misfits(self, wanted: Evolution) -> None:
+        """Raise LakeError("schema-change") where a renamed column's values may stand under its old name in `_misfits`."""
+        before = {column.name: column for column in IcebergTable(self._loaded).columns}
+        moving = [name for name, _ in wanted.renamed if not before[name].always_fits]
+        if moving and self._holds_misfits():
+            raise LakeError(
+                "schema-change",
+                f"expected no exact texts of {', '.join(moving)} in {MISFITS_COLUMN}, which name the column as it was before it "
+                "was renamed; copy the table again",
+            )
+
+    def _holds_misfits(self) -> bool:
+        """Return whether some row has misfits, or may have, by the counts of the data files."""
+        _, key, _ = IcebergTable(self._loaded).ids(MISFITS_COLUMN)
+        planned = self._loaded.newScan().includeColumnStats().planFiles()
+        tasks, found = planned.iterator(), False
+        while tasks.hasNext() and not found:
+            file = tasks.next().file()
+            values, nulls = file.valueCounts(), file.nullValueCounts()
+            found = values is None or nulls is None or values.get(key) is None or values.get(key) != nulls.get(key)
+        planned.close()
+        return found
 
     def whole(self, bounds: Mapping[str, tuple[int, int]]) -> frozenset[str]:
         """Return those of the planned files that hold no row outside of these bounds of columns, as their metrics say."""

@@ -18,7 +18,8 @@ from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
-from penstock.lake.columns import additions, mirror_columns
+from penstock.lake.columns import mirror_columns
+from penstock.lake.evolution import Evolution, evolution
 from penstock_spark import data_files, executors, landing, stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
 from penstock_spark.failures import OwnFailureError, frames, own_failure
@@ -117,9 +118,10 @@ class TableMerge:
         there = self._ensure_table()
         changes = self.landed.rows if order.files else 0
         self.counts.update({name: getattr(self.landed, name) for name in _OPS.values()})
-        if not changes and order.copy_files is None and not self.switches:
+        wanted = evolution(order.columns, there.columns_known, there.attnums)
+        if not (changes or wanted) and order.copy_files is None and not self.switches:
             return self._unmoved(there)
-        return self._merge(there)
+        return self._merge(there, wanted)
 
     def own_failure(self, error: Exception) -> LakeError | None:
         """Return the reason for which an error pauses this table, or None where it concerns the whole run."""
@@ -133,11 +135,13 @@ class TableMerge:
 
     # --- the steps ----------------------------------------------------------------------------------
 
-    def _merge(self, there: IcebergTable) -> Staged:
+    def _merge(self, there: IcebergTable, wanted: Evolution) -> Staged:
         order, files = self.order, self.order.files
         table_layout.require_known(self.table, there)
         landing.check_changes(self.session, files)
         staged = Staging(self.table, there, self.marks)
+        staged.evolve(wanted, order.columns)
+        there = staged.there
         if order.copy_files is not None:
             self._load(staged, order.copy_files)
         elif there.main is not None:
@@ -146,7 +150,9 @@ class TableMerge:
         if self.landed.rows:
             answer = self._task(there, files, tuple(staged.files.values()))
             moved = self._commit(staged, answer) or moved
-        if not moved:
+        if not moved and wanted:
+            staged.append(())  # a snapshot with the new columns: whoever reads the cut by its snapshot sees them
+        elif not moved:
             return self._unmoved(there)
         pointer, head = staged.stage()
         return Staged(self._pointer(pointer), head)
@@ -209,7 +215,7 @@ class TableMerge:
         return Staged(snapshot_id=self.order.expected_snapshot, shows=there.metadata_file)
 
     def _ensure_table(self) -> IcebergTable:
-        """See that the table is there, is ours, and has the columns; make it or add columns where it needs that."""
+        """See that the table is there and ours; make it where it is not."""
         wanted, order = mirror_columns(self.order.columns), self.order
         there = self.table.look()
         begins = order.fresh and order.expected_snapshot is None
@@ -226,10 +232,6 @@ class TableMerge:
                 f"expected {'.'.join(order.target)} at snapshot {order.expected_snapshot} or compacted since, "
                 "got commits that this pipeline did not publish; copy the table again",
             )
-        new = additions(order.columns, there.columns)
-        if new:
-            self.table.add_columns(new)
-            there = IcebergTable(self.table.load())
         return there
 
     def _is_ours(self, there: IcebergTable) -> bool:

@@ -41,7 +41,10 @@ def task_order(
     return MergeOrder(
         columns=columns,
         misfits_ids=there.ids(MISFITS.name),
-        landed=tuple(LandedFile(file.uri, file.rows, file.columns, frozenset(dict(file.typed))) for file in files),
+        landed=tuple(
+            LandedFile(file.uri, file.rows, file.columns, frozenset(dict(file.typed)), fields=file.fields)
+            for file in files
+        ),
         target=tuple(target),
         folder=table_layout.data_folder(there),
         copy=copy,

@@ -24,7 +24,7 @@ class ComparedTable:
 
     `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
     range of keys to compare, None for all rows. `unpromised` are the kinds of difference (`missing`, `extra`, `different`)
-    that the publication does not promise to avoid.
+    that the publication does not promise to avoid; `kept` the lake's columns that the source has dropped.
     """
 
     schema: str
@@ -35,6 +35,7 @@ class ComparedTable:
     heaps: tuple[tuple[str, str], ...] | None = None
     part: KeyRange | None = None
     unpromised: tuple[str, ...] = ()
+    kept: frozenset[str] = frozenset()
 
     @property
     def relations(self) -> tuple[tuple[str, str], ...]:

@@ -86,9 +86,9 @@ def open_changes(db: Duck, order: MergeOrder) -> Changes:
     )
 
 
-def require_known_columns(order: MergeOrder, present: Iterable[str]) -> None:
-    """Raise LakeError("schema-change") where a landed file has a column that the table lacks."""
-    strange = sorted(set(present) - {column.name for column in order.columns})
+def require_known_columns(order: MergeOrder, present: Iterable[str | None]) -> None:
+    """Raise LakeError("schema-change") where a landed file has a column that the table lacks, unless that is known."""
+    strange = sorted({name for name in present if name is not None} - {column.name for column in order.columns})
     if strange:
         raise LakeError(
             "schema-change",
@@ -98,21 +98,18 @@ def require_known_columns(order: MergeOrder, present: Iterable[str]) -> None:
 
 def _landed(db: Duck, order: MergeOrder) -> str:
     """Return the SQL that reads the files, those with the same columns together."""
-    groups: dict[tuple[tuple[str, ...], tuple[int, int] | None], list[tuple[int, LandedFile]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
-        groups.setdefault((file.columns, file.only), []).append((number, file))
-    return "\nunion all\n".join(_read(db, order, *shape, members) for shape, members in groups.items())
+        groups.setdefault((file.columns, file.fields, file.only), []).append((number, file))
+    return "\nunion all\n".join(_read(db, order, members) for members in groups.values())
 
 
-def _read(
-    db: Duck,
-    order: MergeOrder,
-    present: tuple[str, ...],
-    only: tuple[int, int] | None,
-    members: list[tuple[int, LandedFile]],
-) -> str:
-    require_known_columns(order, present)
-    there = {name: number for number, name in enumerate(present, start=1)}
+def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) -> str:
+    """Return the SQL that reads files of the same columns."""
+    first = members[0][1]
+    only = first.only
+    require_known_columns(order, first.names)
+    there = {name: number for number, name in enumerate(first.names, start=1) if name is not None}
     images = [
         f"struct_extract_at({image}, {there[column.name]}) as {image[0]}{position}"
         if column.name in there
@@ -127,12 +124,23 @@ def _read(
         "xid",
         "op",
         "old_kind",
-        "unchanged",
+        _unchanged(first),
         f"(([{numbers}]::bigint[])[file_index::bigint + 1] << {ROW_BITS}) + file_row_number as id",
     ]
     source = db.landed(file.uri for _, file in members)
     some = f"\nwhere file_row_number >= {only[0]} and file_row_number < {only[1]}" if only else ""
     return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false){some}"
+
+
+def _unchanged(file: LandedFile) -> str:
+    """Return the SQL of the columns that a change leaves out, under the table's names."""
+    if file.names == file.columns:
+        return "unchanged"
+    named = " ".join(
+        f"when {literal(column)} then {literal(name)}" for column, name in zip(file.columns, file.names, strict=True)
+    )
+    renamed = f"list_transform(unchanged, lambda c: case c {named} end)"
+    return f"nullif(list_filter({renamed}, lambda c: c is not null), []) as unchanged"
 
 
 def _conditions(order: MergeOrder) -> Iterable[str]:

@@ -40,6 +40,7 @@ class Column:
 class LandedFile:
     """Name one landing file: how many rows it has, and the fields of its images (of a copy: its columns).
 
+    `fields` says per column under which name the table has it, None where it does not; left out: under the same.
     `typed` names the columns of a copy that hold values of the lake's types instead of texts; `only` are the first row
     and the one after the last that concern a task, where it is not to read all of the file.
     """
@@ -49,6 +50,12 @@ class LandedFile:
     columns: tuple[str, ...]
     typed: frozenset[str] = frozenset()
     only: tuple[int, int] | None = None
+    fields: tuple[str | None, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Return the table's names of the file's columns, None for one that the table does not have."""
+        return self.columns if self.fields is None else self.fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.flow.context import Context
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.records import ColumnLook, RebuildRecord, TableFacts, TableRecord
 from penstock.source.tables import SourceColumn, SourceTable
 
 
@@ -19,6 +19,12 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
         columns=tuple(map(column_plan, table.columns)),
         catalog_digest=table.digest(),
     )
+
+
+def column_look(table: SourceTable) -> ColumnLook:
+    """Return what a look at the catalog has found of a table's published columns."""
+    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
+    return ColumnLook(table.attnums, states)
 
 
 def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:

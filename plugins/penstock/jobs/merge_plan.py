@@ -24,7 +24,8 @@ MET = (*CONFLICTS, "misfits")
 class FileRef:
     """Name one landing file and what is known of it before it is read.
 
-    `columns` are the fields of its `new` and `old` structs.
+    `columns` are the fields of its `new` and `old` structs; `fields` are the lake's names of these, None for one that the
+    lake does not have, where they are not the same.
     """
 
     uri: str
@@ -33,6 +34,7 @@ class FileRef:
     columns: tuple[str, ...]
     counts: ChangeCounts
     typed: Typed = ()
+    fields: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,11 @@ def _table(data: dict[str, Any]) -> TablePlan:
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    return FileRef(**from_lists(data) | {"counts": ChangeCounts(**data["counts"])})
+    fields = data.pop("fields")
+    return FileRef(
+        **from_lists(data)
+        | {"counts": ChangeCounts(**data["counts"]), "fields": None if fields is None else tuple(fields)}
+    )
 
 
 def _type(data: dict[str, Any]) -> PgType:

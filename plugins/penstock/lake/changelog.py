@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
 from penstock.lake.quoting import identifier
-from penstock.values.type_table import decimal_digits
+from penstock.values.lake_types import wider
 
 IMAGES = ("new", "old")
 MISSING = "S"
@@ -46,18 +46,10 @@ def united(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> tuple
     """Return the fields that a changelog will have: those that are there, some of a wider type, then the new ones."""
     asked = {column.name: column for column in wanted}
     there = {column.name for column in present}
-    kept = (asked[each.name] if _wider(each, asked.get(each.name)) else each for each in present)
+    kept = (
+        asked[each.name] if each.name in asked and wider(each.type, asked[each.name].type) else each for each in present
+    )
     return (*kept, *(column for column in wanted if column.name not in there))
-
-
-def _wider(present: LakeColumn, wanted: LakeColumn | None) -> bool:
-    """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
-    if wanted is None:
-        return False
-    old, new = (decimal_digits(column.type) for column in (present, wanted))
-    if old and new:
-        return new[0] > old[0] and new[1] == old[1]
-    return (present.type, wanted.type) in (("int", "bigint"), ("float", "double"))
 
 
 def order_rows(table: str) -> str:

@@ -1,11 +1,8 @@
-"""The columns of a mirror: what the plan asks for, compared with what the lake table has.
-
-A mirror holds the source's columns in their order, then `_misfits`. The stream can add a column at the end; any
-other difference is a change that the stream does not carry, and pauses the table.
-"""
+"""The columns of a mirror: the source's in their order, then `_misfits`."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -47,6 +44,12 @@ def reserved(names: Iterable[str]) -> str | None:
     return next((name for name in names if name in _COMPUTED or name.lower() == MISFITS_COLUMN), None)
 
 
+def columns_stamp(columns: Sequence[MirrorColumn]) -> str:
+    """Return a short text that is another one for every other set of columns that a mirror can have."""
+    known = [(each.attnum, each.name, mapping(each.type).lake_type, each.key, each.dropped) for each in columns]
+    return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
+
+
 MISFITS = LakeColumn(MISFITS_COLUMN, MISFITS_TYPE)
 
 
@@ -64,30 +67,3 @@ def mirror_columns(columns: Sequence[MirrorColumn]) -> tuple[LakeColumn, ...]:
             "rename it at the source or leave the table out",
         )
     return (*map(lake_column, columns), MISFITS)
-
-
-def additions(columns: Sequence[MirrorColumn], present: Sequence[LakeColumn]) -> tuple[MirrorColumn, ...]:
-    """Return the source columns that the table lacks, in order.
-
-    Raises LakeError("schema-change") on any other difference: a column that the source no longer has, another
-    type, or a new column that is part of the key.
-    """
-    wanted = {column.name: column for column in mirror_columns(columns)}
-    there = {column.name: column for column in present}
-    wrong = [f"{name} is in the lake but not in the source" for name in there if name not in wanted]
-    wrong += [
-        f"{name} has type {there[name].type} in the lake and maps to {column.type} now"
-        for name, column in wanted.items()
-        if name in there and there[name].type != column.type
-    ]
-    new = tuple(column for column in columns if column.name not in there)
-    wrong += [f"{column.name} is new and part of the key" for column in new if column.key]
-    if MISFITS_COLUMN not in there:
-        wrong.append(f"{MISFITS_COLUMN} is missing in the lake")
-    if wrong:
-        raise LakeError(
-            "schema-change",
-            f"expected the lake table to have the source's columns, except new ones; got: {'; '.join(wrong)}; "
-            "copy the table again",
-        )
-    return new

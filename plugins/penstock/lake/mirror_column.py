@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.values.pgtype import PgType
@@ -11,9 +12,10 @@ from penstock.values.pgtype import PgType
 class MirrorColumn:
     """Describe one column of a target table.
 
-    `name` is the field's name in landing files and in the lake. `key` marks the replica identity.
-    `missing_text` is PostgreSQL's text of the value that rows written before the column existed show
-    (its fast default), or None for NULL.
+    `name` is the field's name in the lake, and at the source where the column is there; `attnum` says which of the
+    source's columns it is, whatever that is called. `key` marks the replica identity. `missing_text` is PostgreSQL's text
+    of the value that rows written before the column existed show (its fast default), or None for NULL. A `dropped` one is
+    not at the source any more: the lake keeps what it held, and rows written since have NULL.
     """
 
     name: str
@@ -21,3 +23,9 @@ class MirrorColumn:
     type: PgType
     key: bool = False
     missing_text: str | None = None
+    dropped: bool = False
+
+
+def present(columns: Iterable[MirrorColumn]) -> tuple[MirrorColumn, ...]:
+    """Return the columns that the source has."""
+    return tuple(column for column in columns if not column.dropped)

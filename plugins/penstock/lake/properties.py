@@ -15,6 +15,8 @@ PIPELINE = "penstock.pipeline"
 LSN = "penstock.lsn"
 ATTEMPT = "penstock.attempt"
 ERA = "penstock.era"
+COLUMNS = "penstock.columns"
+"""Which of the source's columns (attnum) each field of a mirror is, by field id, as JSON."""
 
 STORAGE: Mapping[str, str] = {
     "format-version": FORMAT_VERSION,

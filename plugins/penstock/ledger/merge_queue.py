@@ -18,7 +18,7 @@ class PublishedTable:
 
     `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now;
     `rebuild` the one that took the table's place. `shows` is the metadata file that the catalog shows from now on, None
-    where that is as before, with `columns` columns of the source.
+    where that is as before, with columns of which `columns` is the stamp.
     """
 
     oid: int
@@ -26,7 +26,7 @@ class PublishedTable:
     copy_id: str | None = None
     rebuild: str | None = None
     shows: str | None = None
-    columns: int | None = None
+    columns: str | None = None
     update_missing: int = 0
     delete_missing: int = 0
     insert_existing: int = 0
@@ -69,20 +69,24 @@ class MergeQueue:
     marked: bool = False
 
     def files(self, table: TableRecord) -> list[FileEntry]:
-        """Return the landing files that a table does not have yet, in order.
+        """Return the landing files that a table does not have yet, in order."""
+        return [file for _, file in self.placed(table)]
+
+    def placed(self, table: TableRecord) -> list[tuple[Lsn, FileEntry]]:
+        """Return the landing files that a table does not have yet, in order, each with the beginning of its window.
 
         For a copied table these are all that hold a change which its snapshot may not have seen; the merge leaves
         out the changes that it did see.
         """
         done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
         end = self.upto if table.left_lsn is None else table.left_lsn
-        return [file for upto, file in self._files.get(table.oid, ()) if done < upto <= end]
+        return [(since, file) for since, upto, file in self._files.get(table.oid, ()) if done < upto <= end]
 
     @cached_property
-    def _files(self) -> Mapping[int, Sequence[tuple[Lsn, FileEntry]]]:
-        """Return the files of all windows by oid, each with the end of its window, in order."""
-        found: dict[int, list[tuple[Lsn, FileEntry]]] = {}
+    def _files(self) -> Mapping[int, Sequence[tuple[Lsn, Lsn, FileEntry]]]:
+        """Return the files of all windows by oid, each with the ends of its window, in order."""
+        found: dict[int, list[tuple[Lsn, Lsn, FileEntry]]] = {}
         for window in self.windows:
             for file in window.files:
-                found.setdefault(file.oid, []).append((window.upto_lsn, file))
+                found.setdefault(file.oid, []).append((window.from_lsn, window.upto_lsn, file))
         return found

@@ -194,6 +194,8 @@ def _begin_era(transaction: Transaction, name: str) -> None:
         "pipelines/begin_era",
         "pipelines/forget_tables",
         "pipelines/forget_planned_windows",
+        "pipelines/forget_column_looks",
+        "pipelines/forget_attnums",
     ):
         transaction.change(step, name=name)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
 from penstock.contract.manifest import FileEntry, vars_of
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.lake.mirror_column import MirrorColumn, present
 from penstock.ledger.json_codec import column_from_json, column_to_json, relation_from_json
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
@@ -173,6 +173,47 @@ class RelationRecord(Row):
         return cls(row["version"], relation_from_json(row), row["seen_lsn"])
 
 
+ColumnState = tuple[str, int, int]
+"""What a column was at a look: its name, its type's oid and its typmod."""
+
+
+@dataclass(frozen=True)
+class ColumnLook:
+    """Hold the published columns of a table by attnum, in order, as a look has found them, and how many attnums were given out."""
+
+    count: int
+    columns: Mapping[int, ColumnState]
+
+    @classmethod
+    def from_json(cls, count: int, columns: Sequence[tuple[int, str, int, int]]) -> ColumnLook:
+        """Read plain data."""
+        return cls(count, {attnum: (name, oid, typmod) for attnum, name, oid, typmod in columns})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"count": self.count, "columns": [[attnum, *state] for attnum, state in self.columns.items()]}
+
+
+@dataclass(frozen=True)
+class RelationAttnums:
+    """Hold which of the table's columns those of relation versions are: by oid and version, since which window, in order."""
+
+    since: Mapping[tuple[int, int], Sequence[tuple[Lsn, tuple[int, ...] | None]]]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, Lsn, list[int] | None]]) -> RelationAttnums:
+        """Read rows in the order of positions."""
+        since: dict[tuple[int, int], list[tuple[Lsn, tuple[int, ...] | None]]] = {}
+        for oid, version, lsn, numbers in rows:
+            since.setdefault((oid, version), []).append((lsn, None if numbers is None else tuple(numbers)))
+        return cls(since)
+
+    def at(self, oid: int, version: int, window: Lsn) -> tuple[int, ...] | None:
+        """Return the attnums of a version's columns in the window from a position on, None where they are not known."""
+        known = [numbers for lsn, numbers in self.since.get((oid, version), ()) if lsn <= window]
+        return known[-1] if known else None
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """Describe one source table and its target, as `save_tables` takes it.
@@ -193,6 +234,13 @@ class TableFacts:
         """Return plain data."""
         return {**vars_of(self), "columns": [column_to_json(column) for column in self.columns]}
 
+    @property
+    def look(self) -> ColumnLook:
+        """Return what of its columns a look at the catalog has found."""
+        there = sorted(present(self.columns), key=lambda column: column.attnum)
+        states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
+        return ColumnLook(self.catalog_digest.get("attnums", max(states, default=0)), states)
+
 
 @dataclass(frozen=True)
 class TableRecord(Row):
@@ -202,7 +250,7 @@ class TableRecord(Row):
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
     lake table is to be dropped. `shows` is the metadata file that the catalog shows since our last cut, with
-    `lake_columns` columns of the source.
+    columns of which `lake_columns` is the stamp.
     """
 
     pipeline: str
@@ -225,7 +273,7 @@ class TableRecord(Row):
     left_lsn: Lsn | None
     discard: bool
     shows: str | None
-    lake_columns: int | None
+    lake_columns: str | None
 
     @property
     def qualified(self) -> str:

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
+from penstock.ledger.records import ColumnLook, CopyRecord, CopyState, TableFacts, TableRecord, TableState
 from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
@@ -45,6 +45,11 @@ class Tables(Part):
         listed = [{"oid": oid, "stamp": stamp, "digest": digest} for oid, (stamp, digest) in found.items()]
         with self.transaction() as transaction:
             transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
+
+    def note_column_looks(self, name: str, looks: Mapping[int, ColumnLook], *, seen_lsn: Lsn) -> None:
+        """Note what a look has found of tables' columns, which were so by a position, where that is new."""
+        with self.transaction() as transaction:
+            note_column_looks(transaction, name, looks, seen_lsn)
 
     def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes."""
@@ -113,6 +118,7 @@ def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str)
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
     transaction.change("tables/save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
+    note_column_looks(transaction, name, {table.oid: table.look for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")
     except pg.ExclusionViolation:
@@ -121,6 +127,14 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
             f"expected every table of {name} to have a target of its own, but two share one; "
             "change lake.target or leave one of the tables out",
         ) from None
+
+
+def note_column_looks(
+    transaction: Transaction, name: str, looks: Mapping[int, ColumnLook], seen_lsn: Lsn | None
+) -> None:
+    """Note what a look has found of tables' columns, where that is new, inside a transaction."""
+    listed = [{"oid": oid, **look.to_json()} for oid, look in looks.items()]
+    transaction.change("tables/note_column_looks", name=name, looks=Jsonb(listed), seen_lsn=seen_lsn)
 
 
 def tables(

@@ -6,9 +6,10 @@ captures at once, a killed one and one that woke up late cannot lose or repeat a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
@@ -19,9 +20,11 @@ from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import (
+    ColumnLook,
     CopyRecord,
     CutRecord,
     RebuildRecord,
+    RelationAttnums,
     RelationRecord,
     WindowRecord,
     WindowState,
@@ -94,12 +97,13 @@ class Windows(Part):
         attempt: str,
         files: Sequence[FileEntry],
         relations: Mapping[tuple[int, int], Relation],
+        attnums: Mapping[tuple[int, int], Sequence[int] | None] = MappingProxyType({}),
         transactions: int,
         messages: int,
         digest: str,
         seconds: float,
     ) -> WindowRecord:
-        """Make the window exist: its files, its relations by (oid, version), and the pipeline's new position.
+        """Make the window exist: its files, its relations by (oid, version) with their attnums, and the pipeline's new position.
 
         Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
         another window is due), "pipeline-halted", "not-bootstrapped".
@@ -129,6 +133,10 @@ class Windows(Part):
                 raise moved(name, from_lsn, known.position)
             if changed:
                 _add_relations(transaction, name, relations, window.upto_lsn)
+                numbers = [
+                    {"oid": oid, "version": version, "attnums": each} for (oid, version), each in attnums.items()
+                ]
+                transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(numbers))
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:
@@ -190,6 +198,22 @@ class Windows(Part):
         """Return every relation shape that was staged, by oid and version."""
         with self.transaction() as transaction:
             return transaction.records(RelationRecord, "windows/relations", name=name)
+
+    def column_looks(self, name: str, oids: Iterable[int], *, since: Lsn) -> dict[int, list[ColumnLook]]:
+        """Return what looks have found of these tables' columns from a position on, the oldest first."""
+        found: dict[int, list[ColumnLook]] = {}
+        with self.transaction() as transaction:
+            for oid, count, columns in transaction.rows(
+                "windows/column_looks", name=name, oids=list(oids), from_lsn=since
+            ):
+                found.setdefault(oid, []).append(ColumnLook.from_json(count, columns))
+        return found
+
+    def attnums(self, name: str, oids: Iterable[int] | None = None) -> RelationAttnums:
+        """Return the attnums of landed relations, of some tables or of all."""
+        with self.transaction() as transaction:
+            rows = transaction.rows("windows/attnums", name=name, oids=None if oids is None else list(oids))
+        return RelationAttnums.of(rows)
 
     def relation_versions(self, name: str) -> RelationVersions:
         """Return the numbering of relation shapes, to number those of the next window."""

@@ -83,6 +83,7 @@ class _HeapRow:
     replica_identity: str
     relfilenode: int
     changed_by: int
+    attnums: int
     parents: list[int]
     key: list[str]
     ranged: bool
@@ -239,6 +240,7 @@ class _Assembly:
             filter_digest=self.published.filter_digest,
             membership=self.published.membership,
             relfilenode=row.relfilenode,
+            attnums=row.attnums,
             parents=tuple(row.parents),
             enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},
             composites={part.oid: tuple(part.attributes) for part in made_of if part.kind == "c"},

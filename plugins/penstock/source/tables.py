@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.values.pgtype import PgType
 
-DIGEST_LAYOUT = 1
+DIGEST_LAYOUT = 2
 """Counted up with each change of what `SourceTable.digest` gives: the ledger's digests are then all compared, and replaced."""
 
 
@@ -88,7 +88,7 @@ class SourceTable:
     or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
     `f` the primary key's, or none. `filter_digest` is equal as long as the publication's row filter is, None without one;
     `row_filter` is that filter in SQL, only where it was asked for. `membership` names what makes the table a member of the
-    publication, with other names after it has left and come back.
+    publication, with other names after it has left and come back. `attnums` counts the columns that it ever had.
     """
 
     oid: int
@@ -111,6 +111,7 @@ class SourceTable:
     part_versions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     part_names: Mapping[int, str] = field(default_factory=dict)
     row_filter: str | None = None
+    attnums: int = 0
 
     @property
     def qualified(self) -> str:
@@ -153,6 +154,7 @@ class SourceTable:
                 for column in self.columns
             ],
             "hidden": list(self.hidden),
+            "attnums": self.attnums,
             "identity": self.identity,
             "filter": self.filter_digest,
             "membership": list(self.membership),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.values.pgtype import PgType
-from penstock.values.type_table import DECIMAL, STRING, TYPES
+from penstock.values.type_table import DECIMAL, STRING, TYPES, decimal_digits
 
 SCALARS = {name: each.name for each in TYPES for name in each.postgres if each.name != DECIMAL}
 EXTENSIONS = {name: each.name for each in TYPES for name in each.extensions}
@@ -93,3 +93,11 @@ def _decimal(typmod: int) -> str:
     scale = (packed & 0x7FF ^ 0x400) - 0x400
     digits = max(precision - min(scale, 0), scale)
     return f"{DECIMAL}({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING
+
+
+def wider(now: str, wanted: str) -> bool:
+    """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
+    old, new = decimal_digits(now), decimal_digits(wanted)
+    if old and new:
+        return new[0] > old[0] and new[1] == old[1]
+    return (now, wanted) in (("int", "bigint"), ("float", "double"))

@@ -5,14 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.capture.table_verdict import Verdict, reshaped, suspects, verdict
+from penstock.flow.capture.column_changes import ADDED_ONLY, Following
+from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
 from penstock.flow.table_facts import column_plan
-from penstock.ledger.records import TableRecord
-from penstock.lsn import Lsn
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
-from penstock.wire.messages import Relation, RelationColumn
-from tests.flow.capture.table_records import table_record
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")
 TEXT = PgType(25, -1, "pg_catalog", "text", "b")
@@ -46,12 +43,17 @@ NEWER = replace(HEAP, relfilenode=201)
 REWRITTEN = replace(TABLE, leaves=(NEWER,), columns=(ID, replace(NAME, version="705")))
 
 
-def judge(now: SourceTable | None, before: SourceTable = TABLE) -> Verdict:
-    return verdict(tuple(map(column_plan, before.columns)), before.identity, before.digest(), now)
+def judge(now: SourceTable | None, before: SourceTable = TABLE, following: Following = ADDED_ONLY) -> Verdict:
+    known = tuple(map(column_plan, before.columns))
+    return verdict(known, before.identity, before.digest(), now, following=following)
+
+
+def unchanged(found: Verdict, before: SourceTable = TABLE) -> bool:
+    return found == Verdict(tuple(map(column_plan, before.columns)))
 
 
 def test_an_unchanged_table_is_left_alone() -> None:
-    assert judge(TABLE) == Verdict()
+    assert unchanged(judge(TABLE))
 
 
 def test_an_added_column_is_followed_with_the_value_that_old_rows_show() -> None:
@@ -60,7 +62,8 @@ def test_an_added_column_is_followed_with_the_value_that_old_rows_show() -> None
     found = judge(replace(TABLE, columns=(ID, NAME, added)))
 
     assert found.reason is None
-    assert [(column.name, column.missing_text) for column in found.added] == [("state", "new")]
+    assert [(column.name, column.missing_text) for column in found.columns[2:]] == [("state", "new")]
+    assert [change.rule for change in found.changes] == ["add-column"]
 
 
 def test_a_column_added_without_a_default_is_followed() -> None:
@@ -68,13 +71,13 @@ def test_a_column_added_without_a_default_is_followed() -> None:
 
 
 def test_a_new_heap_alone_is_no_change_because_vacuum_full_and_truncate_make_one_too() -> None:
-    assert judge(replace(TABLE, relfilenode=201, leaves=(replace(HEAP, relfilenode=201),))) == Verdict()
+    assert unchanged(judge(replace(TABLE, relfilenode=201, leaves=(replace(HEAP, relfilenode=201),))))
 
 
 def test_a_label_added_to_an_enum_is_no_change() -> None:
     more = replace(TABLE, enums={900: ("low", "middle", "high")}, part_versions={900: ("1 700", "3 705", "2 700")})
 
-    assert judge(more) == Verdict()
+    assert unchanged(judge(more))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_a_partition_created_in_place_is_no_change() -> None:
     born = replace(HEAP, oid=101, name="t_2", relfilenode=101)  # a table's first file bears its oid
     emptied = replace(born, relfilenode=300)
 
-    assert judge(replace(PARTITIONED, leaves=(HEAP, born)), PARTITIONED) == Verdict()
+    assert unchanged(judge(replace(PARTITIONED, leaves=(HEAP, born)), PARTITIONED))
     assert "new file" in (judge(replace(PARTITIONED, leaves=(HEAP, emptied)), PARTITIONED).reason or "")
 
 
@@ -127,31 +130,61 @@ def test_a_partition_attached_with_rows_and_one_that_left_with_rows_pause() -> N
     assert "detached" in (judge(replace(PARTITIONED, leaves=()), PARTITIONED).reason or "")
 
 
-def record(*columns: SourceColumn) -> TableRecord:
-    return table_record(100, "t", columns=tuple(map(column_plan, columns)), complete_through=Lsn(1))
+VARCHAR = PgType(1043, 24, "pg_catalog", "varchar", "b")
+TO_50 = replace(VARCHAR, typmod=54)
+SHORT = replace(TABLE, columns=(ID, replace(NAME, type=VARCHAR)))
 
 
-def relation(*columns: tuple[str, int, int], identity: str = "d") -> Relation:
-    return Relation(100, "public", "t", identity, tuple(RelationColumn(*each, each[0] == "id") for each in columns))
+@pytest.mark.parametrize(
+    ("now", "before", "names", "rule"),
+    [
+        (replace(TABLE, columns=(ID, replace(NAME, name="title"))), TABLE, ["id", "title"], "rename-column"),
+        (replace(TABLE, columns=(ID,)), TABLE, ["id", "name"], "drop-column"),
+        (replace(SHORT, columns=(ID, replace(NAME, type=TO_50))), SHORT, ["id", "name"], "retype-column"),
+        (replace(SHORT, columns=(ID, NAME)), SHORT, ["id", "name"], "retype-column"),
+        (
+            replace(TABLE, columns=(ID, replace(NAME, attnum=4))),
+            TABLE,
+            ["id", "name__dropped_2", "name"],
+            "drop-column",
+        ),
+    ],
+)
+def test_a_change_of_columns_that_rewrites_nothing_is_followed(
+    now: SourceTable, before: SourceTable, names: list[str], rule: str
+) -> None:
+    found = judge(now, before, Following())
+
+    assert found.reason is None
+    assert [column.name for column in found.columns] == names
+    assert found.changes[0].rule == rule
 
 
-def test_landed_rows_of_the_tables_shape_or_of_an_older_one_belong_to_it() -> None:
-    assert reshaped(record(ID, NAME), relation(("id", 23, -1), ("name", 25, -1))) is None
-    assert reshaped(record(ID, NAME), relation(("id", 23, -1))) is None
+def test_a_dropped_column_goes_where_the_operator_wants_that() -> None:
+    assert [
+        each.name for each in judge(replace(TABLE, columns=(ID,)), TABLE, Following(keep_dropped=False)).columns
+    ] == ["id"]
 
 
-def test_landed_rows_with_another_type_or_an_unknown_column_pause_the_table() -> None:
-    assert "changed its type" in (reshaped(record(ID, NAME), relation(("id", 20, -1))) or "")
-    assert "no longer has" in (reshaped(record(ID, NAME), relation(("id", 23, -1), ("gone", 25, -1))) or "")
-
-
-def test_landed_rows_with_names_that_were_swapped_or_without_the_key_pause_the_table() -> None:
-    swapped = relation(("name", 25, -1), ("id", 23, -1))
-    columns = tuple(RelationColumn(name, oid, -1, False) for name, oid in (("id", 23), ("name", 25)))
-    other_key = Relation(100, "public", "t", "i", columns)
-
-    assert "in the place of id" in (reshaped(record(ID, NAME), swapped) or "")
-    assert "replica identity was another one" in (reshaped(record(ID, NAME), other_key) or "")
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (replace(TABLE, columns=(NAME,), key=()), "column id was dropped"),
+        (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to int4"),
+        (replace(TABLE, columns=(ID,), hidden_attnums=(2, 3)), "is not in the stream any more"),
+        (REWRITTEN, "column name was altered and the table rewritten"),
+        (
+            replace(REWRITTEN, columns=(ID, replace(NAME, type=VARCHAR, version="705"))),
+            "column name was altered and the table rewritten",
+        ),
+        (
+            replace(TABLE, identity="f", key=(), columns=(replace(ID, key=False),)),
+            "column name was dropped, and without a key",
+        ),
+    ],
+)
+def test_what_metadata_cannot_bring_is_a_reason_to_pause(now: SourceTable, reason: str) -> None:
+    assert reason in (judge(now, following=Following()).reason or "")
 
 
 def look(now: SourceTable, before: SourceTable, cleared: tuple[int, ...] = ()) -> str:

@@ -11,10 +11,10 @@ import pytest
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.rebuild_plan import Copied, Snapshot
+from penstock.flow.merge.rebuild_plan import Copied, Landed, Snapshot
 from penstock.flow.rebuild.position import resolve_position
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import TableFacts, WindowRecord
+from penstock.ledger.records import RelationAttnums, TableFacts, WindowRecord
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
@@ -22,7 +22,7 @@ from tests.pipeline_env import PipelineEnv
 
 INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
 FACTS = TableFacts(1, "shop", "a", ("ns", "shop", "a"), "d", (MirrorColumn("id", 1, INTEGER, key=True),), {})
-SHAPES = {
+RELATIONS = {
     (1, 1): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True),)),
     (1, 2): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True), RelationColumn("old", 25, -1, False))),
 }
@@ -84,8 +84,10 @@ def test_a_snapshot_sees_what_had_ended_before_it() -> None:
 def fitting(
     env: PipelineEnv, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None
 ) -> list[str]:
-    found = rebuild_plan.fitting(env.ctx, Copied(FACTS, snapshot), windows, SHAPES, goal=goal)
-    return [each.path for each in found]
+    found = rebuild_plan.fitting(
+        env.ctx, Copied(FACTS, snapshot), windows, Landed(RELATIONS, RelationAttnums({})), goal=goal
+    )
+    return [each.path for each, _ in found]
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_a_file_of_an_older_shape_is_left_out_only_if_the_copy_saw_every_change_
         return window(70, replace(entry(72, version=2, max_xid=max(xids)), path=path))
 
     assert fitting(env, landed(690, 700, 704)) == []
-    with pytest.raises(LakeError, match=r"schema-change.*a column old that the catalog no longer has"):
+    with pytest.raises(LakeError, match=r"schema-change.*a column old that cannot be told to be one of the catalog's"):
         fitting(env, landed(690, 701))
 
 

@@ -18,7 +18,7 @@ set
         when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
     end
 from jsonb_to_recordset(%(tables)s) as p (
-    oid oid, snapshot_id bigint, copy_id text, rebuild text, shows text, columns integer,
+    oid oid, snapshot_id bigint, copy_id text, rebuild text, shows text, columns text,
     update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
 )
 where

@@ -13,7 +13,7 @@ set
         when p.copy_id is null then t.conflict_lsn
     end
 from jsonb_to_recordset(%(tables)s) as p (
-    oid oid, snapshot_id bigint, copy_id text, shows text, columns integer,
+    oid oid, snapshot_id bigint, copy_id text, shows text, columns text,
     update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
 )
 where

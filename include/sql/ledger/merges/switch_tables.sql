@@ -10,7 +10,7 @@ with
             former = jsonb_build_object('columns', t.columns, 'identity', t.identity),
             finished_at = clock_timestamp(), changed_at = clock_timestamp()
         from jsonb_to_recordset(%(tables)s) as p (
-            oid oid, snapshot_id bigint, rebuild text, shows text, columns integer,
+            oid oid, snapshot_id bigint, rebuild text, shows text, columns text,
             update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
         )
         join penstock.table as t on t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'

@@ -42,6 +42,7 @@ select
   c.relreplident::text as replica_identity,
   c.relfilenode::bigint as relfilenode,
   c.xmin::text::bigint as changed_by,
+  c.relnatts::int as attnums,
   array(
     select i.inhparent::bigint from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno
   ) as parents,

@@ -7,7 +7,7 @@ the name of the moment. So until the stream has passed the look that saw it, lan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,16 +28,20 @@ def grown(digest: Mapping[str, Any], now: SourceTable) -> list[int]:
     return [oid for oid, labels in now.enums.items() if len(known.get(str(oid), ())) < len(labels)]
 
 
-def strange(zone: LandingZone, files: list[FileEntry], now: SourceTable, enums: set[int]) -> str | None:
-    """Say which column was landed with a label that its enum does not have, or None."""
+def strange(
+    zone: LandingZone, files: Mapping[FileEntry, Sequence[int]], now: SourceTable, enums: set[int]
+) -> str | None:
+    """Say which column was landed with a label that its enum does not have, or None; the files come with their columns' attnums."""
     for column in now.columns:
         enum = _enum(column.type)
         if enum is None or enum not in enums:
             continue
         labels = set(now.enums[enum])
         is_array = column.type.element is not None
-        for entry in files:
-            if column.name in entry.columns and not labels.issuperset(_landed(zone, entry, column.name, is_array)):
+        for entry, attnums in files.items():
+            if column.attnum in attnums and not labels.issuperset(
+                _landed(zone, entry, attnums.index(column.attnum), is_array)
+            ):
                 return f"column {column.name} was landed with a label that its enum no longer has: it was renamed under a window"
     return None
 
@@ -55,10 +59,10 @@ def _enum(type: PgType) -> int | None:
     return None if inner is None else _enum(inner)
 
 
-def _landed(zone: LandingZone, entry: FileEntry, column: str, is_array: bool) -> Iterator[str]:
+def _landed(zone: LandingZone, entry: FileEntry, column: int, is_array: bool) -> Iterator[str]:
     for part in ("new", "old"):
         rows = zone.columns(entry.path, [part]).column(part)
-        values = pc.struct_field(rows, [entry.columns.index(column)])
+        values = pc.struct_field(rows, [column])
         for text in pc.unique(values.cast(pa.string())).drop_null().to_pylist():
             yield from _elements(text) if is_array else (text,)
 

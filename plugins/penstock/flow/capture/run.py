@@ -262,13 +262,14 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due.known, due.before)
-    schema_drift.settle(ctx, due.look, landed, window.upto_lsn)
+    attnums = schema_drift.settle(ctx, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
         attempt=window.attempt,
         files=landed.files,
         relations=landed.relations,
+        attnums=attnums,
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,

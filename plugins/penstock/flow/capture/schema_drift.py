@@ -14,19 +14,19 @@ from typing import Any
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
-from penstock.flow.capture import enum_labels
+from penstock.flow.capture import enum_labels, relation_columns
+from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.table_verdict import (
     Verdict,
-    reshaped,
     suspects,
     values_changed,
     vanished_partition,
     verdict,
 )
 from penstock.flow.context import Context
-from penstock.flow.table_facts import facts_of
-from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord, TableState
+from penstock.flow.table_facts import column_look, facts_of
+from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord, TableState, WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -34,6 +34,8 @@ from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf, SourceTable
 
 Known = TableRecord | RebuildRecord
+Attnums = Mapping[tuple[int, int], tuple[int, ...] | None]
+"""The attnums of landed relations' columns by oid and version, None where they cannot be told."""
 WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 
 
@@ -47,6 +49,7 @@ class Undecided:
 
     known: Known
     now: SourceTable
+    following: Following
     cleared: frozenset[int]
     leaves: Mapping[int, int]
     empty: Mapping[int, Lsn]
@@ -54,7 +57,7 @@ class Undecided:
 
     def verdict(self, explained: Iterable[int], unused: Iterable[int]) -> Verdict:
         """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
-        return _verdict(self.known, self.now, self.cleared | set(explained), unused)
+        return _verdict(self.known, self.now, self.following, self.cleared | set(explained), unused)
 
     def best(self) -> Verdict:
         """Return the verdict if the stream explains everything."""
@@ -105,6 +108,10 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot) -> Look
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = snapshot.by_oid
     cases: list[Undecided] = []
+    if now:
+        ctx.ledger.tables.note_column_looks(
+            ctx.name, {oid: column_look(table) for oid, table in now.items()}, seen_lsn=server_info.flushed(conn)
+        )
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid])
@@ -116,32 +123,56 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot) -> Look
     return Look(now, tuple(cases), snapshot.unchanged)
 
 
-def settle(ctx: Context, look: Look, landed: Landed, upto: Lsn) -> None:
-    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit."""
+def settle(ctx: Context, look: Look, landed: Landed, window: WindowRecord) -> Attnums:
+    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
+
+    Return which of the catalog's columns the landed relations have.
+    """
+    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.upto_lsn)
     for case in look.undecided:
-        _settle(ctx, case, landed, upto)
+        _settle(ctx, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
-            _settle_landed(ctx, record, look, landed, upto)
+            _settle_landed(ctx, record, look, brought)
+    return brought.attnums
 
 
-def _settle_landed(ctx: Context, record: TableRecord, look: Look, landed: Landed, upto: Lsn) -> None:
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """Hold what a window up to a position brought, with the attnums of its relations' columns."""
+
+    landed: Landed
+    attnums: Attnums
+    upto: Lsn
+
+
+def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
+    """Read the columns of the landed relations by the looks at their tables that were before and after."""
+    looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since) if landed.shapes else {}
+    return {
+        (oid, version): relation_columns.attnums(relation, looks[oid]) if oid in looks else None
+        for (oid, version), relation in landed.relations.items()
+    }
+
+
+def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
-    reason = _misfit(record, now, landed) or (now and _renamed_label(ctx, record, now, landed))
-    if reason and not _copied_since(ctx, record, upto):
+    reason = _misfit(record, now, brought) or (now and _renamed_label(ctx, record, now, brought))
+    if reason and not _copied_since(ctx, record, brought.upto):
         _refuse(ctx, record, reason)
     elif now is not None:
-        _end_checks(ctx, record, upto)
+        _end_checks(ctx, record, brought.upto)
 
 
 def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Undecided]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
     cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
-    decided = _verdict(known, now, cleared)
-    case = None if now is None or decided.reason is None else _undecided(conn, known, now, cleared)
+    following = followed_of(ctx, known)
+    decided = _verdict(known, now, following, cleared)
+    case = None if now is None or decided.reason is None else _undecided(conn, known, now, following, cleared)
     if case is not None:
         _take(ctx, known, case.best(), case.digest())
         return [case]
@@ -160,8 +191,18 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
     return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
-def _verdict(known: Known, now: SourceTable | None, cleared: Iterable[int], unused: Iterable[int] = ()) -> Verdict:
-    return verdict(known.columns, known.identity, known.catalog_digest, now, cleared, unused=unused)
+def _verdict(
+    known: Known, now: SourceTable | None, following: Following, cleared: Iterable[int], unused: Iterable[int] = ()
+) -> Verdict:
+    facts = (known.columns, known.identity, known.catalog_digest)
+    return verdict(*facts, now, cleared, unused=unused, following=following)
+
+
+def followed_of(ctx: Context, known: Known) -> Following:
+    """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again."""
+    if not isinstance(known, TableRecord) or known.state != "ready" or ctx.pipeline.tables.on_change != "follow":
+        return ADDED_ONLY
+    return Following(keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep")
 
 
 def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
@@ -176,15 +217,15 @@ def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change"
 
 def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
     """Save what was added, and what the catalog looks like now."""
-    if not decided.added and digest == known.catalog_digest:
+    if not decided.changes and digest == known.catalog_digest:
         return
     facts_now = _with(known, decided, digest)
     if isinstance(known, RebuildRecord):
         ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
         return
     ctx.ledger.tables.save(ctx.name, [facts_now])
-    for column in decided.added:
-        ctx.progress(f"{known.qualified}: column {column.name} was added")
+    for change in decided.changes:
+        ctx.progress(f"{known.qualified}: {change.text}")
 
 
 def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) -> frozenset[int]:
@@ -207,7 +248,9 @@ def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: obje
         return False
 
 
-def _undecided(conn: SourceSession, known: Known, now: SourceTable, cleared: frozenset[int]) -> Undecided | None:
+def _undecided(
+    conn: SourceSession, known: Known, now: SourceTable, following: Following, cleared: frozenset[int]
+) -> Undecided | None:
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
@@ -223,6 +266,7 @@ def _undecided(conn: SourceSession, known: Known, now: SourceTable, cleared: fro
     case = Undecided(
         known,
         now,
+        following,
         cleared,
         leaves={leaf.oid: leaf.changed_by for leaf in files},
         empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
@@ -257,14 +301,23 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
     return found
 
 
-def _misfit(record: TableRecord, now: SourceTable | None, landed: Landed) -> str | None:
+def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> str | None:
     """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
-    for relation in landed.shapes.get(record.oid, ()):
-        if reason := reshaped(record, relation):
+    landed = brought.landed
+    shapes = [(relation, brought.attnums[key]) for key, relation in landed.relations.items() if key[0] == record.oid]
+    for relation, attnums in shapes:
+        if reason := relation_columns.fit(record, relation, attnums).reason:
             return reason
     if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
-    if {column.name for column in record.columns if column.key} & landed.old_nulls.get(record.oid, frozenset()):
+    keys = {column.attnum for column in record.columns if column.key}
+    named = {
+        sent.name
+        for relation, attnums in shapes
+        for sent, attnum in zip(relation.columns, attnums or (), strict=bool(attnums))
+        if attnum in keys
+    }
+    if named & landed.old_nulls.get(record.oid, frozenset()):
         return "old rows came without the table's key: a partition had another replica identity for a while"
     known = {leaf.oid for leaf in now.leaves} if now else set(map(int, record.catalog_digest["leaves"]))
     for part in landed.totals.partitions:
@@ -273,9 +326,10 @@ def _misfit(record: TableRecord, now: SourceTable | None, landed: Landed) -> str
     return None
 
 
-def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, landed: Landed) -> str | None:
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
     checks = enum_labels.open_checks(record.catalog_digest)
-    files = [entry for entry in landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    files = {entry: brought.attnums[entry.oid, entry.version] or () for entry in ours}
     return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
 
 
@@ -295,7 +349,7 @@ def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
 
 
 def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
-    return replace(facts_of(known), columns=(*known.columns, *decided.added), catalog_digest=dict(digest))
+    return replace(facts_of(known), columns=decided.columns or known.columns, catalog_digest=dict(digest))
 
 
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:

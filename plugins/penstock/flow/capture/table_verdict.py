@@ -11,24 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.flow.table_facts import column_plan
+from penstock.flow.capture import column_changes
+from penstock.flow.capture.column_changes import ADDED_ONLY, ColumnChange, Following
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import TableFacts, TableRecord
 from penstock.source.catalog import SourceColumn, SourceTable
 from penstock.source.replica_identity import strange_partitions
 from penstock.source.tables import Attach, Leaf
-from penstock.values.pgtype import PgType
-from penstock.wire.messages import Relation
 
 _FILE = 2  # place of the file's number in a leaf's entry of a digest
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Say what follows for one table: new columns, or the reason to pause it, and of which kind that is."""
+    """Say what follows for one table: its columns from now on and what was changed, or the reason to pause it, and of which kind that is."""
 
-    added: tuple[MirrorColumn, ...] = ()
+    columns: tuple[MirrorColumn, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
     reason: str | None = None
     slug: str = "schema-change"
 
@@ -53,6 +52,7 @@ def verdict(
     cleared: Iterable[int] = (),
     *,
     unused: Iterable[int] = (),
+    following: Following = ADDED_ONLY,
 ) -> Verdict:
     """Compare one table with what the ledger knows of it.
 
@@ -68,9 +68,10 @@ def verdict(
         return Verdict(reason=why, slug="target-clash")
     blank = frozenset(unused)
     known = frozenset(cleared) | blank
+    followed = column_changes.follow(columns, now, following)
     reasons = [
         *_name_reasons(digest, now),
-        *_column_reasons(columns, now),
+        *followed.reasons,
         *_hidden_reasons(columns, digest, now),
         *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
         *(_added_reasons(columns, now) if _new_files(digest, now, frozenset()) else ()),
@@ -81,7 +82,7 @@ def verdict(
     ]
     if reasons:
         return Verdict(reason="; ".join(dict.fromkeys(reasons)))
-    return Verdict(added=tuple(map(column_plan, _added(columns, now))))
+    return Verdict(followed.columns, followed.changes)
 
 
 def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
@@ -102,27 +103,6 @@ def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
 def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
     """Return whether columns changed in a way that means other stored values if a file is new as well."""
     return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, now))
-
-
-def reshaped(table: TableRecord | TableFacts, relation: Relation) -> str | None:
-    """Say why landed rows of this shape do not belong into the table, or None when they do.
-
-    Columns that the rows lack are fine when they are the last ones: they were added later. Columns come in the
-    catalog's order, so two names that were swapped and swapped back show in their places.
-    """
-    known = sorted(table.columns, key=lambda column: column.attnum)
-    by_name = {column.name for column in known}
-    for place, column in enumerate(relation.columns):
-        if column.name not in by_name:
-            return f"the stream has a column {column.name} that the catalog no longer has"
-        if known[place].name != column.name:
-            return f"the stream has column {column.name} in the place of {known[place].name}: they were renamed under a window"
-        if (known[place].type.oid, known[place].type.typmod) != (column.type_oid, column.typmod):
-            return f"column {column.name} changed its type from {known[place].type.name} under a window"
-    sent = {column.name for column in relation.columns if column.key}
-    if table.identity not in ("f", "n") and not {column.name for column in known if column.key} <= sent:
-        return "the replica identity was another one under a window, so old rows came without their key"
-    return None
 
 
 def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
@@ -149,29 +129,6 @@ def _name_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
     before = _versions(digest, "name")
     if before != [now.schema, now.name]:
         yield f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
-
-
-def _column_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[str]:
-    by_attnum = {column.attnum: column for column in now.columns}
-    for column in columns:
-        found = by_attnum.get(column.attnum)
-        if found is None:
-            yield f"column {column.name} was dropped"
-        elif found.name != column.name:
-            yield f"column {column.name} was renamed to {found.name}"
-        elif not _same_type(found.type, column.type):
-            yield f"column {column.name} changed its type from {column.type.name} to {found.type.name}"
-
-
-def _same_type(one: PgType | None, other: PgType | None) -> bool:
-    """Compare types by what they are, not by name: one that is only renamed holds the same values."""
-    if one is None or other is None:
-        return one is other
-    return (
-        (one.oid, one.typmod, one.kind) == (other.oid, other.typmod, other.kind)
-        and _same_type(one.base, other.base)
-        and _same_type(one.element, other.element)
-    )
 
 
 def _hidden_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:

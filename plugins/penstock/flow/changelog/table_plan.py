@@ -17,6 +17,7 @@ from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
 from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
+from penstock.lake.mirror_column import present
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.records import TableRecord
 from penstock.source.patterns import chosen_by
@@ -134,7 +135,7 @@ def _uri(ctx: Context, entry: FileEntry) -> str:
 
 def _fields(table: TableRecord, files: Iterable[_Landed]) -> tuple[LakeColumn, ...]:
     """Return the table's columns, then those that only the files have: they were dropped or renamed since."""
-    known = {column.name: lake_column(column) for column in table.columns}
+    known = {column.name: lake_column(column) for column in present(table.columns)}
     for relation in {each.relation for each in files}:
         for column in relation.columns:
             gone = LakeColumn(column.name, mapping(builtin(column.type_oid, column.typmod)).lake_type)

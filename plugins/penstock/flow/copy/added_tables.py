@@ -35,7 +35,7 @@ def answered(ctx: Context) -> frozenset[str]:
 
     There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
-    answers = ctx.pipeline.tables.on_change == "resync" and not ctx.ledger.pipelines.get(ctx.name).withheld
+    answers = ctx.pipeline.tables.on_change != "pause" and not ctx.ledger.pipelines.get(ctx.name).withheld
     return NEEDS_COPY if answers else frozenset()
 
 

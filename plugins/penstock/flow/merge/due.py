@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.table_verdict import reshaped
+from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
+from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.records import RebuildRecord, TableRecord
 
@@ -39,9 +41,9 @@ def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
     A rebuild whose last windows do not fit is given up, and its table is due as before.
     """
     queue, orders = _queue(ctx), []
-    known = rebuild_plan.shapes(ctx) if queue.rebuilds else {}
     for each in queue.rebuilds:
         try:
+            known = rebuild_plan.landed_relations(ctx)
             last = rebuild_plan.due(queue.windows, each.through_lsn)
             orders.append(rebuild_plan.rebuild_plan(ctx, each, last, known))
         except LakeError as error:
@@ -53,29 +55,28 @@ def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
     return queue, orders
 
 
-def pause_reshaped(ctx: Context, queue: MergeQueue) -> MergeQueue:
-    """Pause the tables whose landed files have another shape than the lake's table can take; return the rest."""
-    shapes = {
-        (record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)
-    }
-    kept: list[TableRecord] = []
+def pause_reshaped(ctx: Context, queue: MergeQueue) -> tuple[MergeQueue, Fits]:
+    """Pause the tables whose landed files have columns that the lake's table cannot take; return the rest, and the fits by path."""
+    known = rebuild_plan.landed_relations(ctx)
+    kept, fits = list[TableRecord](), dict[str, Fit]()
     for table in queue.tables:
-        relations = {(entry.oid, entry.version): shapes[entry.oid, entry.version] for entry in queue.files(table)}
-        reason = next(filter(None, (reshaped(table, relation) for relation in relations.values())), None)
+        found = {file.path: known.fit(table, file, window) for window, file in queue.placed(table)}
+        reason = next((fit.reason for fit in found.values() if fit.reason is not None), None)
         if reason is None:
             kept.append(table)
+            fits |= found
         else:
             ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
             ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
-    return replace(queue, tables=tuple(kept))
+    return replace(queue, tables=tuple(kept)), fits
 
 
 def evolved(queue: MergeQueue) -> frozenset[int]:
-    """Name the tables that have columns which the last cut of them did not know."""
+    """Name the tables that have other columns than the last cut of them knew."""
     return frozenset(
         table.oid
         for table in queue.tables
-        if table.state == "ready" and (table.lake_columns is None or len(table.columns) > table.lake_columns)
+        if table.state == "ready" and table.lake_columns != columns_stamp(table.columns)
     )
 
 

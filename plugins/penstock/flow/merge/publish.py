@@ -11,6 +11,7 @@ from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.attempt import prepared, read_result
 from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
 from penstock.jobs.pointers import Place, Pointer, place_of
+from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import PausedTable, PublishedTable
@@ -142,7 +143,7 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
             copies.get(table.oid),
             table.rebuild,
             shows=_shows(done[table.oid]),
-            columns=None if table.idle else len(table.columns),
+            columns=None if table.idle else columns_stamp(table.columns),
             **{name: done[table.oid].counts.get(name, 0) for name in MET},
         )
         for table in orders.tables

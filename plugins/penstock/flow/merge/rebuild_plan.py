@@ -11,16 +11,34 @@ from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.table_verdict import reshaped
+from penstock.flow.capture.relation_columns import Fit, fit
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
-from penstock.ledger.records import CopyRecord, RebuildRecord, TableFacts, WindowRecord
+from penstock.ledger.records import (
+    CopyRecord,
+    RebuildRecord,
+    RelationAttnums,
+    TableFacts,
+    TableRecord,
+    WindowRecord,
+)
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 
-Shapes = Mapping[tuple[int, int], Relation]
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Hold every landed relation by oid and version, and which of the catalog's columns these have."""
+
+    relations: Mapping[tuple[int, int], Relation]
+    attnums: RelationAttnums
+
+    def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
+        """Say what the rows of a file, in the window from a position on, are to a table."""
+        numbers = self.attnums.at(entry.oid, entry.version, window)
+        return fit(table, self.relations[entry.oid, entry.version], numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +86,11 @@ def waiting_for_names(
             waiting[each.id] = (going.pop(each.oid), holder)
 
 
-def shapes(ctx: Context) -> Shapes:
-    """Return every landed relation shape by oid and version."""
-    return {(record.relation.oid, record.version): record.relation for record in ctx.ledger.windows.relations(ctx.name)}
+def landed_relations(ctx: Context) -> Landed:
+    """Return every landed relation."""
+    found = ctx.ledger.windows.relations(ctx.name)
+    relations = {(record.relation.oid, record.version): record.relation for record in found}
+    return Landed(relations, ctx.ledger.windows.attnums(ctx.name))
 
 
 def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:
@@ -97,7 +117,7 @@ def rebuild_plan(
     ctx: Context,
     rebuild: RebuildRecord,
     windows: Sequence[WindowRecord],
-    known: Shapes,
+    known: Landed,
     *,
     copied: CopyRecord | None = None,
     through: Lsn | None = None,
@@ -108,8 +128,8 @@ def rebuild_plan(
     """
     goal = rebuild.goal_lsn
     copy_of = Copied(facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
-    files, landed = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
-    cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry in files)
+    files, refs = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
+    cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
     overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
     return TablePlan(
         oid=rebuild.oid,
@@ -118,8 +138,8 @@ def rebuild_plan(
         target=rebuild.target,
         identity=rebuild.identity,
         columns=rebuild.columns,
-        files=landed.refs(files),
-        copy_files=None if copied is None else landed.refs(copied.files),
+        files=refs.fitted(files),
+        copy_files=None if copied is None else refs.refs(copied.files),
         copy_snapshot=rebuild.copy_snapshot if overlap else None,
         expected_snapshot=rebuild.snapshot_id,
         fresh=rebuild.place,
@@ -130,8 +150,8 @@ def rebuild_plan(
 
 
 def fitting(
-    ctx: Context, copied: Copied, windows: Sequence[WindowRecord], known: Shapes, *, goal: Lsn | None = None
-) -> Iterator[FileEntry]:
+    ctx: Context, copied: Copied, windows: Sequence[WindowRecord], known: Landed, *, goal: Lsn | None = None
+) -> Iterator[tuple[FileEntry, Fit]]:
     """Yield a table's files with changes that its copy may not have seen, up to a goal; raises LakeError("schema-change").
 
     A table that is copied again after its columns changed has files of the older shape: they are left out where the copy
@@ -142,14 +162,14 @@ def fitting(
         for entry in window.files:
             if entry.oid != facts.oid or not _between(entry, snapshot, goal):
                 continue
-            reason = reshaped(facts, known[entry.oid, entry.version])
-            if reason is None:
-                yield entry
+            found = known.fit(facts, entry, window.from_lsn)
+            if found.reason is None:
+                yield entry, found
             elif not _all_seen(ctx, entry, snapshot):
                 raise LakeError(
                     "schema-change",
                     f"expected the changes landed in {window.from_lsn}-{window.upto_lsn} to have the columns of "
-                    f"{facts.schema}.{facts.name}, but {reason}; copy the table again: resync it",
+                    f"{facts.schema}.{facts.name}, but {found.reason}; copy the table again: resync it",
                 )
 
 

@@ -53,7 +53,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
         return None
     attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
     queue, switches = with_switches(ctx)
-    queue = pause_reshaped(ctx, queue)
+    queue, fits = pause_reshaped(ctx, queue)
     settings, wider = ctx.pipeline.merge, evolved(queue)
     complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
     orders = MergePlan(
@@ -66,7 +66,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
         tables=with_pointers(
             ctx,
             queue,
-            [table_plan(ctx, each, queue, landed, evolve=each.oid in wider) for each in queue.tables] + switches,
+            [table_plan(ctx, each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables] + switches,
         ),
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
+from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.jobs.merge_plan import FileRef, TablePlan
 from penstock.jobs.pointers import aside, place_of
@@ -14,8 +15,13 @@ from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.records import TableRecord
 
+Fits = Mapping[str, Fit]
+"""What landed files are to their tables, by path."""
 
-def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, landed: LandedFiles, *, evolve: bool) -> TablePlan:
+
+def table_plan(
+    ctx: Context, table: TableRecord, queue: MergeQueue, fits: Fits, landed: LandedFiles, *, evolve: bool
+) -> TablePlan:
     """Order one table: its columns, the files that are due, and the copy to load first; raises LakeError."""
     copied = queue.copies.get(table.oid) if table.state == "copied" else None
     return TablePlan(
@@ -25,7 +31,7 @@ def table_plan(ctx: Context, table: TableRecord, queue: MergeQueue, landed: Land
         target=table.target,
         identity=table.identity,
         columns=table.columns,
-        files=landed.refs(queue.files(table)),
+        files=landed.fitted((file, fits[file.path]) for file in queue.files(table)),
         copy_files=None if copied is None else landed.refs(copied.files),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
@@ -69,7 +75,11 @@ class LandedFiles:
         """Name files; raises LakeError("landing-file-missing") for one that is not there."""
         return tuple(map(self._ref, entries))
 
-    def _ref(self, entry: FileEntry) -> FileRef:
+    def fitted(self, entries: Iterable[tuple[FileEntry, Fit]]) -> tuple[FileRef, ...]:
+        """Name files of changes, with the lake's names of their columns; raises LakeError as `refs`."""
+        return tuple(self._ref(entry, fit.fields) for entry, fit in entries)
+
+    def _ref(self, entry: FileEntry, fields: Sequence[str | None] | None = None) -> FileRef:
         folder = entry.path.rpartition("/")[0]
         if folder not in self._folders:
             self._folders[folder] = frozenset(self._zone.list(folder))
@@ -85,4 +95,5 @@ class LandedFiles:
             columns=entry.columns,
             counts=entry.counts,
             typed=entry.typed,
+            fields=None if fields is None or tuple(fields) == entry.columns else tuple(fields),
         )

@@ -81,7 +81,7 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     first = min(each.after or position for each in rebuilds)
     windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
     copies = {(copied.id, copied.oid): copied for copied in ctx.ledger.tables.copies(ctx.name)}
-    known = rebuild_plan.shapes(ctx)
+    known = rebuild_plan.landed_relations(ctx)
     tables = []
     for each in rebuilds:
         end = position if each.goal_lsn is None else each.goal_lsn
@@ -122,7 +122,7 @@ def _next(
     ctx: Context,
     rebuild: RebuildRecord,
     windows: Sequence[WindowRecord],
-    known: rebuild_plan.Shapes,
+    known: rebuild_plan.Landed,
     *,
     copied: CopyRecord | None,
     through: Lsn,

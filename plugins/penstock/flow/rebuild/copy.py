@@ -155,6 +155,6 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
-    if decided.added:
+    if decided.changes:
         ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, schema_drift.grown(rebuild, decided, now))
     return False

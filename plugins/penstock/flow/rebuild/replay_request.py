@@ -211,7 +211,7 @@ def _require_shape(ctx: Context, found: Source) -> None:
     """See that the table kept its columns from its copy to the goal; raises LakeError("range-unavailable")."""
     table = rebuild_plan.Copied(found.facts, found.copied.snapshot)
     try:
-        tuple(rebuild_plan.fitting(ctx, table, found.windows, rebuild_plan.shapes(ctx), goal=found.goal))
+        tuple(rebuild_plan.fitting(ctx, table, found.windows, rebuild_plan.landed_relations(ctx), goal=found.goal))
     except LakeError as error:
         if error.slug != "schema-change":
             raise

@@ -12,10 +12,11 @@ from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import publication_options, source_state, window_proof
-from penstock.flow.capture.table_verdict import reshaped, verdict
+from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.health import paging
+from penstock.flow.merge import rebuild_plan
 from penstock.ledger.records import PipelineRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, lock, publication, session
@@ -133,14 +134,14 @@ def _reshaped(ctx: Context, record: TableRecord) -> str | None:
     """Say why files that are landed and due do not fit; a table that is yet to be copied needs none of them."""
     if record.paused_from_state != "ready":
         return None
-    shapes = {(each.relation.oid, each.version): each.relation for each in ctx.ledger.windows.relations(ctx.name)}
-    due = {(entry.oid, entry.version) for entry in _due(ctx, record)}
-    return next(filter(None, (reshaped(record, shapes[key]) for key in sorted(due))), None)
+    known = rebuild_plan.landed_relations(ctx)
+    fits = (known.fit(record, entry, window) for window, entry in _due(ctx, record))
+    return next((fit.reason for fit in fits if fit.reason is not None), None)
 
 
-def _due(ctx: Context, record: TableRecord) -> Iterator[FileEntry]:
+def _due(ctx: Context, record: TableRecord) -> Iterator[tuple[Lsn, FileEntry]]:
     for window in ctx.ledger.windows.all(ctx.name, after=record.complete_through or Lsn(0)):
-        yield from (entry for entry in window.files if entry.oid == record.oid)
+        yield from ((window.from_lsn, entry) for entry in window.files if entry.oid == record.oid)
 
 
 def _foreign(ctx: Context, record: TableRecord) -> str | None:

@@ -107,6 +107,7 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
         unpromised=unpromised(sent, keyed=bool(table.key)),
+        kept=frozenset(column.name for column in record.columns if column.dropped),
     )
 
 
@@ -211,7 +212,7 @@ class _Pair:
             different=rows.different if rows else 0,
             whole=len(buckets) == len(unlike),
             columns_missing=tuple(name for name in names if name not in self.columns),
-            columns_extra=tuple(name for name in self.lake.columns if name not in {*names, MISFITS}),
+            columns_extra=tuple(name for name in self.lake.columns if name not in {*names, MISFITS, *self.table.kept}),
             first=tuple(map(self._named, rows.first)) if rows else (),
             unpromised=self.table.unpromised,
         )

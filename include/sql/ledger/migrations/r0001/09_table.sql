@@ -21,10 +21,10 @@ create table penstock.table (
     copy_id text,
     complete_through pg_lsn,
     snapshot_id bigint,
-    -- the metadata file that the catalog shows since our last cut, and with how many columns of the source: what a table
-    -- with nothing to do is compared with; null before the first cut
+    -- the metadata file that the catalog shows since our last cut, and the stamp of its columns: what a table with nothing to
+    -- do is compared with; null before the first cut
     shows text,
-    lake_columns integer,
+    lake_columns text,
     -- changes that met rows which should or should not have been there, and values that did not fit, since the table's
     -- copy; the newest cut with a conflict
     update_missing bigint not null default 0,

@@ -1,0 +1,1 @@
+delete from penstock.relation_attnums where pipeline = %(name)s

@@ -1,0 +1,1 @@
+delete from penstock.column_look where pipeline = %(name)s

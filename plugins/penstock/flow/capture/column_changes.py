@@ -1,0 +1,125 @@
+"""What became of a table's columns between two looks at the catalog, and whether the lake follows by metadata alone. Pure.
+
+Columns are known by attnum: a new name is a rename, whatever else has that name now. A change of type is followed where the
+server kept every stored value, which the caller sees by the table's file, and renders it as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from penstock.flow.table_facts import column_plan
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.source.tables import SourceColumn, SourceTable
+from penstock.values.pgtype import PgType
+from penstock.values.type_change import followed
+
+Rule = Literal["add-column", "rename-column", "drop-column", "retype-column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """Say what is followed besides an added column, and whether the lake keeps a column that the source has dropped."""
+
+    columns: bool = True
+    keep_dropped: bool = True
+
+
+ADDED_ONLY = Following(columns=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """Name a change that the lake follows: by which rule, and in words."""
+
+    rule: Rule
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Hold a table's columns after the changes, and the reasons for which some of these cannot be followed."""
+
+    columns: tuple[MirrorColumn, ...]
+    changes: tuple[ColumnChange, ...]
+    reasons: tuple[str, ...]
+
+
+def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Following) -> Followed:
+    """Compare the known columns with the catalog's."""
+    there = {column.attnum: column for column in now.columns}
+    kept, changes, reasons = list[MirrorColumn](), list[ColumnChange](), list[str]()
+    for column in columns:
+        found = there.pop(column.attnum, None)
+        if column.dropped:
+            kept.append(column)
+        elif found is None:
+            reason = _why_not_dropped(column, now, following)
+            reasons += [reason] if reason else []
+            changes.append(ColumnChange("drop-column", f"column {column.name} was dropped"))
+            if following.keep_dropped:
+                kept.append(replace(column, dropped=True, missing_text=None))
+        else:
+            kept.append(replace(column, name=found.name, type=found.type, key=found.key))
+            made, wrong = _compared(column, found, following)
+            changes += made
+            reasons += wrong
+    for new in there.values():
+        kept.append(column_plan(new))
+        changes.append(ColumnChange("add-column", f"column {new.name} was added"))
+    return Followed(_with_free_names(kept), tuple(changes), tuple(reasons))
+
+
+def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Following) -> str | None:
+    if column.attnum in now.hidden_attnums:
+        return f"column {column.name} is not in the stream any more: it is generated or not published"
+    if not following.columns or column.key:
+        return f"column {column.name} was dropped"
+    if following.keep_dropped and now.identity == "f" and not now.key:
+        return f"column {column.name} was dropped, and without a key only whole rows tell which of the lake's are meant"
+    return None
+
+
+def _compared(column: MirrorColumn, found: SourceColumn, following: Following) -> tuple[list[ColumnChange], list[str]]:
+    """Return what changed of a column that is there still, and why that is not followed."""
+    changes, reasons = list[ColumnChange](), list[str]()
+    if found.name != column.name:
+        renamed = f"column {column.name} was renamed to {found.name}"
+        changes.append(ColumnChange("rename-column", renamed))
+        reasons += [] if following.columns else [renamed]
+    if not _same_type(found.type, column.type):
+        retyped = f"column {found.name} changed its type from {column.type.name} to {found.type.name}"
+        changes.append(ColumnChange("retype-column", retyped))
+        reasons += [] if following.columns and followed(column.type, found.type) else [retyped]
+    return changes, reasons
+
+
+def _same_type(one: PgType | None, other: PgType | None) -> bool:
+    """Compare types by what they are, not by name: one that is only renamed holds the same values."""
+    if one is None or other is None:
+        return one is other
+    return (
+        (one.oid, one.typmod, one.kind) == (other.oid, other.typmod, other.kind)
+        and _same_type(one.base, other.base)
+        and _same_type(one.element, other.element)
+    )
+
+
+def _with_free_names(columns: Sequence[MirrorColumn]) -> tuple[MirrorColumn, ...]:
+    """Give a dropped column another name in the lake where a new one has taken its name."""
+    taken = {column.name for column in columns if not column.dropped}
+    named = list[MirrorColumn]()
+    for column in columns:
+        name = _free(column, taken) if column.dropped else column.name
+        taken |= {name}
+        named.append(replace(column, name=name))
+    return tuple(named)
+
+
+def _free(column: MirrorColumn, taken: Collection[str]) -> str:
+    name, wanted = column.name, f"{column.name}__dropped_{column.attnum}"
+    while name in taken:
+        name, wanted = wanted, f"{wanted}_"
+    return name

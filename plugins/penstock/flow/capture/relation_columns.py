@@ -1,0 +1,132 @@
+"""Which of the catalog's columns a relation of the stream has: names and types are in the message, numbers are not. Pure.
+
+The message lists columns in the order of their attnums, and looks at the catalog before and after it say which were there.
+Columns that every look has are in the message, whatever they were called in between; where that leaves more than one
+reading, there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from penstock.lake.mirror_column import MirrorColumn, present
+from penstock.ledger.records import ColumnLook, ColumnState, TableFacts, TableRecord
+from penstock.values.pgtype import PgType
+from penstock.values.type_change import followed
+from penstock.wire.messages import Relation, RelationColumn
+
+_UNKNOWN = PgType(0, -1, "", "", "")
+_TEXT = PgType(25, -1, "pg_catalog", "text", "b")
+_TEXTS = {25: _TEXT, 1043: _TEXT} | dict.fromkeys(
+    (1009, 1015), PgType(1009, -1, "pg_catalog", "_text", "b", element=_TEXT)
+)
+"""text, varchar and their arrays. Source: PostgreSQL's pg_type.dat."""
+
+
+def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
+    """Return the attnums of a relation's columns, which it had at some time between the first and the last of the looks.
+
+    None where more than one reading is possible, or none.
+    """
+    sent = [_state(column) for column in relation.columns]
+    exact = {tuple(look.columns) for look in looks if list(look.columns.values()) == sent}
+    if len(exact) == 1:
+        return exact.pop()
+    through = set.intersection(*(set(look.columns) for look in looks))
+    if len(sent) == len(through):
+        return tuple(sorted(through))
+    if exact or _come_and_gone(looks):
+        return None
+    states: dict[int, set[ColumnState]] = {}
+    for look in looks:
+        for attnum, state in look.columns.items():
+            states.setdefault(attnum, set()).add(state)
+    return _only_reading(sent, states, through)
+
+
+def _state(column: RelationColumn) -> ColumnState:
+    return column.name, column.type_oid, column.typmod
+
+
+def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
+    """Return whether columns were added and dropped between two looks, which saw neither."""
+    added = ((len([n for n in after.columns if n > before.count]), before, after) for before, after in pairwise(looks))
+    return any(after.count - before.count > seen for seen, before, after in added)
+
+
+def _only_reading(
+    sent: Sequence[ColumnState], states: Mapping[int, Collection[ColumnState]], through: Collection[int]
+) -> tuple[int, ...] | None:
+    """Return the one way to read these columns in the order of attnums, with all that were there `through`out."""
+    known = sorted(states)
+    # ways[place][column]: how often, up to twice, the columns from one on can be read by the attnums from a place on
+    ways = [[0] * len(sent) + [1]]
+    for attnum in reversed(known):
+        after = ways[0]
+        taken = [after[at + 1] if state in states[attnum] else 0 for at, state in enumerate(sent)] + [0]
+        skipped = [0] * len(after) if attnum in through else after
+        ways.insert(0, [min(2, one + other) for one, other in zip(taken, skipped, strict=True)])
+    if ways[0][0] != 1:
+        return None
+    found = list[int]()
+    for place, attnum in enumerate(known):
+        if len(found) < len(sent) and sent[len(found)] in states[attnum] and ways[place + 1][len(found) + 1]:
+            found.append(attnum)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Say what landed rows are to the lake's table: per field its column, None for one that the lake does not have; or why not."""
+
+    fields: tuple[str | None, ...] = ()
+    reason: str | None = None
+
+
+def fit(table: TableRecord | TableFacts, relation: Relation, numbers: Sequence[int] | None) -> Fit:
+    """Hold landed rows of a relation, whose columns have these attnums, against a table's columns."""
+    if numbers is None:
+        numbers = attnums(relation, by_name(table.columns, len(relation.columns)))
+    if numbers is None:
+        return Fit(reason=_unreadable(table, relation))
+    columns = {column.attnum: column for column in table.columns}
+    fields: list[str | None] = []
+    for sent, attnum in zip(relation.columns, numbers, strict=True):
+        column = columns.get(attnum)
+        if column is not None and not column.dropped and not _followed(sent, column.type):
+            return Fit(reason=f"column {sent.name} changed its type from {column.type.name} under a window")
+        fields.append(column.name if column else None)
+    keys = {attnum for sent, attnum in zip(relation.columns, numbers, strict=True) if sent.key}
+    if table.identity not in ("f", "n") and not {each.attnum for each in table.columns if each.key} <= keys:
+        return Fit(reason="the replica identity was another one under a window, so old rows came without their key")
+    return Fit(tuple(fields))
+
+
+def by_name(columns: Iterable[MirrorColumn], count: int) -> tuple[ColumnLook, ...]:
+    """Return the looks that a table's own columns stand for, where none was noted: as it is, and before columns were added."""
+    there = sorted(present(columns), key=lambda column: column.attnum)
+    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
+    numbers = list(states)
+    first = {attnum: states[attnum] for attnum in numbers[:count]}
+    return (ColumnLook(max(first, default=0), first), ColumnLook(max(numbers, default=0), states))
+
+
+def _followed(sent: RelationColumn, now: PgType) -> bool:
+    """Return whether texts of the type that a message names stand in a column of the present type as they are."""
+    if (sent.type_oid, sent.typmod) == (now.oid, now.typmod):
+        return True
+    bases = [now]
+    while (base := bases[-1].base) is not None:
+        bases.append(base)
+    before = next((replace(each, typmod=sent.typmod) for each in bases if each.oid == sent.type_oid), None)
+    return followed(before or _TEXTS.get(sent.type_oid, _UNKNOWN), now)
+
+
+def _unreadable(table: TableRecord | TableFacts, relation: Relation) -> str:
+    known = {column.name for column in present(table.columns)}
+    strange = [column.name for column in relation.columns if column.name not in known]
+    if strange:
+        return f"the stream has a column {strange[0]} that cannot be told to be one of the catalog's"
+    return "the stream's columns can be read as the catalog's in more than one way: one was dropped and another added"

@@ -1,0 +1,108 @@
+"""How a mirror's table becomes what the plan asks for: columns renamed, widened, dropped and added, each as metadata alone.
+
+A column is known by its number at the source (attnum), which the table keeps per field id in a property of its own; a table
+of before that is matched by names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import LakeError
+from penstock.lake.columns import mirror_columns
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.values.lake_types import wider
+from penstock.values.misfits import MISFITS_COLUMN
+
+DROPPED_NOTE = "dropped at the source: rows written since then have NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class LakeField:
+    """Describe a top-level field of a lake table: its Iceberg id, its name, and its type as Spark SQL writes it."""
+
+    id: int
+    name: str
+    type: str
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """Say what changes: names to drop, from and to which name, the new types by (new) name, columns to add and to describe."""
+
+    deleted: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    widened: tuple[tuple[str, str], ...] = ()
+    added: tuple[MirrorColumn, ...] = ()
+    noted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.deleted or self.renamed or self.widened or self.added or self.noted)
+
+
+def evolution(
+    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, int] | None
+) -> Evolution:
+    """Compare the plan's columns with the table's fields; `numbers` are the source's attnums by field id, if the table has them.
+
+    Raises LakeError("schema-change") on a difference that metadata cannot bring: another type, a field of nobody's, a new
+    column that is part of the key.
+    """
+    types = {column.name: column.type for column in mirror_columns(columns)}
+    there, misfits = [each for each in fields if each.name != MISFITS_COLUMN], len(fields)
+    found, strange = _matched(columns, there, numbers)
+    wrong = [f"{each.name} is in the lake but not in the source" for each in strange]
+    wrong += [
+        f"{field.name} has type {field.type} in the lake and maps to {types[column.name]} now"
+        for column in columns
+        if (field := found.get(column.attnum)) and not _becomes(field.type, types[column.name])
+    ]
+    added = tuple(column for column in columns if column.attnum not in found)
+    wrong += [f"{column.name} is new and part of the key" for column in added if column.key]
+    if len(there) == misfits:
+        wrong.append(f"{MISFITS_COLUMN} is missing in the lake")
+    if wrong:
+        raise LakeError(
+            "schema-change",
+            f"expected the lake table to have the source's columns, or such as it can be given; got: {'; '.join(wrong)}; "
+            "copy the table again",
+        )
+    kept = {field.id for field in found.values()}
+    pairs = [(found[column.attnum], column) for column in columns if column.attnum in found]
+    return Evolution(
+        deleted=tuple(each.name for each in there if each.id not in kept),
+        renamed=tuple((field.name, column.name) for field, column in pairs if field.name != column.name),
+        widened=tuple((column.name, types[column.name]) for field, column in pairs if field.type != types[column.name]),
+        added=added,
+        noted=tuple(column.name for field, column in pairs if column.dropped and field.doc != DROPPED_NOTE),
+    )
+
+
+def _matched(
+    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, int] | None
+) -> tuple[dict[int, LakeField], list[LakeField]]:
+    """Return the fields by the source's attnum, and those that are nobody's."""
+    if numbers is None:
+        by_name = {column.name: column.attnum for column in columns}
+        found = {by_name[field.name]: field for field in fields if field.name in by_name}
+        return found, [field for field in fields if field.name not in by_name]
+    wanted = {column.attnum for column in columns}
+    found = {numbers[field.id]: field for field in fields if numbers.get(field.id) in wanted}
+    return found, [field for field in fields if field.id not in numbers]
+
+
+def _becomes(now: str, wanted: str) -> bool:
+    return now == wanted or wider(now, wanted)
+
+
+def numbers_text(columns: Sequence[MirrorColumn], ids: Mapping[str, int]) -> str:
+    """Return the text of the property that says which field is which of the source's columns; `ids` are those by name."""
+    return json.dumps({str(ids[column.name]): column.attnum for column in columns}, separators=(",", ":"))
+
+
+def numbers_of(text: str | None) -> dict[int, int] | None:
+    """Read that text."""
+    return None if text is None else {int(id_): attnum for id_, attnum in json.loads(text).items()}

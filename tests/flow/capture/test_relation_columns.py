@@ -1,0 +1,157 @@
+"""Which of the catalog's columns a relation of the stream has, by looks before and after it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.flow.capture.relation_columns import attnums, fit
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.ledger.records import ColumnLook, ColumnState
+from penstock.lsn import Lsn
+from penstock.values.pgtype import PgType
+from penstock.wire.messages import Relation, RelationColumn
+from tests.flow.capture.table_records import table_record
+
+INT, TEXT, VARCHAR = 23, 25, 1043
+
+
+def look(count: int | None = None, /, **columns: str) -> ColumnLook:
+    """Look at columns `n1="id int"`, by attnum."""
+    states: dict[int, ColumnState] = {}
+    for attnum, text in columns.items():
+        name, _, type_ = text.partition(" ")
+        states[int(attnum[1:])] = (name, {"": TEXT, "int": INT, "varchar": VARCHAR}[type_], -1)
+    return ColumnLook(count or max(states, default=0), states)
+
+
+def relation(*names: str) -> Relation:
+    columns = (each.partition(" ")[::2] for each in names)
+    return Relation(
+        7,
+        "public",
+        "t",
+        "d",
+        tuple(RelationColumn(name, INT if type_ else TEXT, -1, name == "id") for name, type_ in columns),
+    )
+
+
+def test_a_relation_that_one_look_has_found_is_read_by_that_look() -> None:
+    before, after = look(n1="id int", n2="a"), look(n1="id int", n3="b")
+
+    assert attnums(relation("id int", "a"), [before, after]) == (1, 2)
+    assert attnums(relation("id int", "b"), [before, after]) == (1, 3)
+
+
+def test_columns_that_were_always_there_are_read_by_their_places_whatever_they_were_called() -> None:
+    before, after = look(n1="id int", n2="a", n4="b"), look(n1="id int", n2="b", n4="a")
+
+    assert attnums(relation("id int", "c", "a"), [before, after]) == (1, 2, 4)
+    assert attnums(relation("id int", "a", "b"), [before, before]) == (1, 2, 4)
+
+
+def test_columns_added_one_after_the_other_are_read_in_their_order() -> None:
+    before, after = look(n1="id int"), look(n1="id int", n2="a", n3="b", n4="c")
+
+    assert attnums(relation("id int", "a"), [before, after]) == (1, 2)
+    assert attnums(relation("id int", "a", "b"), [before, after]) == (1, 2, 3)
+
+
+def test_two_hundred_changes_between_two_looks_are_read() -> None:
+    before = look(**{f"n{n}": f"a{n}" for n in range(1, 101)})
+    after = look(**{f"n{n}": f"a{n}" for n in range(51, 151)})
+    between = relation(*(f"a{n}" for n in range(21, 131)))
+
+    assert attnums(between, [before, after]) == tuple(range(21, 131))
+
+
+def test_a_column_that_was_dropped_and_added_again_between_two_looks_is_not_guessed() -> None:
+    before, after = look(n1="id int", n2="a"), look(n1="id int", n3="a")
+
+    assert attnums(relation("id int", "a"), [before, after]) is None
+    assert attnums(relation("id int"), [before, after]) == (1,), "neither was there"
+    assert attnums(relation("id int", "a"), [after]) == (1, 3), "later there is no doubt"
+
+
+def test_columns_that_came_and_went_between_two_looks_are_not_guessed() -> None:
+    before, after = look(2, n1="id int", n2="a"), look(4, n1="id int", n2="b", n4="c")
+
+    assert attnums(relation("id int", "b", "x"), [before, after]) is None
+    assert attnums(relation("id int", "x"), [before, after]) == (1, 2)
+
+
+@given(st.data())
+def test_a_random_history_is_read_as_it_was_or_not_at_all(data: st.DataObject) -> None:
+    """Columns are added, dropped, renamed and retyped; only the first and the last state are looked at."""
+    columns: dict[int, ColumnState] = {1: ("id", INT, -1), 2: ("a", TEXT, -1), 3: ("b", TEXT, -1)}
+    history, last = [dict(columns)], 3
+    for _ in range(data.draw(st.integers(1, 4))):
+        match data.draw(st.sampled_from(["add", "drop", "retype"])):
+            case "add":
+                last += 1
+                free = [name for name in "abcdef" if name not in {state[0] for state in columns.values()}]
+                columns[last] = (data.draw(st.sampled_from(free)), data.draw(st.sampled_from([INT, TEXT])), -1)
+            case "drop" if len(columns) > 1:
+                del columns[data.draw(st.sampled_from([n for n in columns if n != 1]))]
+            case _:
+                n = data.draw(st.sampled_from(sorted(columns)))
+                columns[n] = (columns[n][0], VARCHAR, -1)
+        history.append(dict(columns))
+    looks = [ColumnLook(3, history[0]), ColumnLook(last, history[-1])]
+    for state in history:
+        sent = Relation(7, "public", "t", "d", tuple(RelationColumn(*each, False) for each in state.values()))
+        others = [
+            other for other in history if list(other.values()) == list(state.values()) and list(other) != list(state)
+        ]
+        found = attnums(sent, looks)
+        assert found is None or found == tuple(state) or others
+
+
+def column(name: str, attnum: int, oid: int = TEXT, *, key: bool = False, dropped: bool = False) -> MirrorColumn:
+    names = {INT: "int4", TEXT: "text", 1700: "numeric", 20: "int8"}
+    return MirrorColumn(name, attnum, PgType(oid, -1, "pg_catalog", names[oid], "b"), key, dropped=dropped)
+
+
+def fields(
+    *columns: MirrorColumn, sent: Relation, numbers: tuple[int, ...] | None = None
+) -> tuple[str | None, ...] | str:
+    found = fit(table_record(7, "t", columns=columns, complete_through=Lsn(1)), sent, numbers)
+    return found.reason or found.fields
+
+
+ID = column("id", 1, INT, key=True)
+
+
+def test_landed_columns_stand_under_the_lakes_names() -> None:
+    assert fields(ID, column("text", 2), sent=relation("id int", "note"), numbers=(1, 2)) == ("id", "text")
+    assert fields(ID, sent=relation("id int", "note"), numbers=(1, 2)) == ("id", None)
+    kept = column("note__dropped_2", 2, dropped=True)
+    assert fields(ID, kept, sent=relation("id int", "note"), numbers=(1, 2)) == ("id", "note__dropped_2")
+
+
+def test_without_numbers_landed_rows_have_the_tables_columns_or_the_first_of_them() -> None:
+    columns = (ID, column("note", 2), column("state", 4))
+
+    assert fields(*columns, sent=relation("id int", "note", "state")) == ("id", "note", "state")
+    assert fields(*columns, sent=relation("id int", "note")) == ("id", "note")
+    assert "a column gone that cannot be told" in fields(*columns, sent=relation("id int", "gone", "state", "note"))
+
+
+@pytest.mark.parametrize(("sent", "now", "told"), [("id", 20, "changed its type"), ("id int", 20, "changed its type")])
+def test_landed_rows_of_another_type_are_refused(sent: str, now: int, told: str) -> None:
+    assert told in fields(column("id", 1, now, key=True), sent=relation(sent), numbers=(1,))
+
+
+def test_old_rows_without_the_tables_key_are_refused() -> None:
+    other = Relation(
+        7, "public", "t", "i", (RelationColumn("id", INT, -1, False), RelationColumn("note", TEXT, -1, True))
+    )
+
+    assert "replica identity was another one" in fields(ID, column("note", 2), sent=other, numbers=(1, 2))
+
+
+def test_texts_of_any_text_type_stand_in_a_text_column() -> None:
+    sent = Relation(7, "public", "t", "f", (RelationColumn("note", VARCHAR, 24, True),))
+
+    assert fields(column("note", 1), sent=sent, numbers=(1,)) == ("note",)
