@@ -11,8 +11,9 @@ same time finds the pipeline's lock taken and retries. Backfilling this DAG is p
 LSN, not by date.
 
 **Tables**: a publication that Penstock made follows the patterns at the start of each run. A table that joined, by
-whatever way, wakes `resync`, which copies it; its changes are landed from the start. One that changed in a way that the
-stream does not carry is paused and wakes `resync`, too, unless `tables.on_change` is `pause`.
+whatever way, wakes `resync`, which copies it; its changes are landed from the start. Columns that are
+renamed, dropped or added are followed, and told of by the asset `schema`. A table that changed in a way that neither stream nor metadata
+carries is paused and wakes `resync`, too, unless `tables.on_change` is `pause`.
 
 **Keep it unpaused**: while it rests, the slot keeps WAL on the source's disk.
 
@@ -39,8 +40,10 @@ from penstock.orchestration.dag_defaults import (
     new_tables_alias,
     new_tables_asset,
     outcome,
+    schema_alias,
 )
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.schema_news import tell
 from penstock.orchestration.trigger_dag import wake_merge
 from penstock.orchestration.waiting_tasks import paused
 
@@ -53,13 +56,14 @@ def build(pipeline: Pipeline) -> DAG:
         dagrun_timeout=timedelta(seconds=2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout),
     ) as dag:
 
-        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline)])
+        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline), schema_alias(pipeline)])
         def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             ctx = context(pipeline)
             with outcome(ctx):
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
                 waiting = added_tables.tables_to_announce(ctx)
+                tell(ctx, pipeline, outlet_events)
             if waiting:
                 outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
             if report.changes:

@@ -123,6 +123,7 @@ def _conditions() -> dict[str, Condition]:
         ),
         "table-joining": Condition("Transactions that were open when a table joined keep it from being copied.", retry),
         "table-added": Condition("A table joined the publication and waits for its copy.", note),
+        "schema-followed": Condition("A table's shape changed at the source, and the lake's table follows.", note),
         "table-removed": Condition("A table left the publication, or was dropped at the source.", note),
         "publication-differs": Condition(
             "The publication is not what the patterns choose, and Penstock may not alter it.", note

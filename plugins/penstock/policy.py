@@ -31,6 +31,12 @@ class Warn(_Level):
     repeat: Seconds = 86400
 
 
+class Info(Section):
+    """Say who hears of what needs nobody: changes of tables' shapes that the lake follows."""
+
+    channels: list[Channel] = []
+
+
 class Critical(_Level):
     """Say when a person must act, and how often to repeat it."""
 
@@ -93,6 +99,7 @@ class Health(Section):
     """Samples and closed alarms are kept so long."""
     runbooks: WebAddress | None = None
     """Where the runbooks are published: `<this>/<slug>.md` is put into alerts."""
+    info: Info = Info()
     warn: Warn = Warn()
     critical: Critical = Critical()
     watch: Watch = Watch()

@@ -330,13 +330,11 @@ NAMES = {
         "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
         "insert into {t} values (1, 2, 3)",
         "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
-        reason="renamed under a window",
     ),
     "a column is renamed and back": case(
         PLAIN,
         "alter table {t} rename v to x; insert into {t} values (30, 3)",
         "alter table {t} rename x to v",
-        reason="no longer has",
     ),
     "the table is renamed": case(PLAIN, "alter table {t} rename to {t}_now", reason="was renamed"),
     "the identity is another one for a while": case(

@@ -26,7 +26,7 @@ def names(tables: list[TableRecord]) -> list[str]:
 def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_otherwise() -> None:
     made = Pipeline.model_validate({"name": "shop", "tables": {"include": ["public.*"]}})
 
-    assert made.tables.on_change == "resync"
+    assert made.tables.on_change == "follow"
 
 
 def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(

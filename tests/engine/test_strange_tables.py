@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from penstock.engine.order import PartitionField
 from tests.engine.folder_lake import FolderLake
 from tests.spark.histories import UNCHANGED, D, I, U, tx
@@ -111,3 +113,15 @@ def test_minus_zero_and_zero_are_one_key(folder_lake: FolderLake) -> None:
 
     assert (first.paused_reason, second.paused_reason) == (None, None)
     assert sorted(row[1] or "" for row in folder_lake.rows(table)) == ["still", "zero"]
+
+
+def test_a_column_that_no_landed_row_has_yet_is_written_as_texts(folder_lake: FolderLake) -> None:
+    """A column of NULLs without a type cannot be read by Spark."""
+    table = folder_lake.table(column("key", "int4", key=True))
+    folder_lake.land(table, tx(I(key=1)))
+    table.columns = (*table.columns, column("note"))
+
+    folder_lake.merge()
+
+    (path,) = table.data
+    assert str(pq.read_schema(path.removeprefix("file://")).field("note").type) == "string"

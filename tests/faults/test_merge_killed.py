@@ -297,7 +297,9 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: Pipe
     equal(env)
 
 
-def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_only(env: PipelineEnv) -> None:
+def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_pauses_that_table_only(
+    env: PipelineEnv,
+) -> None:
     change(env, "update grown set name = 'landed before the column' where id = 1")
     change(
         env,
@@ -317,11 +319,10 @@ def test_a_column_that_is_added_follows_and_any_other_change_pauses_that_table_o
     )
     env.merge()
 
-    for name in ("typed", "shrunk", "renamed"):
-        paused = table(env, name)
-        assert (paused.state, paused.paused_slug) == ("paused", "schema-change"), name
-        assert len(env.lake_rows(name)) == 5, "a paused table stays at its cut"
-    equal(env, "item", "visit", "grown")
+    paused = table(env, "typed")
+    assert (paused.state, paused.paused_slug) == ("paused", "schema-change")
+    assert len(env.lake_rows("typed")) == 5, "a paused table stays at its cut"
+    equal(env, "item", "visit", "grown", "shrunk", "renamed")
     colours = dict(env.lake_rows("grown", "id, colour"))
     assert (colours[1], colours[2], colours[3], colours[100]) == ("grey", None, "grey", "red")
 

@@ -69,6 +69,7 @@ def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -
 def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
     env16.sql("alter table item rename name to title")
     env16.capture()
     assert table(env16, "item").paused_slug == "schema-change"
@@ -84,7 +85,9 @@ def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv
 def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_is_dropped(env16: PipelineEnv) -> None:
     env16.sql(TWO_TABLES)
     env16.bootstrap()
-    env16.sql("alter table price drop column amount; alter table item alter column name type bytea using name::bytea")
+    env16.sql(
+        "alter table price alter column amount type text; alter table item alter column name type bytea using name::bytea"
+    )
     env16.capture()
     assert table(env16, "item").paused_slug == table(env16, "price").paused_slug == "schema-change"
 

@@ -4,117 +4,194 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
 MADE = """
-create table t (id int primary key, a text, b text, n numeric(10,2), v varchar(20), at timestamp(0));
-alter table t alter column b set storage external;
-create table other (id int primary key);
-insert into other values (1);
-insert into t select i, 'a' || i, repeat(i::text, 3000), i / 100.0, 'v' || i, '2026-01-01'::timestamp + i * interval '1 h'
+create table {t} (id int primary key, a text, b text, n numeric(10,2), v varchar(20), at timestamp(0));
+alter table {t} alter column b set storage external;
+insert into {t} select i, 'a' || i, repeat(i::text, 3000), i / 100.0, 'v' || i, '2026-01-01'::timestamp + i * interval '1 h'
 from generate_series(1, 40) i
 """
-BEFORE = "update t set a = 'before' where id between 1 and 10; delete from t where id = 11; update t set id = 112 where id = 12"
-AFTER = (
-    "update t set n = n + 1 where id between 5 and 15; delete from t where id = 21; update t set id = 122 where id = 22"
+BEFORE = (
+    "update {t} set a = 'before' where id between 1 and 10; delete from {t} where id = 11; "
+    "update {t} set id = 112 where id = 12"
 )
+WITHIN = "update {t} set n = 0 where {id} between 13 and 16; insert into {t} ({id}) values (200)"
+AFTER = (
+    "update {t} set n = n + 1 where {id} between 5 and 15; delete from {t} where {id} = 21; "
+    "update {t} set {id} = 122 where {id} = 22"
+)
+LATER = "update {t} set v = 'later' where n > 0"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A change, what rows are written within its transaction, and what the lake's table looks like then."""
+    """A change, rows that are written within its transaction after it, and what the key is called then."""
 
-    name: str
     change: str
-    within: str = "update t set n = 0 where id between 13 and 16; insert into t (id) values (200)"
-    files: int = 0
+    within: str = WITHIN
+    id: str = "id"
 
 
-CASES = (
-    Case("rename", "alter table t rename column a to c"),
-    Case(
-        "swap",
-        "alter table t rename column a to x; alter table t rename column b to a; alter table t rename column x to b",
+CASES = {
+    "renamed": Case("alter table {t} rename column a to c"),
+    "swapped": Case(
+        "alter table {t} rename column a to x; alter table {t} rename column b to a; alter table {t} rename column x to b"
     ),
-    Case("rename a key", "alter table t rename column id to key", "update t set n = 0 where key between 13 and 16"),
-    Case("drop", "alter table t drop column a"),
-    Case("drop the column of large values", "alter table t drop column b"),
-    Case("drop and add under the same name", "alter table t drop column a; alter table t add column a int default 7"),
-    Case("drop, rename and add", "alter table t drop column a; alter table t rename b to a; alter table t add b date"),
-    Case("longer varchar", "alter table t alter column v type varchar(50)"),
-    Case("varchar to text", "alter table t alter column v type text"),
-    Case(
-        "text to varchar", "alter table t alter column a type varchar", "update t set n = 0 where id between 13 and 16"
+    "key_renamed": Case("alter table {t} rename column id to key", id="key"),
+    "dropped": Case("alter table {t} drop column a"),
+    "large_dropped": Case("alter table {t} drop column b"),
+    "added_again": Case("alter table {t} drop column a; alter table {t} add column a int default 7"),
+    "chained": Case("alter table {t} drop column a; alter table {t} rename b to a; alter table {t} add b date"),
+    "varchar_50": Case("alter table {t} alter column v type varchar(50)"),
+    "text": Case("alter table {t} alter column v type text"),
+    "varchar": Case("alter table {t} alter column a type varchar"),
+    "numeric_14": Case(
+        "alter table {t} alter column n type numeric(14,2)", "update {t} set n = 99999999999.99 where id = 13"
     ),
-    Case(
-        "wider numeric",
-        "alter table t alter column n type numeric(14,2)",
-        "update t set n = 99999999999.99 where id = 13",
+    "finer": Case(
+        "alter table {t} alter column at type timestamp(3)",
+        "update {t} set at = '2026-05-05 01:02:03.456' where id = 13",
     ),
-    Case(
-        "finer timestamp",
-        "alter table t alter column at type timestamp(3)",
-        "update t set at = '2026-05-05 01:02:03.456' where id = 13",
+    "rest": Case(
+        "alter table {t} alter column a set default 'x', alter v set statistics 7, add check (n > -1)",
+        "update {t} set n = 0 where id = 13",
     ),
-    Case(
-        "everything else",
-        "alter table t alter column a set not null, alter v set default 'x', alter b set statistics 7, add check (n > -1)",
-        "update t set n = 0 where id = 13",
-    ),
-)
+}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_change_of_columns_is_followed_by_metadata_alone(env: PipelineEnv, case: Case) -> None:
-    after = AFTER.replace("id", "key") if case.name == "rename a key" else AFTER
-    env.sql(MADE)
+def run(env: PipelineEnv, statements: str, name: str) -> None:
+    env.sql(statements.format(t=name, id=CASES[name].id))
+
+
+def test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
+    for name in CASES:
+        run(env, MADE, name)
     env.bootstrap()
     copied = copies(env)
 
-    env.sql(BEFORE)
-    env.sql(f"begin; update t set n = 1 where id = 14; {case.change}; {case.within}; commit")
-    env.sql(after)
+    for name, case in CASES.items():
+        env.sql(BEFORE.format(t=name))
+        run(env, "begin; update {t} set n = 1 where id = 14; " + f"{case.change}; {case.within}; commit", name)
+        run(env, AFTER, name)
     env.capture()
     env.merge()
 
-    assert states(env) == {"other": ("ready", None), "t": ("ready", None)}
+    assert paused(env) == {}
     compared = compare(env.ctx)
     assert compared.equal, compared
     assert copies(env) == copied, "nothing was copied"
 
-    env.sql("update t set v = 'later' where n > 0; update other set id = 2")
+    for name in CASES:
+        run(env, LATER, name)
     env.capture()
     env.merge()
     assert compare(env.ctx).equal
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_change_of_columns_alone_writes_no_data_file(env16: PipelineEnv, case: Case) -> None:
-    env16.sql(MADE)
+def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: PipelineEnv) -> None:
+    cases = {name: case for name, case in CASES.items() if name != "rest"}
+    for name in cases:
+        run(env16, MADE, name)
     env16.bootstrap()
-    files = data_files(env16)
+    files = {name: data_files(env16, name) for name in cases}
 
-    env16.sql(case.change)
+    for name, case in cases.items():
+        run(env16, case.change, name)
     env16.capture()
     env16.merge()
 
     assert compare(env16.ctx).equal
-    assert data_files(env16) == files
+    assert {name: data_files(env16, name) for name in cases} == files
     assert env16.merge() is None, "nothing is left to do"
+    told = env16.ctx.ledger.events.untold(env16.name, "schema-followed")
+    assert {each.table_name for each in told} == {f"public.{name}" for name in cases}
+    assert [each.message for each in told if each.table_name == "public.renamed"] == ["column a was renamed to c"]
+    assert all(each.details["xid"] for each in told if each.details["rule"] != "drop-column")
 
 
-def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_reason) for table in env.ctx.ledger.tables.all(env.name)}
+def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) -> None:
+    for name in ("kept", "gone"):
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap()
+    for name, policy in (("kept", "keep"), ("gone", "drop")):
+        env16.settings["lake"] = {"on_dropped_column": policy}
+        env16.sql(f"alter table {name} drop column a; update {name} set n = 0 where id = 1")
+        env16.capture()
+        env16.merge()
+
+    assert sorted(env16.lake_rows("kept", "id, a"))[:2] == [(1, None), (2, "a2")]
+    assert env16.spark is not None
+    assert "a" not in env16.spark.table(f"lake.{env16.name}.public.gone").columns
+    assert compare(env16.ctx).equal
+
+    env16.settings["lake"] = {"on_dropped_column": "keep"}
+    env16.sql("alter table kept add column a date default '2026-01-01'")
+    env16.capture()
+    env16.merge()
+    rows = env16.lake_rows("kept", "id, a__dropped_2, cast(a as string)")
+    assert sorted(rows)[:2] == [(1, None, "2026-01-01"), (2, "a2", "2026-01-01")]
+    assert compare(env16.ctx).equal
+
+
+def test_a_renamed_column_with_exact_texts_aside_is_copied_again(env16: PipelineEnv) -> None:
+    env16.sql("create table t (id int primary key, at date); insert into t values (1, 'infinity'), (2, '2026-01-01')")
+    env16.bootstrap()
+
+    env16.sql("alter table t rename column at to day")
+    env16.capture()
+    env16.merge()
+
+    (table,) = env16.ctx.ledger.tables.all(env16.name)
+    assert (table.state, table.paused_slug) == ("paused", "schema-change")
+    assert "no exact texts of at in _misfits" in (table.paused_reason or "")
+
+
+def test_a_column_dropped_and_added_again_with_rows_between_is_not_guessed(env16: PipelineEnv) -> None:
+    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
+    env16.bootstrap()
+
+    env16.sql("alter table t drop column a; alter table t add column a text; update t set a = 'new' where id = 1")
+    env16.capture()
+
+    (table,) = env16.ctx.ledger.tables.all(env16.name)
+    assert (table.state, table.paused_slug) == ("paused", "schema-change")
+    assert "in more than one way" in (table.paused_reason or "")
+
+
+def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_kept(env16: PipelineEnv) -> None:
+    made = "create table {t} (a text, b text); alter table {t} replica identity full; insert into {t} values ('x', 'y'), ('x', 'z')"
+    for name in ("kept", "gone"):
+        env16.sql(made.format(t=name))
+    env16.bootstrap()
+
+    env16.sql(
+        "begin; delete from gone where b = 'y'; alter table gone drop column b; insert into gone values ('v'); commit"
+    )
+    env16.settings["lake"] = {"on_dropped_column": "drop"}
+    env16.capture()
+    env16.merge()
+    assert paused(env16) == {}
+    assert compare(env16.ctx).equal
+
+    env16.settings["lake"] = {"on_dropped_column": "keep"}
+    env16.sql("alter table kept drop column b")
+    env16.capture()
+    assert "without a key" in paused(env16)["kept"]
+
+
+def paused(env: PipelineEnv) -> dict[str, str]:
+    return {
+        each.name: each.paused_reason or "" for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"
+    }
 
 
 def copies(env: PipelineEnv) -> set[tuple[str, int]]:
     return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
 
 
-def data_files(env: PipelineEnv) -> set[str]:
+def data_files(env: PipelineEnv, name: str) -> set[str]:
     assert env.spark is not None
-    env.spark.sql(f"refresh table lake.{env.name}.public.t")
-    return {row[0] for row in env.spark.sql(f"select file_path from lake.{env.name}.public.t.files").collect()}
+    env.spark.sql(f"refresh table lake.{env.name}.public.{name}")
+    return {row[0] for row in env.spark.sql(f"select file_path from lake.{env.name}.public.{name}.files").collect()}

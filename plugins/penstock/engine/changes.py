@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.engine.duck import Duck, listing, literal
+from penstock.engine.duck import Duck, listing, literal, text
 from penstock.engine.order import LandedFile, MergeOrder, SourceSnapshot
 from penstock.errors import LakeError
 
@@ -113,7 +113,7 @@ def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) ->
     images = [
         f"struct_extract_at({image}, {there[column.name]}) as {image[0]}{position}"
         if column.name in there
-        else f"case when {image} is not null then {literal(column.missing_text)} end as {image[0]}{position}"
+        else f"case when {image} is not null then {text(column.missing_text)} end as {image[0]}{position}"
         for image in ("new", "old")
         for position, column in enumerate(order.columns)
     ]

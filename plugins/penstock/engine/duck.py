@@ -110,6 +110,11 @@ def literal(text: str | None) -> str:
     return "null" if text is None else "'" + text.replace("'", "''") + "'"
 
 
+def text(value: str | None) -> str:
+    """Return a text, or NULL of a text's type: a column of NULLs without a type would be written as one of no type."""
+    return f"cast({literal(value)} as varchar)"
+
+
 def listing(parts: Iterable[str]) -> str:
     """Lay parts out one per line, separated by commas."""
     return ",\n  ".join(parts)

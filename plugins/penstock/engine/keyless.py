@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from penstock.engine import casts, target, vectors, write
 from penstock.engine.changes import Changes, require_known_columns
-from penstock.engine.duck import Duck, duck_type, literal
+from penstock.engine.duck import Duck, duck_type, literal, text
 from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, NewVector
 from penstock.engine.target import Places
 from penstock.engine.write import Written
@@ -104,7 +104,7 @@ def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
     schema, texts, ready = [], {}, []
     for i, column in enumerate(order.columns):
         if column.name not in present:
-            texts[i] = literal(column.missing_text)
+            texts[i] = text(column.missing_text)
             continue
         name, type_ = (f"c{i}", column.lake_type) if column.name in values else (f"s{i}", STRING)
         number = present.index(column.name) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -15,6 +16,7 @@ from penstock.ledger.records import (
     Level,
     RebuildRecord,
     StatusRecord,
+    UntoldRecord,
     WindowRecord,
 )
 from penstock.ledger.session import Part
@@ -65,6 +67,16 @@ class Events(Part):
         """Return the newest events, newest first."""
         with self.transaction() as transaction:
             return transaction.records(EventRecord, "events/events", name=name, limit=limit)
+
+    def untold(self, name: str, slug: str) -> list[UntoldRecord]:
+        """Return the events of a slug that nobody was told of, the oldest first."""
+        with self.transaction() as transaction:
+            return transaction.records(UntoldRecord, "events/untold", name=name, slug=slug)
+
+    def note_told(self, name: str, numbers: Sequence[int]) -> None:
+        """Note that those who asked for it were told of these events."""
+        with self.transaction() as transaction:
+            transaction.change("events/note_told", name=name, numbers=list(numbers))
 
     def status(self, name: str) -> StatusRecord:
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""

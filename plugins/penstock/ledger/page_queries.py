@@ -144,6 +144,16 @@ class EventPanel(Row):
 
 
 @dataclass(frozen=True)
+class SchemaChangePanel(Row):
+    """Hold one change of a table's shape that the lake follows."""
+
+    at: datetime
+    table_name: str
+    message: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class SlotPanel(SlotLook):
     """Hold the newest look at a pipeline's own slot."""
 
@@ -211,6 +221,12 @@ class Panel:
     def events(self, name: str) -> list[EventPanel]:
         """Return the newest events, newest first."""
         return self._transaction.records(EventPanel, "page_queries/events", name=name, limit=EVENTS)
+
+    def schema_changes(self, name: str) -> list[SchemaChangePanel]:
+        """Return the newest changes of tables' shapes."""
+        return self._transaction.records(
+            SchemaChangePanel, "page_queries/schema_changes", name=name, slug="schema-followed", limit=EVENTS
+        )
 
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""

@@ -208,10 +208,12 @@ class RelationAttnums:
             since.setdefault((oid, version), []).append((lsn, None if numbers is None else tuple(numbers)))
         return cls(since)
 
-    def at(self, oid: int, version: int, window: Lsn) -> tuple[int, ...] | None:
-        """Return the attnums of a version's columns in the window from a position on, None where they are not known."""
-        known = [numbers for lsn, numbers in self.since.get((oid, version), ()) if lsn <= window]
-        return known[-1] if known else None
+    def at(self, oid: int, version: int, window: Lsn) -> Sequence[tuple[int, ...] | None]:
+        """Return the attnums of a version's columns in the window from a position on, None where they cannot be told.
+
+        There are none at all where nobody has looked.
+        """
+        return [numbers for lsn, numbers in self.since.get((oid, version), ()) if lsn <= window][-1:]
 
 
 @dataclass(frozen=True)
@@ -412,6 +414,31 @@ class EventRecord(Row):
     slug: str
     level: Level
     table_oid: int | None
+    message: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """Hold a change of a table's shape at the source that the lake follows: by which rule, in words, and with which numbers."""
+
+    oid: int
+    rule: str
+    message: str
+    details: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"oid": self.oid, "message": self.message, "details": {"rule": self.rule, **self.details}}
+
+
+@dataclass(frozen=True)
+class UntoldRecord(Row):
+    """Hold a change of a table's shape of which nobody was told yet."""
+
+    number: int
+    at: datetime
+    table_name: str
     message: str
     details: dict[str, Any]
 

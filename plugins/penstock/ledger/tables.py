@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import ColumnLook, CopyRecord, CopyState, TableFacts, TableRecord, TableState
+from penstock.ledger.records import ColumnLook, CopyRecord, CopyState, SchemaChange, TableFacts, TableRecord, TableState
 from penstock.ledger.session import Part, Transaction
 from penstock.lsn import Lsn
 
@@ -19,14 +19,17 @@ from penstock.lsn import Lsn
 class Tables(Part):
     """Record tables and their copies."""
 
-    def save(self, name: str, tables: Sequence[TableFacts]) -> None:
+    def save(self, name: str, tables: Sequence[TableFacts], changes: Sequence[SchemaChange] = ()) -> None:
         """Take over what the source says of these tables; new ones begin as `new`, the others keep their state.
+
+        The `changes` of their shape that the lake follows become events.
 
         Raises LakeError("target-clash") when two tables would share a target; then none is saved.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
             save(transaction, name, tables)
+            note_schema_changes(transaction, name, changes)
 
     def all(self, name: str, *, but: Collection[int] = ()) -> list[TableRecord]:
         """Return every table, in whatever state, `but` some, by schema and name."""
@@ -127,6 +130,13 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
             f"expected every table of {name} to have a target of its own, but two share one; "
             "change lake.target or leave one of the tables out",
         ) from None
+
+
+def note_schema_changes(transaction: Transaction, name: str, changes: Sequence[SchemaChange]) -> None:
+    """Note changes of tables' shapes that the lake follows as events, inside a transaction."""
+    if changes:
+        listed = Jsonb([change.to_json() for change in changes])
+        transaction.change("events/add_schema_changes", name=name, slug="schema-followed", changes=listed)
 
 
 def note_column_looks(

@@ -45,6 +45,16 @@ def new_tables_alias(pipeline: Pipeline) -> AssetAlias:
     return AssetAlias(name=f"{pipeline.name}.tables_joined", group="penstock")
 
 
+def schema_asset(pipeline: Pipeline) -> Asset:
+    """Return the asset that capture emits when tables changed their shape at the source."""
+    return Asset(name=f"{pipeline.name}.schema", uri=f"penstock://{pipeline.name}/schema", group="penstock")
+
+
+def schema_alias(pipeline: Pipeline) -> AssetAlias:
+    """Return the alias through which an event is emitted only when there is a change."""
+    return AssetAlias(name=f"{pipeline.name}.schema_changed", group="penstock")
+
+
 def lake_asset(pipeline: Pipeline) -> Asset:
     """Return the asset that a published cut emits, for the DAGs downstream."""
     return Asset(name=f"{pipeline.name}.lake", uri=f"penstock://{pipeline.name}/lake", group="penstock")

@@ -5,6 +5,7 @@ LSNs are text, times are UTC, every number says its unit in its name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -174,3 +175,15 @@ class Event:
     slug: str
     message: str
     table: str | None
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """Show a change of a table's shape at the source; `cost` has what was copied for it, nothing where it was metadata alone."""
+
+    at: datetime
+    table: str
+    rule: str
+    message: str
+    xid: int | None
+    cost: Mapping[str, int]

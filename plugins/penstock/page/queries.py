@@ -57,6 +57,7 @@ class PipelinePage:
     windows: list[models.Window]
     cuts: list[models.Cut]
     events: list[models.Event]
+    schema_changes: list[models.SchemaChange]
     last_maintenance: LastMaintenance | None = None
 
 
@@ -112,7 +113,7 @@ class Deployment:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
-                return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [])
+                return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [], [])
             (shown,) = _shown(panel, rows, now, files, name)
             tables = [views.table(row) for row in panel.tables(name)]
             return PipelinePage(
@@ -124,6 +125,7 @@ class Deployment:
                 windows=[views.window(row) for row in panel.windows(name)],
                 cuts=[views.cut(row) for row in panel.cuts(name)],
                 events=[views.event(row) for row in panel.events(name)],
+                schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
                 last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
             )
 

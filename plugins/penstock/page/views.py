@@ -13,12 +13,24 @@ from penstock.ledger.page_queries import (
     EventPanel,
     PipelinePanel,
     RebuildPanel,
+    SchemaChangePanel,
     SlotPanel,
     TablePanel,
     WindowPanel,
 )
 from penstock.lsn import Lsn
-from penstock.page.models import Alarm, Cut, Event, Grade, Pipeline, Rebuild, Slot, Table, Window
+from penstock.page.models import (
+    Alarm,
+    Cut,
+    Event,
+    Grade,
+    Pipeline,
+    Rebuild,
+    SchemaChange,
+    Slot,
+    Table,
+    Window,
+)
 
 
 def pipeline(
@@ -166,6 +178,12 @@ def rebuild(row: RebuildPanel) -> Rebuild:
 def event(row: EventPanel) -> Event:
     """Show an event."""
     return Event(row.at, row.level, row.slug, row.message, row.table_name)
+
+
+def schema_change(row: SchemaChangePanel) -> SchemaChange:
+    """Show a change of a table's shape."""
+    cost = {str(name): int(row.details[name]) for name in ("rows", "bytes") if name in row.details}
+    return SchemaChange(row.at, row.table_name, row.details["rule"], row.message, row.details.get("xid"), cost)
 
 
 def _limit(row: SlotPanel, level: str) -> int | None:

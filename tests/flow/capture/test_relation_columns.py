@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow.capture.relation_columns import attnums, fit
+from penstock.flow.capture.relation_columns import attnums, by_name, fit
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import ColumnLook, ColumnState
 from penstock.lsn import Lsn
@@ -116,7 +116,8 @@ def column(name: str, attnum: int, oid: int = TEXT, *, key: bool = False, droppe
 def fields(
     *columns: MirrorColumn, sent: Relation, numbers: tuple[int, ...] | None = None
 ) -> tuple[str | None, ...] | str:
-    found = fit(table_record(7, "t", columns=columns, complete_through=Lsn(1)), sent, numbers)
+    table = table_record(7, "t", columns=columns, complete_through=Lsn(1))
+    found = fit(table, sent, numbers or by_name(table, sent))
     return found.reason or found.fields
 
 

@@ -32,10 +32,11 @@ ADDED_ONLY = Following(columns=False)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """Name a change that the lake follows: by which rule, and in words."""
+    """Name a change that the lake follows: by which rule, in words, and the 32-bit id of its transaction where the catalog has it."""
 
     rule: Rule
     text: str
+    xid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Followi
             reasons += wrong
     for new in there.values():
         kept.append(column_plan(new))
-        changes.append(ColumnChange("add-column", f"column {new.name} was added"))
+        changes.append(ColumnChange("add-column", f"column {new.name} was added", _xid(new)))
     return Followed(_with_free_names(kept), tuple(changes), tuple(reasons))
 
 
@@ -87,13 +88,18 @@ def _compared(column: MirrorColumn, found: SourceColumn, following: Following) -
     changes, reasons = list[ColumnChange](), list[str]()
     if found.name != column.name:
         renamed = f"column {column.name} was renamed to {found.name}"
-        changes.append(ColumnChange("rename-column", renamed))
+        changes.append(ColumnChange("rename-column", renamed, _xid(found)))
         reasons += [] if following.columns else [renamed]
     if not _same_type(found.type, column.type):
         retyped = f"column {found.name} changed its type from {column.type.name} to {found.type.name}"
-        changes.append(ColumnChange("retype-column", retyped))
+        changes.append(ColumnChange("retype-column", retyped, _xid(found)))
         reasons += [] if following.columns and followed(column.type, found.type) else [retyped]
     return changes, reasons
+
+
+def _xid(column: SourceColumn) -> int | None:
+    """Return who wrote the column's row of the catalog last."""
+    return int(column.version) if column.version.isdigit() else None
 
 
 def _same_type(one: PgType | None, other: PgType | None) -> bool:

@@ -7,11 +7,11 @@ reading, there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from penstock.lake.mirror_column import MirrorColumn, present
+from penstock.lake.mirror_column import present
 from penstock.ledger.records import ColumnLook, ColumnState, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
@@ -88,8 +88,6 @@ class Fit:
 def fit(table: TableRecord | TableFacts, relation: Relation, numbers: Sequence[int] | None) -> Fit:
     """Hold landed rows of a relation, whose columns have these attnums, against a table's columns."""
     if numbers is None:
-        numbers = attnums(relation, by_name(table.columns, len(relation.columns)))
-    if numbers is None:
         return Fit(reason=_unreadable(table, relation))
     columns = {column.attnum: column for column in table.columns}
     fields: list[str | None] = []
@@ -104,13 +102,14 @@ def fit(table: TableRecord | TableFacts, relation: Relation, numbers: Sequence[i
     return Fit(tuple(fields))
 
 
-def by_name(columns: Iterable[MirrorColumn], count: int) -> tuple[ColumnLook, ...]:
-    """Return the looks that a table's own columns stand for, where none was noted: as it is, and before columns were added."""
-    there = sorted(present(columns), key=lambda column: column.attnum)
+def by_name(table: TableRecord | TableFacts, relation: Relation) -> tuple[int, ...] | None:
+    """Return the attnums of a relation where no look was noted: its columns are the table's, or the first of them."""
+    there = sorted(present(table.columns), key=lambda column: column.attnum)
     states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
     numbers = list(states)
-    first = {attnum: states[attnum] for attnum in numbers[:count]}
-    return (ColumnLook(max(first, default=0), first), ColumnLook(max(numbers, default=0), states))
+    first = {attnum: states[attnum] for attnum in numbers[: len(relation.columns)]}
+    looks = (ColumnLook(max(first, default=0), first), ColumnLook(max(numbers, default=0), states))
+    return attnums(relation, looks)
 
 
 def _followed(sent: RelationColumn, now: PgType) -> bool:

@@ -26,7 +26,7 @@ from penstock.flow.capture.table_verdict import (
 )
 from penstock.flow.context import Context
 from penstock.flow.table_facts import column_look, facts_of
-from penstock.ledger.records import RebuildRecord, TableFacts, TableRecord, TableState, WindowRecord
+from penstock.ledger.records import RebuildRecord, SchemaChange, TableFacts, TableRecord, TableState, WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -35,7 +35,7 @@ from penstock.source.tables import Leaf, SourceTable
 
 Known = TableRecord | RebuildRecord
 Attnums = Mapping[tuple[int, int], tuple[int, ...] | None]
-"""The attnums of landed relations' columns by oid and version, None where they cannot be told."""
+"""The attnums of landed relations' columns by oid and version, None where they cannot be told; without those nobody looks at."""
 WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 
 
@@ -151,8 +151,9 @@ def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
     looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since) if landed.shapes else {}
     return {
-        (oid, version): relation_columns.attnums(relation, looks[oid]) if oid in looks else None
+        (oid, version): relation_columns.attnums(relation, looks[oid])
         for (oid, version), relation in landed.relations.items()
+        if oid in looks
     }
 
 
@@ -223,9 +224,18 @@ def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any
     if isinstance(known, RebuildRecord):
         ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
         return
-    ctx.ledger.tables.save(ctx.name, [facts_now])
+    ctx.ledger.tables.save(ctx.name, [facts_now], _schema_changes(known, decided))
     for change in decided.changes:
         ctx.progress(f"{known.qualified}: {change.text}")
+
+
+def _schema_changes(known: TableRecord, decided: Verdict) -> list[SchemaChange]:
+    if known.state != "ready":
+        return []
+    return [
+        SchemaChange(known.oid, change.rule, change.text, {"xid": change.xid} if change.xid else {})
+        for change in decided.changes
+    ]
 
 
 def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) -> frozenset[int]:
@@ -304,7 +314,11 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
 def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> str | None:
     """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
     landed = brought.landed
-    shapes = [(relation, brought.attnums[key]) for key, relation in landed.relations.items() if key[0] == record.oid]
+    shapes = [
+        (relation, brought.attnums[key])
+        for key, relation in landed.relations.items()
+        if key[0] == record.oid and key in brought.attnums
+    ]
     for relation, attnums in shapes:
         if reason := relation_columns.fit(record, relation, attnums).reason:
             return reason
@@ -329,7 +343,7 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
     checks = enum_labels.open_checks(record.catalog_digest)
     ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
-    files = {entry: brought.attnums[entry.oid, entry.version] or () for entry in ours}
+    files = {entry: brought.attnums.get((entry.oid, entry.version)) or () for entry in ours}
     return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
 
 

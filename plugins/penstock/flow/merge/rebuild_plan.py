@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.relation_columns import Fit, fit
+from penstock.flow.capture.relation_columns import Fit, by_name, fit
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
 from penstock.flow.table_facts import facts_of
@@ -37,8 +37,9 @@ class Landed:
 
     def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
         """Say what the rows of a file, in the window from a position on, are to a table."""
-        numbers = self.attnums.at(entry.oid, entry.version, window)
-        return fit(table, self.relations[entry.oid, entry.version], numbers)
+        relation = self.relations[entry.oid, entry.version]
+        known = self.attnums.at(entry.oid, entry.version, window)
+        return fit(table, relation, known[0] if known else by_name(table, relation))
 
 
 @dataclass(frozen=True, slots=True)

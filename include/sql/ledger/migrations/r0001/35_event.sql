@@ -6,5 +6,7 @@ create table penstock.event (
     level text not null check (level in ('info', 'warning', 'error')),
     table_oid oid,
     message text not null,
-    details jsonb not null default '{}'
+    details jsonb not null default '{}',
+    -- when those who asked for it were told; null where nobody was
+    told_at timestamptz
 )
