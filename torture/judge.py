@@ -39,7 +39,7 @@ def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
             if source is None:
                 yield f"public.{name}", (f"the lake shows {'.'.join(record.target)} as ready, {ANONYMOUS}",)
                 continue
-            asked = _asked(model, source, record.target)
+            asked = _asked(model, source, record)
             try:
                 found = compare_table(
                     asked,
@@ -59,13 +59,14 @@ def _source(model: Model, record: TableRecord) -> Table | None:
     return (exact or named or [None])[0]  # type: ignore[list-item]
 
 
-def _asked(model: Model, table: Table, target: tuple[str, ...]) -> ComparedTable:
+def _asked(model: Model, table: Table, record: TableRecord) -> ComparedTable:
     columns = [column for column in table.columns if not column.generated]
     logged = [leaf for leaf in model.leaves(table) if leaf.persistence == "p"]
     return ComparedTable(
         schema=table.schema,
         name=table.name,
-        target=target,
+        target=record.target,
         columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in columns),
         heaps=tuple((leaf.schema, leaf.name) for leaf in logged),
+        kept=frozenset(column.name for column in record.columns if column.dropped),
     )
