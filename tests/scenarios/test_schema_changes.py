@@ -54,11 +54,16 @@ CASES = {
         "alter table {t} alter column at type timestamp(3)",
         "update {t} set at = '2026-05-05 01:02:03.456' where id = 13",
     ),
+    "now_full": Case("alter table {t} replica identity full"),
+    "not_full": Case("alter table {t} replica identity default"),
     "rest": Case(
         "alter table {t} alter column a set default 'x', alter v set statistics 7, add check (n > -1)",
         "update {t} set n = 0 where id = 13",
     ),
 }
+
+
+FULL_BEFORE = "alter table not_full replica identity full"
 
 
 def run(env: PipelineEnv, statements: str, name: str) -> None:
@@ -68,6 +73,7 @@ def run(env: PipelineEnv, statements: str, name: str) -> None:
 def test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
     for name in CASES:
         run(env, MADE, name)
+    env.sql(FULL_BEFORE)
     env.bootstrap()
     copied = copies(env)
 
@@ -94,6 +100,7 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
     cases = {name: case for name, case in CASES.items() if name != "rest"}
     for name in cases:
         run(env16, MADE, name)
+    env16.sql(FULL_BEFORE)
     env16.bootstrap()
     files = {name: data_files(env16, name) for name in cases}
 
@@ -108,7 +115,7 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
     told = env16.ctx.ledger.events.untold(env16.name, "schema-followed")
     assert {each.table_name for each in told} == {f"public.{name}" for name in cases}
     assert [each.message for each in told if each.table_name == "public.renamed"] == ["column a was renamed to c"]
-    assert all(each.details["xid"] for each in told if each.details["rule"] != "drop-column")
+    assert all(each.details["xid"] for each in told if each.details["rule"] not in ("drop-column", "replica-identity"))
 
 
 def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) -> None:

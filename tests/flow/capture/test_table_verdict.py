@@ -49,7 +49,7 @@ def judge(now: SourceTable | None, before: SourceTable = TABLE, following: Follo
 
 
 def unchanged(found: Verdict, before: SourceTable = TABLE) -> bool:
-    return found == Verdict(tuple(map(column_plan, before.columns)))
+    return found == Verdict(tuple(map(column_plan, before.columns)), before.identity)
 
 
 def test_an_unchanged_table_is_left_alone() -> None:
@@ -158,6 +158,16 @@ def test_a_change_of_columns_that_rewrites_nothing_is_followed(
     assert found.reason is None
     assert [column.name for column in found.columns] == names
     assert found.changes[0].rule == rule
+
+
+def test_another_replica_identity_with_the_same_key_is_followed() -> None:
+    full = replace(TABLE, identity="f")
+
+    assert judge(full, TABLE, Following()).identity == "f"
+    assert judge(TABLE, full, Following()).reason is None
+    assert "replica identity changed" in (judge(replace(TABLE, identity="n", key=()), TABLE, Following()).reason or "")
+    other = replace(TABLE, identity="i", columns=(replace(ID, key=False), replace(NAME, key=True)), key=("name",))
+    assert "replica identity changed" in (judge(other, TABLE, Following()).reason or "")
 
 
 def test_a_dropped_column_goes_where_the_operator_wants_that() -> None:

@@ -363,7 +363,12 @@ def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
 
 
 def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
-    return replace(facts_of(known), columns=decided.columns or known.columns, catalog_digest=dict(digest))
+    return replace(
+        facts_of(known),
+        columns=decided.columns or known.columns,
+        identity=decided.identity or known.identity,
+        catalog_digest=dict(digest),
+    )
 
 
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:

@@ -19,14 +19,16 @@ from penstock.source.catalog import SourceColumn, SourceTable
 from penstock.source.replica_identity import strange_partitions
 from penstock.source.tables import Attach, Leaf
 
+_IDENTITIES = {"d": "the primary key", "i": "an index", "f": "full"}
 _FILE = 2  # place of the file's number in a leaf's entry of a digest
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Say what follows for one table: its columns from now on and what was changed, or the reason to pause it, and of which kind that is."""
+    """Say what follows for one table: its columns and replica identity from now on and what was changed; or the reason to pause it."""
 
     columns: tuple[MirrorColumn, ...] = ()
+    identity: str | None = None
     changes: tuple[ColumnChange, ...] = ()
     reason: str | None = None
     slug: str = "schema-change"
@@ -69,20 +71,21 @@ def verdict(
     blank = frozenset(unused)
     known = frozenset(cleared) | blank
     followed = column_changes.follow(columns, now, following)
+    same_key = following.columns and _same_key(columns, identity, now)
     reasons = [
         *_name_reasons(digest, now),
         *followed.reasons,
         *_hidden_reasons(columns, digest, now),
         *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
         *(_added_reasons(columns, now) if _new_files(digest, now, frozenset()) else ()),
-        *_identity_reasons(columns, identity, now),
+        *(() if same_key else _identity_reasons(columns, identity, now)),
         *_filter_reasons(digest, now),
         *_type_reasons(digest, now),
         *_leaf_reasons(digest, now, known, blank),
     ]
     if reasons:
         return Verdict(reason="; ".join(dict.fromkeys(reasons)))
-    return Verdict(followed.columns, followed.changes)
+    return Verdict(followed.columns, now.identity, (*followed.changes, *_identity_changes(identity, now)))
 
 
 def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
@@ -176,6 +179,21 @@ def _added_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterato
 def _may_change_silently(now: SourceTable) -> bool:
     """Return whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
     return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
+
+
+def _same_key(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> bool:
+    """Return whether old rows come with the same key, alone or with all columns: each change says itself which it has."""
+    before = {column.attnum for column in columns if column.key}
+    kept = before == {column.attnum for column in now.columns if column.key}
+    return bool(before) and kept and "n" not in (identity, now.identity)
+
+
+def _identity_changes(identity: str, now: SourceTable) -> tuple[ColumnChange, ...]:
+    if identity == now.identity:
+        return ()
+    return (
+        ColumnChange("replica-identity", f"the replica identity is {_IDENTITIES[now.identity]} now, with the same key"),
+    )
 
 
 def _identity_reasons(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> Iterator[str]:
