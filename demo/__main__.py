@@ -11,6 +11,7 @@ from rich.markup import escape
 from demo import fresh, report
 from demo.concurrent_ops import Backfill, Copies
 from demo.drive import Demo
+from demo.migration import Migration
 from demo.verification import Verification
 from penstock.errors import PenstockError
 from stack import lifecycle
@@ -75,6 +76,8 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     copies = Copies(demo)
     copies.begin()
     demo.let_schedules_run()
+    migration = Migration(demo)
+    migration.run()
     demo.live(captures, merges)
     copies.build()
     goal = demo.stop_load()
@@ -84,6 +87,7 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     backfill.begin()
     copies.end()
     demo.catch_up(goal)
+    migration.end()
     verification.end()
     backfill.end()
     demo.pause_schedules()

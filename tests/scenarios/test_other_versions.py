@@ -17,6 +17,7 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import change_columns, paused
 from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.slow
@@ -83,3 +84,9 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: P
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.name: table.source_rows for table in found.tables} == {"batch": 2, "item": 52, "log": 17, "sale": 25}
     assert {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}
+
+
+def test_changes_of_columns_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
+    change_columns(env_of_version)
+
+    assert paused(env_of_version) == {}
