@@ -16,7 +16,7 @@ from stack.servers.postgres import Database
 
 STATEMENTS = (
     "alter table shop.coupons add column campaign text not null default 'spring'",
-    "alter table shop.contracts rename column signed_on to signed",
+    "alter table shop.clicks rename column referrer to referred_by",
     "alter table shop.customers alter column name type varchar(120)",
     'alter table shop."price.list" alter column price type numeric(14, 2)',
     "alter table shop.coupons drop column terms",

@@ -103,3 +103,23 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
     env16.sql("alter table kept drop column b")
     env16.capture()
     assert "without a key" in paused(env16)["kept"]
+
+
+def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(env16: PipelineEnv) -> None:
+    for name in ("beside", "within"):
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap()
+
+    for statement in (
+        "truncate beside",
+        "insert into beside (id, a) values (1, 'x')",
+        "alter table beside rename a to c",
+    ):
+        env16.sql(statement)
+    env16.sql("begin; truncate within; alter table within rename a to c; commit")
+    env16.sql("update beside set n = 1")
+    env16.capture()
+    env16.merge()
+
+    assert set(paused(env16)) == {"within"}
+    assert sorted(env16.lake_rows("beside", "id, c")) == [(1, "x")]

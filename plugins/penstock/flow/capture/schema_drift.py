@@ -19,8 +19,8 @@ from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.table_verdict import (
     Verdict,
+    altered_with_its_rows,
     suspects,
-    values_changed,
     vanished_partition,
     verdict,
 )
@@ -262,7 +262,7 @@ def _undecided(
     conn: SourceSession, known: Known, now: SourceTable, following: Following, cleared: frozenset[int]
 ) -> Undecided | None:
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
-    if values_changed(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
+    if altered_with_its_rows(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
     suspected = suspects(known.columns, known.catalog_digest, now)
     files = [leaf for leaf in suspected.files if leaf.oid not in cleared]

@@ -108,6 +108,18 @@ def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], n
     return any(_altered_reasons(columns, digest, now)) or any(_added_reasons(columns, now))
 
 
+def altered_with_its_rows(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Return whether a transaction that wrote a new file has altered a column too, or a column is new.
+
+    Where another one has altered it, and the stream shows that the file is a TRUNCATE's, no row is older than that file.
+    """
+    files = {str(leaf.changed_by) for leaf in _new_files(digest, now, frozenset())}
+    versions = _versions(digest, "columns")
+    known = {column.attnum for column in columns}
+    altered = (each for each in now.columns if each.attnum in known and versions.get(str(each.attnum)) != each.version)
+    return any(each.version in files for each in altered) or any(_added_reasons(columns, now))
+
+
 def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
     """Return whether the publication sends other rows."""
     return bool(digest["filter"] != now.filter_digest)
