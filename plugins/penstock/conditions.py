@@ -77,6 +77,8 @@ def _conditions() -> dict[str, Condition]:
         "range-unavailable": Condition("The landing zone no longer holds, or never held, what this range needs.", fail),
         "shadow-exists": Condition("The lake has a table under the name that the shadow would get.", fail),
         "table-not-ready": Condition("The table's state does not allow this yet.", fail),
+        "scratch-unavailable": Condition("The scratch database of a migration's trial could not be made.", fail),
+        "migration-failed": Condition("A migration did not run to its end on the scratch database.", fail),
         # the source
         "source-unreachable": Condition(
             "The source could not be asked: it did not accept the connection, or closed it.",

@@ -55,6 +55,16 @@ def opened(name: str) -> Iterator[Context]:
         raise typer.Exit(1) from None
 
 
+@contextmanager
+def unrecorded(name: str, status: int) -> Iterator[Context]:
+    """Open the pipeline for a verb that leaves no trace; print a PenstockError, and end the process with a status."""
+    try:
+        yield find(name)
+    except PenstockError as error:
+        say(f"{error} See {error.runbook}.")
+        raise typer.Exit(status) from None
+
+
 def submitter(ctx: Context) -> Submit:
     """Return how Spark is started from a shell: the master is the Spark connection's host."""
     return spark_submit(spark_master(ctx.pipeline.spark.connection, os.environ), ctx.progress)

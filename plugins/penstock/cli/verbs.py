@@ -14,7 +14,8 @@ import typer
 
 from penstock import spark_zip
 from penstock.cli import printing
-from penstock.cli.context import home, opened, submitter
+from penstock.cli.context import home, opened, submitter, unrecorded
+from penstock.cli.usage_error import OwnUsageError
 from penstock.errors import ConfigError
 from penstock.flow import check as check_flow
 from penstock.flow import status as status_flow
@@ -34,6 +35,8 @@ from penstock.flow.recover import resume as resume_flow
 from penstock.flow.recover import run as recover_flow
 from penstock.flow.recover import teardown as teardown_flow
 from penstock.flow.sequences import BOOTSTRAP, RECOVERY, carry_out
+from penstock.flow.trial import report as trial_report
+from penstock.flow.trial import run as trial_flow
 from penstock.flow.verify import run as verify_flow
 from penstock.flow.verify.now import verify_now
 from penstock.ledger.verifications import Mode
@@ -259,6 +262,40 @@ def teardown(
     """Drop slot and publication; the lake and the landing zone stay."""
     with opened(name) as ctx:
         teardown_flow.teardown(ctx, dry_run=dry_run)
+
+
+@app.command(cls=OwnUsageError)
+def plan_migration(
+    name: Name,
+    files: Annotated[list[Path], typer.Argument(help="The migration's files, in their order.")],
+    *,
+    schema_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take the source's schema from this dump, SQL or custom format; may be repeated."),
+    ] = None,
+    schema_connection: Annotated[
+        str | None,
+        typer.Option(help="Dump the source's schema by this connection, of a role that may read every table."),
+    ] = None,
+    scratch_connection: Annotated[
+        str | None,
+        typer.Option(help="Make the scratch database on this connection's server, instead of a server for the time."),
+    ] = None,
+    programs: Annotated[
+        Path | None, typer.Option(help="The folder of PostgreSQL's programs, where it is not found by itself.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print plain data for other tools.")] = False,
+) -> None:
+    """Try a migration on a scratch database, and say what it means for the lake; status 0 free, 1 copies, 2 pauses or loses."""
+    with unrecorded(name, trial_report.NOT_TRIED) as ctx:
+        scratch = trial_flow.Scratch(scratch_connection, tuple(schema_file or ()), schema_connection, programs)
+        found = trial_flow.try_files(ctx, files, scratch)
+    if json:
+        printing.show_json(trial_report.plain(found))
+    else:
+        for line in trial_report.lines(found):
+            printing.show(line)
+    raise typer.Exit(trial_report.exit_status(found))
 
 
 @app.command()

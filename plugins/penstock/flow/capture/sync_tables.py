@@ -61,7 +61,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot
     split = "via_root" in ctx.ledger.pipelines.get(ctx.name).withheld
     changes = member_changes(ctx.ledger.tables.all(ctx.name, but=found.unchanged), found, split=split)
     for record, table in changes.back:
-        hide(ctx, conn, {table.oid: table.membership}, [record], _came_back(ctx, record, table))
+        hide(ctx, conn, {table.oid: table.membership}, [record], came_back_reason(ctx, record, table))
     there = {relation.oid for relation in found.relations}
     for record in changes.left:
         _leave(ctx, record, position, exists=record.oid in there)
@@ -79,7 +79,7 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
     return bool(before) and not set(before) & set(table.membership)
 
 
-def _came_back(ctx: Context, record: TableRecord, table: SourceTable) -> str:
+def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> str:
     """Say what may be missing; the catalog does not distinguish an ALTER that was undone from one that left the table out."""
     name = ctx.pipeline.publication
     if filter_changed(record.catalog_digest, table):

@@ -66,7 +66,7 @@ def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, Tab
     now = found.by_oid
     _require_published(ctx, records, now)
     for record in records:
-        if blocker := _blocker(record, now[record.oid], found.publication):
+        if blocker := why_no_copy(now[record.oid], found.publication, joining=record.state == "new"):
             raise blocker
     return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
 
@@ -84,7 +84,7 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecor
         if record.oid not in now:
             ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
             continue
-        blocker = _blocker(record, now[record.oid], found.publication)
+        blocker = why_no_copy(now[record.oid], found.publication, joining=record.state == "new")
         if blocker is None:
             fit.append(record)
         else:
@@ -92,7 +92,7 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecor
     return fit
 
 
-def _blocker(record: TableRecord, table: SourceTable, events: PublicationFacts | None) -> PenstockError | None:
+def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:
     """Say why a table would differ again after its copy: the stream does not carry what it needs."""
     asks_identity = events is None or events.update or events.delete
     if asks_identity and (reason := problem(table)):
@@ -101,7 +101,7 @@ def _blocker(record: TableRecord, table: SourceTable, events: PublicationFacts |
             f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
             "give it (and each partition) one identity, then resync it",
         )
-    if record.state != "new" and (unlogged := unlogged_partitions(table)):
+    if not joining and (unlogged := unlogged_partitions(table)):
         return LakeError(
             "schema-change",
             f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "

@@ -1,0 +1,264 @@
+"""What a migration means for each table: the decisions of capture, on a look before it and a look after it. Pure.
+
+Tables are taken for `ready`, so that everything that can be followed is. Where capture would look at rows or at the stream,
+which an empty scratch database does not have, the worse outcome is given and said to be that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.conditions import NEEDS_COPY
+from penstock.flow.capture import publication_options
+from penstock.flow.capture.column_changes import Rule
+from penstock.flow.capture.schema_drift import followed_of
+from penstock.flow.capture.sync_publication import Alteration
+from penstock.flow.capture.sync_tables import came_back_reason, member_changes
+from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
+from penstock.flow.context import Context
+from penstock.flow.rebuild.resync_request import why_no_copy
+from penstock.flow.table_facts import table_facts
+from penstock.flow.trial.effects import Outcome, effect, worst
+from penstock.ledger.records import Publishing, TableRecord
+from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.preflight.report import names
+from penstock.source.tables import SourceTable
+
+PIPELINE = "the whole pipeline"
+_COPY = "a copy of the table"
+_NOTHING = "nothing"
+_AS_IT_WAS = "the table as it was, without later changes, until {}"
+_BY_ITSELF = "a new copy takes its place in one cut"
+_BY_A_PERSON = "a person runs `penstock resync`"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Say what one change means: by which rule, in words, how far it concerns anybody, what it costs, and what readers see."""
+
+    rule: str
+    text: str
+    outcome: Outcome
+    cost: str
+    readers: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """Hold all that a migration means for one table, by its name before; `copied`: whether it gets a copy, by hand or not."""
+
+    table: str
+    changes: tuple[Change, ...]
+    copied: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return what concerns most."""
+        return worst([change.outcome for change in self.changes])
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Hold what the catalog says before and after, what capture would alter of the publication, and which leaves are `blank`.
+
+    A leaf is blank that the migration made and that had no row when it was attached.
+    """
+
+    before: CatalogSnapshot
+    after: CatalogSnapshot
+    alteration: Alteration | None
+    blank: frozenset[int] = frozenset()
+
+
+def outcomes(ctx: Context, looks: Looks) -> list[TableOutcome]:
+    """Return what follows for each table that a migration changes, by name."""
+    if broken := _without_publication(ctx, looks):
+        return [broken]
+    known = {table.oid: _record(ctx, table) for table in looks.before.tables}
+    members = member_changes(known.values(), looks.after, split=False)
+    case = _Case(ctx, looks, _publishing(ctx, looks))
+    found = [*case.publication_altered(known)]
+    found += [case.back(record, table) for record, table in members.back]
+    found += [case.left(record) for record in members.left]
+    found += [case.joined(table) for table in members.joined]
+    found += case.refused()
+    others = {record.oid for record, _ in members.back} | {record.oid for record in members.left}
+    for record in (record for record in known.values() if record.oid not in others):
+        if changes := case.compared(record):
+            found.append(changes)
+    return _by_table(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Decide one table after the other, as capture does."""
+
+    ctx: Context
+    looks: Looks
+    publishing: tuple[Publishing, Publishing]
+
+    def publication_altered(self, known: Mapping[int, TableRecord]) -> Iterator[TableOutcome]:
+        before, now = self.publishing
+        if before.stamp != now.stamp:
+            why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
+            for record in known.values():
+                if record.oid in self.looks.after.by_oid:
+                    yield self._copied(record.qualified, "publication-changed", why)
+
+    def back(self, record: TableRecord, table: SourceTable) -> TableOutcome:
+        return self._copied(record.qualified, "publication-changed", came_back_reason(self.ctx, record, table))
+
+    def left(self, record: TableRecord) -> TableOutcome:
+        there = {relation.oid for relation in self.looks.after.relations}
+        what = (
+            f"the table leaves publication {self.ctx.pipeline.publication}"
+            if record.oid in there
+            else "the table is dropped"
+        )
+        if self.ctx.pipeline.tables.on_removed == "drop":
+            change = Change("table-removed", what, "loses", _NOTHING, "no table, once maintenance has dropped it")
+        else:
+            readers = "the table as it was then, without any later change"
+            change = Change("table-removed", what, "free", _NOTHING, readers)
+        return TableOutcome(record.qualified, (change,))
+
+    def joined(self, table: SourceTable) -> TableOutcome:
+        there = {name for each in self.looks.before.relations for name in (each.oid, each.qualified)}
+        new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
+        what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
+        if blocker := self._no_copy(table, joining=True):
+            change = Change("table-added", f"{what}; {blocker}", "pauses", _COPY, "no such table until that is mended")
+        elif self._shares_target(table):
+            clash = f"{what}, and another table has its name in the lake: see lake.target"
+            change = Change("target-clash", clash, "pauses", _COPY, "no such table until one of them has another name")
+        else:
+            by = "its copy" if self.ctx.pipeline.tables.on_added == "copy" else "a person runs `penstock resync --new`"
+            name = ".".join(self.ctx.pipeline.target(table.schema, table.name))
+            cost = "a copy of what it holds by then" if new else _COPY
+            change = Change("table-added", what, "free" if new else "copies", cost, f"a new table {name}, after {by}")
+        return TableOutcome(table.qualified, (change,), copied=not new)
+
+    def refused(self) -> Iterator[TableOutcome]:
+        """Yield the tables that the patterns choose and the publication does not take, where that is new."""
+        before = {table.oid for table in self.looks.before.candidates}
+        for notice in self.looks.alteration.notices if self.looks.alteration else ():
+            named = {table.oid: table.qualified for table in self.looks.after.candidates}
+            if notice.oid is None or notice.oid in before or notice.oid not in named:
+                continue
+            yield TableOutcome(
+                named[notice.oid], (Change(notice.slug, notice.message, "pauses", _NOTHING, "no such table"),)
+            )
+
+    def compared(self, record: TableRecord) -> TableOutcome | None:
+        """Return the verdict over a table that is there before and after, or None where nothing of it changed."""
+        now = self.looks.after.by_oid.get(record.oid)
+        if now is None or now.digest() == record.catalog_digest:
+            return None
+        decided = self._verdict(record, now, self.looks.blank)
+        if decided.reason is not None:
+            reason = decided.reason
+            possible = suspects(record.columns, record.catalog_digest, now)
+            leaves = {
+                leaf.oid for leaf in (*possible.files, *possible.rewritten, *(leaf for leaf, _ in possible.arrived))
+            }
+            if self._verdict(record, now, leaves).reason is None:
+                reason += (
+                    ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
+                )
+            return self._copied(record.qualified, decided.slug, reason, now)
+        changes = tuple(self._followed(change.rule, change.text) for change in decided.changes)
+        if not changes:
+            text = "its catalog entries change, and no stored value does"
+            changes = (Change("unchanged", text, "free", _NOTHING, "the table as before"),)
+        return TableOutcome(record.qualified, changes)
+
+    def _followed(self, rule: Rule, text: str) -> Change:
+        means = effect(rule, self.ctx.pipeline)
+        return Change(rule, text, means.outcome, means.cost, means.readers)
+
+    def _copied(self, table: str, slug: str, reason: str, now: SourceTable | None = None) -> TableOutcome:
+        """Return what follows where capture pauses a table: a copy by itself, or by a person."""
+        blocker = self._no_copy(now, joining=False) if now else None
+        answered = (
+            slug in NEEDS_COPY and self.ctx.pipeline.tables.on_change != "pause" and not self.publishing[1].withheld
+        )
+        outcome: Outcome = "copies" if answered and blocker is None else "pauses"
+        until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
+        text = f"{reason}; {blocker}" if blocker else reason
+        return TableOutcome(table, (Change(slug, text, outcome, _COPY, _AS_IT_WAS.format(until)),), copied=True)
+
+    def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
+        facts = (record.columns, record.identity, record.catalog_digest)
+        return verdict(*facts, now, cleared, unused=cleared, following=followed_of(self.ctx, record))
+
+    def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
+        blocker = why_no_copy(table, self.looks.after.publication, joining=joining)
+        return blocker.message if blocker else None
+
+    def _shares_target(self, table: SourceTable) -> bool:
+        target = self.ctx.pipeline.target(table.schema, table.name)
+        others = (other for other in self.looks.after.tables if other.oid != table.oid)
+        return any(self.ctx.pipeline.target(other.schema, other.name) == target for other in others)
+
+
+def _without_publication(ctx: Context, looks: Looks) -> TableOutcome | None:
+    before, now = looks.before.publication, looks.after.publication
+    if before is None or (now is not None and now.oid == before.oid):
+        return None
+    what = "is gone or has another name" if now is None else "is another one of the same name"
+    text = f"publication {ctx.pipeline.publication} {what}, so that no change can be read: capture halts"
+    copy = f"a copy of all tables: {names(table.qualified for table in looks.before.tables)}"
+    readers = _AS_IT_WAS.format("a person has run `penstock recover`")
+    return TableOutcome(PIPELINE, (Change("publication-missing", text, "pauses", copy, readers),))
+
+
+def _publishing(ctx: Context, looks: Looks) -> tuple[Publishing, Publishing]:
+    before, now, meant = looks.before.publication, looks.after.publication, ctx.pipeline.source.publish
+    if before is None or now is None:
+        raise AssertionError("expected a publication in the scratch database before and after")
+    known = publication_options.of(before, None, meant)
+    return known, publication_options.of(now, known, meant)
+
+
+def _record(ctx: Context, table: SourceTable) -> TableRecord:
+    """Return a table as the ledger would know it once readers see it."""
+    facts = table_facts(ctx, table)
+    return TableRecord(
+        pipeline=ctx.name,
+        oid=facts.oid,
+        schema=facts.schema,
+        name=facts.name,
+        target=facts.target,
+        state="ready",
+        identity=facts.identity,
+        columns=facts.columns,
+        catalog_digest=facts.catalog_digest,
+        copy_id=None,
+        complete_through=None,
+        snapshot_id=None,
+        paused_slug=None,
+        paused_reason=None,
+        paused_from_state=None,
+        joined_lsn=None,
+        joined_xid=None,
+        left_lsn=None,
+        discard=False,
+        shows=None,
+        lake_columns=None,
+    )
+
+
+def _by_table(found: Sequence[TableOutcome]) -> list[TableOutcome]:
+    """Put what concerns one name together: a table may leave and another of its name join."""
+    by_name: dict[str, list[TableOutcome]] = {}
+    for one in found:
+        by_name.setdefault(one.table, []).append(one)
+    return [
+        TableOutcome(
+            table,
+            tuple(dict.fromkeys(change for one in each for change in one.changes)),
+            any(one.copied for one in each),
+        )
+        for table, each in sorted(by_name.items())
+    ]

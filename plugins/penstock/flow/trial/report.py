@@ -1,0 +1,112 @@
+"""A trial as lines for whoever reviews the migration, as plain data for other tools, and as the status of a CI job. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.flow.trial.copy_cost import CopyCost
+from penstock.flow.trial.effects import EXIT_STATUS, ORDER
+from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
+from penstock.flow.trial.run import Trial
+from penstock.quantities import size, span
+
+NOT_TRIED = 3
+"""The status where nothing can be said: a wrong option, no scratch database, a file that fails."""
+_SAID = {
+    "free": "{} followed without a copy",
+    "copies": "{} to be copied again",
+    "pauses": "{} to pause until a person acts",
+    "loses": "{} to lose data in the lake",
+}
+
+
+def exit_status(trial: Trial) -> int:
+    """Return the status for CI: 0 free, 1 copies, 2 pauses or loses."""
+    return EXIT_STATUS[trial.outcome]
+
+
+def lines(trial: Trial) -> Iterator[str]:
+    """Yield the trial as text, what concerns most at the top."""
+    yield f"migration  {', '.join(trial.files)}"
+    yield f"source     {trial.source or 'not asked'}"
+    yield f"tried on   {trial.scratch}, with the source's schema and no rows"
+    for table in _worst_first(trial):
+        now = " (paused now: it waits for a copy anyway)" if table.table in trial.costs.paused else ""
+        yield ""
+        yield f"{table.outcome.upper():7} {table.table}{now}"
+        for change in table.changes:
+            yield f"        {change.rule}: {change.text}"
+            yield f"          cost     {change.cost}{_figures(trial.costs.by_table.get(table.table)) if table.copied else ''}"
+            yield f"          readers  see {change.readers}"
+    yield ""
+    for note in trial.notes:
+        yield f"note: {note}"
+    yield f"{trial.outcome}: {_summary(trial)} (exit status {exit_status(trial)})"
+
+
+def plain(trial: Trial) -> dict[str, Any]:
+    """Return the trial as plain data."""
+    return {
+        "outcome": trial.outcome,
+        "exit_status": exit_status(trial),
+        "files": list(trial.files),
+        "source": trial.source,
+        "scratch": trial.scratch,
+        "tables": [_plain(trial, table) for table in _worst_first(trial)],
+        "unchanged": trial.unchanged,
+        "notes": list(trial.notes),
+    }
+
+
+def _plain(trial: Trial, table: TableOutcome) -> dict[str, Any]:
+    cost = trial.costs.by_table.get(table.table) if table.copied else None
+    return {
+        "table": table.table,
+        "outcome": table.outcome,
+        "paused_now": table.table in trial.costs.paused,
+        "changes": [
+            {
+                "rule": change.rule,
+                "text": change.text,
+                "outcome": change.outcome,
+                "cost": change.cost,
+                "readers": change.readers,
+            }
+            for change in table.changes
+        ],
+        "copy": None
+        if not table.copied
+        else {
+            "bytes": cost.bytes if cost else None,
+            "last_rows": cost.rows if cost else None,
+            "last_minutes": round(cost.seconds / 60, 1) if cost and cost.seconds is not None else None,
+            "last_at": cost.finished_at.isoformat() if cost and cost.finished_at else None,
+        },
+    }
+
+
+def _worst_first(trial: Trial) -> list[TableOutcome]:
+    return sorted(trial.tables, key=lambda table: (-ORDER.index(table.outcome), table.table))
+
+
+def _figures(cost: CopyCost | None) -> str:
+    known = [] if cost is None or cost.bytes is None else [f"{size(cost.bytes)} at the source"]
+    if cost is not None and cost.finished_at is not None:
+        known.append(
+            f"its last copy, of {cost.finished_at:%Y-%m-%d}, had {cost.rows:,} rows and took {span(cost.seconds)}"
+        )
+    return f": {'; '.join(known)}" if known else ", of unknown size"
+
+
+def _summary(trial: Trial) -> str:
+    if any(table.table == PIPELINE for table in trial.tables):
+        return f"{PIPELINE} stops"
+    counts = Counter(table.outcome for table in trial.tables)
+    said = [_SAID[outcome].format(_tables(counts[outcome])) for outcome in reversed(ORDER) if counts[outcome]]
+    return ", ".join([*said, f"{_tables(trial.unchanged)} unchanged"])
+
+
+def _tables(count: int) -> str:
+    return f"{count} table{'' if count == 1 else 's'}"

