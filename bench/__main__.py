@@ -20,6 +20,7 @@ PARTS = (
     "rebuild",
     "verify",
     "changelog",
+    "schema_changes",
 )
 
 

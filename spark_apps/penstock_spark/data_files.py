@@ -41,6 +41,7 @@ def is_whole(file: FileRef, columns: Sequence[MirrorColumn]) -> bool:
     values = {name for name, _ in file.typed}
     return (
         file.rows > 0
+        and file.fields is None
         and file.columns == tuple(column.name for column in columns) != ()
         and all(column.name in values or lake_column(column).type == STRING for column in columns)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from py4j.protocol import Py4JJavaError
@@ -13,6 +13,7 @@ from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
+from penstock.values.lake_types import holds
 from penstock_spark.session import java
 
 AT_ONCE = 8
@@ -33,13 +34,21 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
     """
     _check_all(session, [file.uri for file in files], COPY_VERSION)
     types = {column.name: lake_column(column).type for column in columns}
-    changed = sorted({name for file in files for name, type_ in file.typed if types.get(name) != type_})
+    changed = sorted({name for file in files for name, type_ in _typed(file) if not holds(types[name], type_)})
     if changed:
         raise LakeError(
             "schema-change",
             f"expected the copy to hold values of the lake's types, but those of {', '.join(changed)} have changed; "
             "copy the table again",
         )
+
+
+def _typed(file: FileRef) -> Iterator[tuple[str, str]]:
+    """Yield the lake's columns of which a file holds values, with the types of these."""
+    names = dict(zip(file.columns, file.fields or file.columns, strict=True))
+    for column, type_ in file.typed:
+        if (name := names[column]) is not None:
+            yield name, type_
 
 
 def _check_all(session: SparkSession, uris: Sequence[str], expected: int) -> None:

@@ -18,7 +18,6 @@ from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import properties
 from penstock.lake.evolution import Evolution, numbers_text
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.values.misfits import MISFITS_COLUMN
 from penstock_spark import table_layout
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name
@@ -48,7 +47,6 @@ class Staging:
     def evolve(self, wanted: Evolution, columns: Sequence[MirrorColumn]) -> None:
         """Give the table the wanted columns, and say in its properties which of the source's columns they are."""
         if wanted:
-            self._require_plain_misfits(wanted)
             self.table.evolve(self.transaction, wanted)
             self.there = IcebergTable(self.transaction.table())
         text = numbers_text(columns, {column.name: self.there.ids(column.name)[0] for column in columns})
@@ -92,26 +90,12 @@ class Staging:
         schema = self._loaded.schema()
         return {str(schema.findColumnName(self.there.ids(name)[0])): bound for name, bound in bounds.items()}
 
-    def _require_plain_misfits(self, wanted: Evolution) -> None:
-        """Raise LakeError("schema-change") where a renamed column's values may stand under its old name in `_misfits`."""
-        before = {column.name: column for column in IcebergTable(self._loaded).columns}
-        moving = [name for name, _ in wanted.renamed if not before[name].always_fits]
-        if moving and self._holds_misfits():
-            raise LakeError(
-                "schema-change",
-                f"expected no exact texts of {', '.join(moving)} in {MISFITS_COLUMN}, which name the column as it was before it "
-                "was renamed; copy the table again",
-            )
-
-    def _holds_misfits(self) -> bool:
-        """Return whether some row has misfits, or may have, by the counts of the data files."""
-        _, key, _ = IcebergTable(self._loaded).ids(MISFITS_COLUMN)
-        planned = self._loaded.newScan().includeColumnStats().planFiles()
-        tasks, found = planned.iterator(), False
-        while tasks.hasNext() and not found:
-            file = tasks.next().file()
-            values, nulls = file.valueCounts(), file.nullValueCounts()
-            found = values is None or nulls is None or values.get(key) is None or values.get(key) != nulls.get(key)
+    def data_paths(self) -> list[str]:
+        """Return the data files that main has."""
+        planned = self._loaded.newScan().planFiles()
+        tasks, found = planned.iterator(), list[str]()
+        while tasks.hasNext():
+            found.append(str(tasks.next().file().location()))
         planned.close()
         return found
 

@@ -18,7 +18,7 @@ from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
-from penstock.lake.columns import mirror_columns
+from penstock.lake.columns import MISFITS, mirror_columns
 from penstock.lake.evolution import Evolution, evolution
 from penstock_spark import data_files, executors, landing, stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
@@ -140,6 +140,7 @@ class TableMerge:
         table_layout.require_known(self.table, there)
         landing.check_changes(self.session, files)
         staged = Staging(self.table, there, self.marks)
+        self._require_plain_misfits(staged, wanted)
         staged.evolve(wanted, order.columns)
         there = staged.there
         if order.copy_files is not None:
@@ -156,6 +157,21 @@ class TableMerge:
             return self._unmoved(there)
         pointer, head = staged.stage()
         return Staged(self._pointer(pointer), head)
+
+    def _require_plain_misfits(self, staged: Staging, wanted: Evolution) -> None:
+        """Raise LakeError("schema-change") where a renamed column's texts stand under its old name in `_misfits`."""
+        there = staged.there
+        before = {column.name: column for column in there.columns}
+        moving = [name for name, _ in wanted.renamed if not before[name].always_fits]
+        if not moving or there.main is None:
+            return
+        paths, reached = staged.data_paths(), stores.task_files(self.session, self.plan, self.environment, there.folder)
+        if task.hold_misfits(paths, there.ids(MISFITS.name)[0], moving, reached):
+            raise LakeError(
+                "schema-change",
+                f"expected no exact texts of {', '.join(moving)} in {MISFITS.name}, which name the column as it was before it "
+                "was renamed; copy the table again",
+            )
 
     def _load(self, staged: Staging, files: Sequence[FileRef]) -> None:
         columns = self.order.columns

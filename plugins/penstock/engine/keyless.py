@@ -74,10 +74,10 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
 
 def load(db: Duck, order: MergeOrder) -> MergeAnswer:
     """Write the rows of a copy's files, whose columns are values of the lake's types, or texts."""
-    shapes: dict[tuple[tuple[str, ...], frozenset[str]], list[LandedFile]] = {}
+    shapes: dict[tuple[object, ...], list[LandedFile]] = {}
     for file in order.landed:
         if file.rows:
-            shapes.setdefault((file.columns, file.typed), []).append(file)
+            shapes.setdefault((file.columns, file.fields, file.typed), []).append(file)
     parts = [_copied(db, order, members) for members in shapes.values()]
     if not parts:
         return MergeAnswer(counts={"rows_written": 0, "misfits": 0})
@@ -99,7 +99,9 @@ def _row(order: MergeOrder) -> str:
 
 def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
     """Return the SQL of the rows of files of one shape; their columns carry their number in the file as field id."""
-    present, values = members[0].columns, members[0].typed
+    first = members[0]
+    present = first.names
+    values = {name for column, name in zip(first.columns, present, strict=True) if column in first.typed}
     require_known_columns(order, present)
     schema, texts, ready = [], {}, []
     for i, column in enumerate(order.columns):

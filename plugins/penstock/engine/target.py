@@ -40,6 +40,14 @@ def read(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[i
     return f"read_parquet({source}, schema = map {{{schema}}}, file_row_number = true, hive_partitioning = false)"
 
 
+def hold_misfits(db: Duck, paths: Iterable[str], misfits_id: int, names: Iterable[str]) -> bool:
+    """Return whether a row of these data files, be it gone, has a misfit of one of these columns."""
+    schema = f"{misfits_id}: {{name: 'tm', type: {literal(duck_type(MISFITS.type))}, default_value: null}}"
+    rows = f"read_parquet({db.stored(paths)}, schema = map {{{schema}}}, hive_partitioning = false)"
+    wanted = ", ".join(literal(name) for name in names)
+    return bool(db.rows(f"select 1 from {rows} where list_has_any(map_keys(tm), [{wanted}]) limit 1"))
+
+
 def match(db: Duck, changes: Changes) -> None:
     """Make the table `matched`: the places of the table's rows under the keys of `touched`, each with that row's id there.
 

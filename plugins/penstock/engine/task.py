@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import duckdb
 
-from penstock.engine import changed_keys, duck, keyed, keyless
+from penstock.engine import changed_keys, duck, keyed, keyless, target
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import MergeAnswer, MergeOrder, Settled
+from penstock.engine.order import MergeAnswer, MergeOrder, Resources, Settled
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 
@@ -68,6 +68,17 @@ def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
     try:
         with duck.connect(order.resources, files, len(order.columns)) as db:
             return changed_keys.bounds(db, open_changes(db, order))
+    except duckdb.Error as error:
+        raise EngineFailure.of(error) from None
+
+
+def hold_misfits(paths: Sequence[str], misfits_id: int, names: Sequence[str], files: Files) -> bool:
+    """Return whether a row of these data files has, or had, a misfit of one of these columns; raises EngineFailure."""
+    if not paths:
+        return False
+    try:
+        with duck.connect(Resources(), files) as db:
+            return target.hold_misfits(db, paths, misfits_id, names)
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from penstock.errors import LakeError
 from penstock.lake.columns import mirror_columns
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.values.lake_types import wider
+from penstock.values.lake_types import holds
 from penstock.values.misfits import MISFITS_COLUMN
 
 DROPPED_NOTE = "dropped at the source: rows written since then have NULL"
@@ -58,7 +58,7 @@ def evolution(
     wrong += [
         f"{field.name} has type {field.type} in the lake and maps to {types[column.name]} now"
         for column in columns
-        if (field := found.get(column.attnum)) and not _becomes(field.type, types[column.name])
+        if (field := found.get(column.attnum)) and not holds(types[column.name], field.type)
     ]
     added = tuple(column for column in columns if column.attnum not in found)
     wrong += [f"{column.name} is new and part of the key" for column in added if column.key]
@@ -92,10 +92,6 @@ def _matched(
     wanted = {column.attnum for column in columns}
     found = {numbers[field.id]: field for field in fields if numbers.get(field.id) in wanted}
     return found, [field for field in fields if field.id not in numbers]
-
-
-def _becomes(now: str, wanted: str) -> bool:
-    return now == wanted or wider(now, wanted)
 
 
 def numbers_text(columns: Sequence[MirrorColumn], ids: Mapping[str, int]) -> str:

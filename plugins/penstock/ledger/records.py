@@ -299,7 +299,7 @@ class CopyRecord(Row):
     """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
 
     Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too. What it does
-    not see lies in windows after `needs_after`.
+    not see lies in windows after `needs_after`. The files' columns have these `attnums`.
     """
 
     pipeline: str
@@ -314,6 +314,7 @@ class CopyRecord(Row):
     bytes: int
     started_at: datetime
     finished_at: datetime | None
+    attnums: list[int]
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:

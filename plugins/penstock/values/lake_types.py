@@ -95,6 +95,11 @@ def _decimal(typmod: int) -> str:
     return f"{DECIMAL}({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING
 
 
+def holds(wanted: str, now: str) -> bool:
+    """Return whether a field of a type can be changed in place to the wanted one, or is of it."""
+    return now == wanted or wider(now, wanted)
+
+
 def wider(now: str, wanted: str) -> bool:
     """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
     old, new = decimal_digits(now), decimal_digits(wanted)

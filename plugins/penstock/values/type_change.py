@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.values.lake_types import mapping, wider
+from penstock.values.lake_types import holds, mapping
 from penstock.values.pgtype import PgType
 
 _TEXTS = frozenset({"text", "varchar", "citext"})
@@ -22,7 +22,7 @@ def followed(before: PgType, after: PgType) -> bool:
     domain over it.
     """
     now, wanted = mapping(before).lake_type, mapping(after).lake_type
-    return _plain(before) == _plain(after) and (now == wanted or wider(now, wanted))
+    return _plain(before) == _plain(after) and holds(wanted, now)
 
 
 def _plain(type: PgType) -> PgType:

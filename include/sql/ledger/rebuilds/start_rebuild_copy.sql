@@ -11,8 +11,9 @@ with
             catalog_digest jsonb
         )
         where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state = 'copying'
-        returning r.oid
+        returning r.oid, r.columns
     )
-insert into penstock.copy (pipeline, id, oid, snapshot, lsn, needs_after)
-select %(name)s, %(copy_id)s, oid, %(snapshot)s, %(lsn)s, penstock.needed_after(%(name)s, %(snapshot)s)
+insert into penstock.copy (pipeline, id, oid, snapshot, lsn, needs_after, attnums)
+select
+    %(name)s, %(copy_id)s, oid, %(snapshot)s, %(lsn)s, penstock.needed_after(%(name)s, %(snapshot)s), penstock.attnums(columns)
 from began

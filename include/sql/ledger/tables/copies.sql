@@ -1,4 +1,4 @@
-select pipeline, id, oid, snapshot, lsn, state, files, rows, bytes, started_at, finished_at, needs_after
+select pipeline, id, oid, snapshot, lsn, state, files, rows, bytes, started_at, finished_at, needs_after, attnums
 from penstock.copy
 where
     pipeline = %(name)s

@@ -140,7 +140,7 @@ def rebuild_plan(
         identity=rebuild.identity,
         columns=rebuild.columns,
         files=refs.fitted(files),
-        copy_files=None if copied is None else refs.refs(copied.files),
+        copy_files=None if copied is None else refs.copied(copied, rebuild.columns),
         copy_snapshot=rebuild.copy_snapshot if overlap else None,
         expected_snapshot=rebuild.snapshot_id,
         fresh=rebuild.place,

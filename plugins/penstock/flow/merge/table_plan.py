@@ -11,9 +11,10 @@ from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.jobs.merge_plan import FileRef, TablePlan
 from penstock.jobs.pointers import aside, place_of
+from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import TableRecord
+from penstock.ledger.records import CopyRecord, TableRecord
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""
@@ -32,7 +33,7 @@ def table_plan(
         identity=table.identity,
         columns=table.columns,
         files=landed.fitted((file, fits[file.path]) for file in queue.files(table)),
-        copy_files=None if copied is None else landed.refs(copied.files),
+        copy_files=None if copied is None else landed.copied(copied, table.columns),
         copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
@@ -71,12 +72,14 @@ class LandedFiles:
         self._zone = ctx.landing
         self._folders: dict[str, frozenset[str]] = {}
 
-    def refs(self, entries: Iterable[FileEntry]) -> tuple[FileRef, ...]:
-        """Name files; raises LakeError("landing-file-missing") for one that is not there."""
-        return tuple(map(self._ref, entries))
+    def copied(self, copied: CopyRecord, columns: Iterable[MirrorColumn]) -> tuple[FileRef, ...]:
+        """Name the files of a copy, with the lake's names of their columns; raises LakeError as `fitted`."""
+        names = {column.attnum: column.name for column in columns}
+        fields = [names.get(attnum) for attnum in copied.attnums]
+        return tuple(self._ref(entry, fields) for entry in copied.files)
 
     def fitted(self, entries: Iterable[tuple[FileEntry, Fit]]) -> tuple[FileRef, ...]:
-        """Name files of changes, with the lake's names of their columns; raises LakeError as `refs`."""
+        """Name files of changes, with the lake's names of their columns; raises LakeError("landing-file-missing")."""
         return tuple(self._ref(entry, fit.fields) for entry, fit in entries)
 
     def _ref(self, entry: FileEntry, fields: Sequence[str | None] | None = None) -> FileRef:

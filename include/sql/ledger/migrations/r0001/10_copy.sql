@@ -9,6 +9,8 @@ create table penstock.copy (
     needs_after pg_lsn not null,
     state text not null default 'copying' check (state in ('copying', 'copied', 'loaded')),
     files jsonb not null default '[]',
+    -- which of the table's columns those of the files are, in their order
+    attnums integer[] not null,
     rows bigint not null default 0,
     bytes bigint not null default 0,
     started_at timestamptz not null default clock_timestamp(),

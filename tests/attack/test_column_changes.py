@@ -1,0 +1,176 @@
+"""What a hostile or hasty source does to a table's columns, and what reads the landed files of every version later."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.merge import publish as publishing
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.run import Replay
+from penstock.flow.verify.compare import compare
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios import changelogs
+from tests.scenarios.column_changes import paused
+from tests.scenarios.recovery import flush
+
+pytestmark = pytest.mark.spark
+
+HOSTILE = ("a.b", 'say "x"', "it's", "back`tick", "Order", "select", "größe", "x" * 63, "a b", "penstock_partition")
+WIDE = 900
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def test_columns_are_renamed_to_names_of_every_kind(env16: PipelineEnv) -> None:
+    columns = ", ".join(f"c{n} text" for n in range(len(HOSTILE)))
+    env16.sql(f"create table named (id int primary key, {columns}, low text)")
+    env16.sql(f"create table wide (id int primary key, {', '.join(f'c{n} int' for n in range(WIDE))})")
+    env16.sql("create table reserved (id int primary key, v text); insert into reserved values (1, 'x')")
+    env16.sql(
+        "insert into named (id, c0, low) values (1, 'first', 'low'), (2, 'second', 'low'); insert into wide (id) values (1)"
+    )
+    env16.bootstrap()
+
+    env16.sql("update named set c1 = 'before'")
+    for n, name in enumerate(HOSTILE):
+        env16.sql(f"alter table named rename c{n} to {quoted(name)}")
+    env16.sql("update named set \"a.b\" = 'after' where id = 1")
+    env16.sql('alter table named rename low to "ORDER"')  # as another one but for its case
+    env16.sql(
+        "; ".join(f"alter table wide rename c{n} to d{n}" for n in range(0, WIDE, 7)) + "; update wide set d7 = 1"
+    )
+    env16.sql("alter table reserved rename v to _misfits")
+    env16.capture()
+    env16.merge()
+
+    assert list(paused(env16)) == ["reserved"]
+    assert "a column _misfits now" in paused(env16)["reserved"]
+    env16.sql("alter table reserved rename _misfits to v")
+    found = compare(env16.ctx)
+    assert found.equal, found
+
+
+def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env16: PipelineEnv) -> None:
+    env16.sql(
+        "create table t (id int primary key, day date, v text); insert into t select n, date '2026-01-01' + n, n from generate_series(1, 9) n"
+    )
+    env16.bootstrap()
+    assert env16.spark is not None
+    table = f"lake.{env16.name}.public.t"
+    for layout in ("add partition field days(day)", "write ordered by v desc"):
+        env16.spark.sql(f"alter table {table} {layout}")
+
+    env16.sql("update t set v = 'before' where id < 4; alter table t rename day to born; alter table t rename v to w")
+    env16.sql("update t set born = born + 1, w = 'after' where id in (3, 5); delete from t where id = 7")
+    env16.capture()
+    env16.merge()
+
+    assert paused(env16) == {}
+    assert compare(env16.ctx).equal
+
+
+def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv) -> None:
+    for name in ("replayed", "resynced"):
+        env16.sql(
+            f"create table {name} (id int primary key, a text, b text); insert into {name} values (1, 'a', 'b'), (2, 'c', 'd')"
+        )
+    env16.bootstrap()
+    steps = (
+        "update {t} set a = 'one' where id = 1",
+        "alter table {t} rename a to x; alter table {t} rename b to a; insert into {t} values (3, 'x', 'a')",
+        "alter table {t} drop column x; update {t} set a = 'three' where id = 3",
+        "alter table {t} add column x int default 5; update {t} set x = 6 where id = 2",
+    )
+    for step in steps:
+        for name in ("replayed", "resynced"):
+            env16.sql(step.format(t=name))
+        flush(env16)
+        env16.capture()
+    env16.merge()
+    assert compare(env16.ctx).equal
+
+    ids = [
+        *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),
+        *rebuild.resync(env16.ctx, ["public.resynced"], env16.submit),
+    ]
+    for name in ("replayed", "resynced"):
+        env16.sql(f"update {name} set x = 7 where id = 1")
+    flush(env16)
+    env16.capture()
+    rebuild.switch(env16.ctx, ids, env16.submit)
+
+    assert paused(env16) == {}
+    assert compare(env16.ctx).equal
+
+
+def test_a_merge_that_dies_after_spark_or_in_the_publish_leaves_the_old_columns(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
+    env16.bootstrap()
+    env16.sql("alter table t rename a to b; update t set b = 'y'")
+    env16.capture()
+
+    for owner, step in ((merge, "publish"), (publishing, "_published")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, dies)
+            with pytest.raises(KeyboardInterrupt):
+                env16.merge()
+        assert env16.lake_rows("t", "id, a") == [(1, "x")]
+
+    env16.merge()
+    assert env16.lake_rows("t", "id, b") == [(1, "y")]
+    assert compare(env16.ctx).equal
+
+
+def dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: PipelineEnv) -> None:
+    env16.sql(
+        "create table t (id int primary key, a text, b int); insert into t select n, n, n from generate_series(1, 50) n"
+    )
+    env16.bootstrap()
+    for n in range(4):
+        env16.sql(
+            f"update t set b = {n} where id % 3 = {n % 3}; alter table t rename a to a{n}; alter table t rename a{n} to a"
+        )
+        env16.sql(
+            f"alter table t rename b to c; update t set c = c + 1 where id < {n * 10}; alter table t rename c to b"
+        )
+        env16.capture()
+        env16.merge()
+        env16.maintain()
+
+    env16.sql("alter table t drop column b")
+    env16.capture()
+    env16.merge()
+    env16.maintain()
+    env16.sql("update t set a = 'last' where id = 9")
+    env16.capture()
+    env16.merge()
+
+    assert compare(env16.ctx).equal
+    assert {row[0]: row[1] for row in env16.lake_rows("t", "id, b")}[9] is None
+
+
+def test_a_changelog_names_each_change_by_the_columns_of_its_time(env16: PipelineEnv) -> None:
+    env16.settings["changelog"] = {"tables": {"include": ["public.t"]}, "slack": 0}
+    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
+    env16.bootstrap()
+    start = changelogs.now(env16)
+    env16.sql("update t set a = 'old name'")
+    env16.sql("alter table t rename a to b; update t set b = 'new name'")
+    changelogs.flush(env16)
+    end = changelogs.now(env16)
+    changelogs.flush(env16)
+    env16.merge()
+
+    env16.changelog(start, end)
+
+    rows = env16.lake_rows("t__changelog", "op, new.a, new.b")
+    assert set(rows) == {("U", None, "new name"), ("U", "old name", None)}
