@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -136,9 +137,15 @@ def planned(tmp_path: Path, lead: Callable[..., None], pipeline_file: Callable[.
     """A function that runs `penstock plan-migration` for a source on a text or files, with a shared scratch server."""
 
     def run(
-        source: Database, migration: str | Path, *options: str | Path, on: Server | None = None, **settings: Any
+        source: Database,
+        migration: str | Path,
+        *options: str | Path,
+        on: Server | None = None,
+        login: Mapping[str, str] = MappingProxyType({}),
+        reachable: bool = True,
+        **settings: Any,
     ) -> Result:
-        lead("penstock_source", source)
+        lead("penstock_source", source, **login, **({} if reachable else {"host": "127.0.0.2"}))
         if on is not None:
             lead("penstock_scratch", Database(on, "postgres"))
             options = (*options, "--scratch-connection", "penstock_scratch")

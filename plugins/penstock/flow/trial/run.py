@@ -12,15 +12,13 @@ from pathlib import Path
 
 from penstock.connections import Connection
 from penstock.errors import ConfigError, SourceError
-from penstock.flow.capture.sync_publication import Alteration, decide
-from penstock.flow.capture.table_verdict import suspects
 from penstock.flow.context import Context
-from penstock.flow.table_facts import column_plan
+from penstock.flow.trial import looks
 from penstock.flow.trial.copy_cost import Costs, costs
 from penstock.flow.trial.effects import Outcome, worst
 from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
 from penstock.flow.trial.scratch_schema import differences
-from penstock.source import catalog_snapshot, leaf_rows, publication, server_info, session
+from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
 from penstock.source.scratch import database, migration, origin, programs, server
@@ -75,6 +73,10 @@ class _Source:
     running: tuple[object, ...]
 
     @property
+    def owns_publication(self) -> bool:
+        return self.found.publication is None or self.found.publication.owned
+
+    @property
     def tables(self) -> tuple[SourceTable, ...]:
         return self.found.chosen if self.found.publication is None else self.found.tables
 
@@ -101,14 +103,16 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             if publication.read(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read(conn).version
-            before = _read(ctx, conn)
-        notes += _checked(source, before, complaints, dumped=not scratch.schema_files)
+            before = looks.settled(ctx, conn, owned=source is None or source.owns_publication)
+        notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
         tried = migration.run(tools, made, files)
         notes += [f"passed over: {error}" for error in tried.passed_over]
         with _session(ctx, made) as conn:
-            looks, unaltered = _look_again(ctx, conn, before, source)
-    tables = outcomes(ctx, looks)
+            after = looks.settled(ctx, conn, owned=source is None or source.owns_publication)
+            blank = looks.blank(conn, before.found, after.found)
+    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
+    notes += looks.left_to_owner(ctx, before, after)
     known = costs(ctx, source.tables if source else ())
     return Trial(
         files=tuple(file.name for file in files),
@@ -117,9 +121,9 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         else None,
         scratch=f"PostgreSQL {version}",
         tables=tuple(tables),
-        unchanged=_unchanged(before, tables),
+        unchanged=_unchanged(before.found, tables),
         costs=known,
-        notes=(*notes, *unaltered, *known.notes),
+        notes=(*notes, *known.notes),
     )
 
 
@@ -183,59 +187,6 @@ def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequen
         )
     notes = [f"the schema file is not what the source has: {names(wrong)}"] if wrong else []
     return [*notes, f"left out of the scratch database: {said}"] if said else notes
-
-
-def _look_again(
-    ctx: Context, conn: SourceSession, before: CatalogSnapshot, source: _Source | None
-) -> tuple[Looks, list[str]]:
-    """Look at the scratch database after the migration, with the publication altered as the next capture would."""
-    after = _read(ctx, conn)
-    alteration = decide(ctx.pipeline, after, on_standby=False)
-    unaltered = list[str]()
-    if alteration is not None and after.publication is not None:
-        owned = source is None or source.found.publication is None or source.found.publication.owned
-        blocker = alteration.blocker or (None if owned else "this role does not own it")
-        if blocker is None:
-            after = _altered(ctx, conn, alteration, after)
-        elif steps := _new_steps(ctx, alteration, before):
-            unaltered.append(
-                f"Penstock may not alter publication {ctx.pipeline.publication} ({blocker}): its owner runs {steps}"
-            )
-    return Looks(before, after, alteration, _blank(conn, before, after)), unaltered
-
-
-def _altered(ctx: Context, conn: SourceSession, alteration: Alteration, after: CatalogSnapshot) -> CatalogSnapshot:
-    name, difference = ctx.pipeline.publication, alteration.difference
-    if difference.missing:
-        publication.alter(conn, publication.add_statement(name, difference.missing))
-    if difference.extra:
-        publication.alter(conn, publication.remove_statement(name, difference.extra))
-    return _read(ctx, conn) if difference else after
-
-
-def _new_steps(ctx: Context, alteration: Alteration, before: CatalogSnapshot) -> str:
-    """Return what the publication's owner would run, where the migration is the cause."""
-    known = decide(ctx.pipeline, before, on_standby=False)
-    steps = alteration.difference.statements(ctx.pipeline.publication)
-    return "" if known and known.difference.statements(ctx.pipeline.publication) == steps else steps
-
-
-def _blank(conn: SourceSession, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
-    """Name the partitions that the migration made, and that had no row when they were attached."""
-    there = {relation.oid for relation in before.relations}
-    found = set[int]()
-    for table in before.tables:
-        now = after.by_oid.get(table.oid)
-        if now is None:
-            continue
-        possible = suspects(tuple(map(column_plan, table.columns)), table.digest(), now)
-        new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
-        found |= {leaf.oid for leaf, since in new if leaf.oid not in there and leaf_rows.only_sent(conn, leaf, since)}
-    return frozenset(found)
-
-
-def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:
-    return catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables)
 
 
 @contextmanager

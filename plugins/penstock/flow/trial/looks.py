@@ -1,0 +1,70 @@
+"""The looks at a scratch database before and after a migration, each as the next capture would find and leave the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.flow.capture.sync_publication import Alteration, decide
+from penstock.flow.capture.table_verdict import suspects
+from penstock.flow.context import Context
+from penstock.flow.table_facts import column_plan
+from penstock.source import catalog_snapshot, leaf_rows, publication
+from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.session import SourceSession
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Hold a look, what the patterns make of it, and why Penstock may not alter the publication, None where it did."""
+
+    found: CatalogSnapshot
+    alteration: Alteration | None
+    blocker: str | None
+
+    def steps(self, name: str) -> str:
+        """Return what the publication's owner would run."""
+        return self.alteration.difference.statements(name) if self.alteration and self.blocker else ""
+
+
+def settled(ctx: Context, conn: SourceSession, *, owned: bool) -> Settled:
+    """Look, after the publication follows the patterns as far as it does at the source, where its role may own it.
+
+    Raises SourceError.
+    """
+    found = _read(ctx, conn)
+    alteration = decide(ctx.pipeline, found, on_standby=False)
+    if alteration is None:
+        return Settled(found, None, None)
+    blocker = alteration.blocker or (None if owned else "this role does not own it")
+    name, difference = ctx.pipeline.publication, alteration.difference
+    if blocker is None and difference.missing:
+        publication.alter(conn, publication.add_statement(name, difference.missing))
+    if blocker is None and difference.extra:
+        publication.alter(conn, publication.remove_statement(name, difference.extra))
+    return Settled(_read(ctx, conn) if difference else found, alteration, blocker)
+
+
+def left_to_owner(ctx: Context, before: Settled, after: Settled) -> list[str]:
+    """Say what the publication's owner has to run after the migration and did not have to before."""
+    name = ctx.pipeline.publication
+    if not after.steps(name) or after.steps(name) == before.steps(name):
+        return []
+    return [f"Penstock may not alter publication {name} ({after.blocker}): its owner runs {after.steps(name)}"]
+
+
+def blank(conn: SourceSession, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
+    """Name the partitions that the migration made, and that had no row when they were attached; raises SourceError."""
+    there = {relation.oid for relation in before.relations}
+    found = set[int]()
+    for table in before.tables:
+        now = after.by_oid.get(table.oid)
+        if now is None:
+            continue
+        possible = suspects(tuple(map(column_plan, table.columns)), table.digest(), now)
+        new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
+        found |= {leaf.oid for leaf, since in new if leaf.oid not in there and leaf_rows.only_sent(conn, leaf, since)}
+    return frozenset(found)
+
+
+def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:
+    return catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables)
