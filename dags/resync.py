@@ -27,6 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
+from penstock.flow import table_policy
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, new_tables_asset, outcome, woken
@@ -37,7 +38,7 @@ from penstock.orchestration.task_groups import rebuilding
 
 def wakes(pipeline: Pipeline) -> bool:
     """Return whether capture may trigger this DAG."""
-    return pipeline.tables.on_added == "copy" or pipeline.tables.on_change != "pause"
+    return pipeline.tables.on_added == "copy" or table_policy.any_copied(pipeline)
 
 
 def build(pipeline: Pipeline) -> DAG:

@@ -58,6 +58,15 @@ class Patterns(Section):
     exclude: list[str] = []
 
 
+OnChange = Literal["follow", "resync", "pause"]
+
+
+class TablePolicy(Patterns):
+    """Say something else of some tables than of the others; the first entry that chooses a table holds."""
+
+    on_change: OnChange
+
+
 class Tables(Patterns):
     """Choose the tables, and say what follows when one joins or leaves."""
 
@@ -65,9 +74,11 @@ class Tables(Patterns):
     """`copy` wakes `resync` for a table that joined after bootstrap; `wait` leaves that to a person."""
     on_removed: Literal["keep", "drop"] = "keep"
     """`keep` leaves the lake table of a table that left as it is then; `drop` lets maintenance drop it."""
-    on_change: Literal["follow", "resync", "pause"] = "follow"
+    on_change: OnChange = "follow"
     """`follow` gives the lake's table the columns that the source's has where metadata can; `resync` copies a table again after
     every change but an added column, as `follow` does where it must; `pause` leaves that to a person."""
+    policies: list[TablePolicy] = []
+    """Another `on_change` for some tables."""
 
 
 class Capture(Section):

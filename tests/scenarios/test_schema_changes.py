@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.flow.copy import added_tables
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, paused, run
@@ -123,3 +124,24 @@ def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(
 
     assert set(paused(env16)) == {"within"}
     assert sorted(env16.lake_rows("beside", "id, c")) == [(1, "x")]
+
+
+def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> None:
+    for name in ("followed", "copied", "waiting"):
+        env16.sql(MADE.format(t=name))
+    env16.settings["tables"] = {
+        "include": ["public.*"],
+        "policies": [
+            {"include": ["public.waiting"], "on_change": "pause"},
+            {"include": ["public.*"], "exclude": ["public.followed"], "on_change": "resync"},
+        ],
+    }
+    env16.bootstrap()
+
+    for name in ("followed", "copied", "waiting"):
+        env16.sql(f"alter table {name} rename a to c")
+    env16.capture()
+
+    assert sorted(paused(env16)) == ["copied", "waiting"]
+    assert added_tables.tables_to_announce(env16.ctx) == ["public.copied"]
+    assert [table.name for table in added_tables.due(env16.ctx, env16.ctx.ledger.tables.all(env16.name))] == ["copied"]

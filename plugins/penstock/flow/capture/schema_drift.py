@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
+from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels, relation_columns
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.land_window import Landed
@@ -201,7 +202,9 @@ def _verdict(
 
 def followed_of(ctx: Context, known: Known) -> Following:
     """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again."""
-    if not isinstance(known, TableRecord) or known.state != "ready" or ctx.pipeline.tables.on_change != "follow":
+    if not isinstance(known, TableRecord) or known.state != "ready":
+        return ADDED_ONLY
+    if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":
         return ADDED_ONLY
     return Following(keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep")
 

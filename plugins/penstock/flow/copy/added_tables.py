@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from penstock.conditions import NEEDS_COPY
 from penstock.errors import SourceError
+from penstock.flow import table_policy
 from penstock.flow.context import Context
 from penstock.ledger.records import TableRecord
 from penstock.lsn import Lsn
@@ -27,7 +28,8 @@ def tables_to_announce(ctx: Context) -> list[str]:
     oids = set(
         ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=ANNOUNCE_AGAIN)
     )
-    return [table.qualified for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
+    found = [table for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
+    return [table.qualified for table in found if table.state == "new" or _is_answered(ctx, table)]
 
 
 def answered(ctx: Context) -> frozenset[str]:
@@ -35,8 +37,12 @@ def answered(ctx: Context) -> frozenset[str]:
 
     There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
-    answers = ctx.pipeline.tables.on_change != "pause" and not ctx.ledger.pipelines.get(ctx.name).withheld
+    answers = table_policy.any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
     return NEEDS_COPY if answers else frozenset()
+
+
+def _is_answered(ctx: Context, table: TableRecord) -> bool:
+    return table_policy.on_change(ctx.pipeline, table.schema, table.name) != "pause"
 
 
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:
@@ -51,7 +57,12 @@ def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> 
         table
         for table in tables
         if (table.state == "new" and new)
-        or (table.state == "paused" and table.paused_slug in slugs and table.left_lsn is None)
+        or (
+            table.state == "paused"
+            and table.paused_slug in slugs
+            and table.left_lsn is None
+            and _is_answered(ctx, table)
+        )
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.conditions import NEEDS_COPY
+from penstock.flow import table_policy
 from penstock.flow.capture import publication_options
 from penstock.flow.capture.column_changes import Rule
 from penstock.flow.capture.schema_drift import followed_of
@@ -104,10 +105,10 @@ class _Case:
             why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
             for record in known.values():
                 if record.oid in self.looks.after.by_oid:
-                    yield self._copied(record.qualified, "publication-changed", why)
+                    yield self._copied(record, "publication-changed", why)
 
     def back(self, record: TableRecord, table: SourceTable) -> TableOutcome:
-        return self._copied(record.qualified, "publication-changed", came_back_reason(self.ctx, record, table))
+        return self._copied(record, "publication-changed", came_back_reason(self.ctx, record, table))
 
     def left(self, record: TableRecord) -> TableOutcome:
         there = {relation.oid for relation in self.looks.after.relations}
@@ -166,7 +167,7 @@ class _Case:
                 reason += (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
-            return self._copied(record.qualified, decided.slug, reason, now)
+            return self._copied(record, decided.slug, reason, now)
         changes = tuple(self._followed(change.rule, change.text) for change in decided.changes)
         if not changes:
             text = "its catalog entries change, and no stored value does"
@@ -177,16 +178,20 @@ class _Case:
         means = effect(rule, self.ctx.pipeline)
         return Change(rule, text, means.outcome, means.cost, means.readers)
 
-    def _copied(self, table: str, slug: str, reason: str, now: SourceTable | None = None) -> TableOutcome:
+    def _copied(self, record: TableRecord, slug: str, reason: str, now: SourceTable | None = None) -> TableOutcome:
         """Return what follows where capture pauses a table: a copy by itself, or by a person."""
         blocker = self._no_copy(now, joining=False) if now else None
         answered = (
-            slug in NEEDS_COPY and self.ctx.pipeline.tables.on_change != "pause" and not self.publishing[1].withheld
+            slug in NEEDS_COPY
+            and table_policy.on_change(self.ctx.pipeline, record.schema, record.name) != "pause"
+            and not self.publishing[1].withheld
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
         until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
-        return TableOutcome(table, (Change(slug, text, outcome, _COPY, _AS_IT_WAS.format(until)),), copied=True)
+        return TableOutcome(
+            record.qualified, (Change(slug, text, outcome, _COPY, _AS_IT_WAS.format(until)),), copied=True
+        )
 
     def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
         facts = (record.columns, record.identity, record.catalog_digest)
