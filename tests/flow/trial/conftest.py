@@ -88,9 +88,15 @@ def scratch(version: int, request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.fixture
-def shop(version: int, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """The shop with rows, on a server of that version."""
+def server(version: int, request: pytest.FixtureRequest) -> Server:
+    """The server of that version for sources."""
     server: Server = request.getfixturevalue(f"postgres{version}")
+    return server
+
+
+@pytest.fixture
+def shop(server: Server) -> Iterator[Database]:
+    """The shop with rows, on a server of that version."""
     with server.temporary_database(f"shop{next(_numbers)}") as database:
         database.execute(SCHEMA + ROWS + PUBLICATION)
         yield database

@@ -57,16 +57,16 @@ def found(database: Database, statement: str) -> list[Any]:
     """Return what follows from a statement for the tables of a database."""
     ctx = Context(pipeline(), lambda conn_id: connection(database, conn_id), Path())
     with session.connect(ctx.source, what="test") as conn:
-        before = looks.settled(ctx, conn, owned=True)
+        before = looks.settled(ctx, conn)
     database.execute(statement)
     with session.connect(ctx.source, what="test") as conn:
-        after = looks.settled(ctx, conn, owned=True)
+        after = looks.settled(ctx, conn)
         blank = looks.blank(conn, before.found, after.found)
     return outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
 
 
-def test_an_empty_table_shows_the_same_evidence_as_a_full_one(scratch: Server) -> None:
-    with scratch.temporary_database("nothing_in_it") as empty, scratch.temporary_database("rows_in_it") as full:
+def test_an_empty_table_shows_the_same_evidence_as_a_full_one(server: Server) -> None:
+    with server.temporary_database("nothing_in_it") as empty, server.temporary_database("rows_in_it") as full:
         empty.execute(SCHEMA + PUBLICATION)
         full.execute(SCHEMA + ROWS + PUBLICATION)
         pairs = {

@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_a_failing_statement_is_named_by_its_line_without_the_values_that_it_met(
-    planned: Plan, shop15: Database, scratch15: Server
+    planned: Plan, shop15: Database, postgres16: Server
 ) -> None:
-    undefined = planned(shop15, "alter table orders add x int;\n\n-- next\nalter table nix\n  add y int;", on=scratch15)
+    undefined = planned(
+        shop15, "alter table orders add x int;\n\n-- next\nalter table nix\n  add y int;", on=postgres16
+    )
     doubled = "insert into customer values (1, 'a secret');"
-    double = planned(shop15, f"begin;\n{doubled}\n{doubled}\ncommit;", on=scratch15)
-    told = planned(shop15, "do $$ begin raise exception 'run 0041 first'; end $$", on=scratch15)
+    double = planned(shop15, f"begin;\n{doubled}\n{doubled}\ncommit;", on=postgres16)
+    told = planned(shop15, "do $$ begin raise exception 'run 0041 first'; end $$", on=postgres16)
 
     assert (undefined.exit_code, double.exit_code, told.exit_code) == (3, 3, 3)
     assert (
@@ -41,19 +43,34 @@ def test_a_failing_statement_is_named_by_its_line_without_the_values_that_it_met
 
 
 def test_a_file_that_ends_inside_a_transaction_or_leads_elsewhere_is_refused(
-    planned: Plan, shop15: Database, scratch15: Server
+    planned: Plan, shop15: Database, postgres16: Server, tmp_path: Path
 ) -> None:
-    left_open = planned(shop15, "begin; alter table orders add x int;", on=scratch15)
-    elsewhere = planned(shop15, "select 1;\n\\c postgres\ndrop table orders;", on=scratch15)
+    left_open = planned(shop15, "begin; alter table orders add x int;", on=postgres16)
+    elsewhere = planned(shop15, "select 1;\n\\c postgres\ndrop table orders;", on=postgres16)
+    dump = tmp_path / "structure.sql"
+    dump.write_text("create database shop;\n\\connect shop\ncreate table orders (id int);")
+    created = planned(shop15, "", "--schema-file", dump, on=postgres16)
 
-    assert (left_open.exit_code, elsewhere.exit_code) == (3, 3)
+    assert (left_open.exit_code, elsewhere.exit_code, created.exit_code) == (3, 3, 3)
+    assert "leave out --create" in created.output
     assert "end it with COMMIT" in left_open.output
     assert "line 2 connects to another" in elsewhere.output
 
 
-def test_errors_that_a_file_passes_over_are_noted(planned: Plan, shop15: Database, scratch15: Server) -> None:
+def test_a_source_without_its_publication_is_taken_as_bootstrap_would_make_it(
+    planned: Plan, shop15: Database, postgres16: Server
+) -> None:
+    shop15.execute("drop publication penstock_shop")
+
+    result = planned(shop15, "alter table orders add x int", on=postgres16)
+
+    assert result.exit_code == 0, result.output
+    assert "1 table followed without a copy, 2 tables unchanged" in result.stdout
+
+
+def test_errors_that_a_file_passes_over_are_noted(planned: Plan, shop15: Database, postgres16: Server) -> None:
     result = planned(
-        shop15, "\\set ON_ERROR_STOP off\nalter table nix add x int;\nalter table orders add x int;", on=scratch15
+        shop15, "\\set ON_ERROR_STOP off\nalter table nix add x int;\nalter table orders add x int;", on=postgres16
     )
 
     assert result.exit_code == 0
@@ -63,22 +80,22 @@ def test_errors_that_a_file_passes_over_are_noted(planned: Plan, shop15: Databas
     )
 
 
-def test_several_files_run_in_their_order(planned: Plan, shop15: Database, scratch15: Server, tmp_path: Path) -> None:
+def test_several_files_run_in_their_order(planned: Plan, shop15: Database, postgres16: Server, tmp_path: Path) -> None:
     first, second = tmp_path / "0041.sql", tmp_path / "0042.sql"
     first.write_text("alter table orders add x int;")
     second.write_text("alter table orders rename x to y;")
 
-    result = planned(shop15, first, second, on=scratch15)
+    result = planned(shop15, first, second, on=postgres16)
 
     assert "column y was added" in result.stdout
-    assert planned(shop15, second, first, on=scratch15).exit_code == 3
+    assert planned(shop15, second, first, on=postgres16).exit_code == 3
 
 
 def test_wrong_input_ends_with_three_as_nothing_was_said(
-    planned: Plan, shop15: Database, scratch15: Server, tmp_path: Path
+    planned: Plan, shop15: Database, postgres16: Server, tmp_path: Path
 ) -> None:
-    missing = planned(shop15, tmp_path / "nix.sql", on=scratch15)
-    option = planned(shop15, "", "--jsom", on=scratch15)
+    missing = planned(shop15, tmp_path / "nix.sql", on=postgres16)
+    option = planned(shop15, "", "--jsom", on=postgres16)
     folder = planned(shop15, "", "--programs", tmp_path)
     connection = planned(shop15, "", "--scratch-connection", "nix")
     itself = planned(shop15, "", on=shop15.server)
@@ -95,7 +112,7 @@ def test_wrong_input_ends_with_three_as_nothing_was_said(
 
 
 def test_a_role_that_may_not_read_every_table_is_told_which_connection_to_name(
-    planned: Plan, shop15: Database, scratch15: Server, lead: Callable[..., None]
+    planned: Plan, shop15: Database, postgres16: Server, lead: Callable[..., None]
 ) -> None:
     role = f"reader_{shop15.name}"
     shop15.execute(
@@ -104,28 +121,39 @@ def test_a_role_that_may_not_read_every_table_is_told_which_connection_to_name(
     try:
         lead("penstock_owner", shop15)
         login = {"login": role, "password": "only"}
-        refused = planned(shop15, "", on=scratch15, login=login)
-        allowed = planned(shop15, "", "--schema-connection", "penstock_owner", on=scratch15, login=login)
+        refused = planned(shop15, "", on=postgres16, login=login)
+        allowed = planned(
+            shop15,
+            "create table fresh (id int primary key)",
+            "--schema-connection",
+            "penstock_owner",
+            on=postgres16,
+            login=login,
+        )
     finally:
         shop15.execute(f"drop owned by {role}; drop role {role}")
 
     assert (refused.exit_code, allowed.exit_code) == (3, 0), allowed.output
     assert "permission denied for table" in refused.output
     assert "by --schema-connection, or a dump by --schema-file" in refused.output
+    assert (
+        "note: Penstock may not alter publication penstock_shop (this role does not own it): its owner runs "
+        'alter publication "penstock_shop" add table only "public"."fresh"'
+    ) in allowed.stdout
 
 
 def test_an_extension_that_the_scratch_server_lacks_is_named(
-    planned: Plan, shop15: Database, scratch18: Server
+    planned: Plan, shop15: Database, postgres16: Server
 ) -> None:
     shop15.execute("create extension pg_stat_statements")
-    needless = planned(shop15, "alter table orders add x int", on=scratch18)
+    needless = planned(shop15, "alter table orders add x int", on=postgres16)
     shop15.execute("create extension citext; alter table customer alter note type citext")
-    needed = planned(shop15, "alter table orders add x int", on=scratch18)
+    needed = planned(shop15, "alter table orders add x int", on=postgres16)
 
     assert (needless.exit_code, needed.exit_code) == (0, 3), needless.output + needed.output
     assert 'note: left out of the scratch database: extension "pg_stat_statements" is not available' in needless.stdout
     assert "PostgreSQL 15" in needless.stdout
-    assert "tried on   PostgreSQL 18" in needless.stdout
+    assert "tried on   PostgreSQL 16" in needless.stdout
     assert "public.customer is missing" in needed.output
     assert 'extension "citext" is not available' in needed.output
 
@@ -173,7 +201,7 @@ def test_a_schema_file_needs_no_source(
 
 
 def test_no_command_line_shows_a_password_or_a_connection_of_this_process(
-    planned: Plan, shop15: Database, scratch15: Server, binaries15: Binaries, tmp_path: Path
+    planned: Plan, shop15: Database, postgres16: Server, binaries15: Binaries, tmp_path: Path
 ) -> None:
     log, folder = tmp_path / "seen", tmp_path / "programs"
     folder.mkdir()
@@ -184,7 +212,7 @@ def test_no_command_line_shows_a_password_or_a_connection_of_this_process(
         )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
-    result = planned(shop15, "", "--programs", folder, on=scratch15)
+    result = planned(shop15, "", "--programs", folder, on=postgres16)
 
     assert result.exit_code == 0, result.output
     seen = log.read_text()

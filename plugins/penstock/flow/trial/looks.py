@@ -26,8 +26,8 @@ class Settled:
         return self.alteration.difference.statements(name) if self.alteration and self.blocker else ""
 
 
-def settled(ctx: Context, conn: SourceSession, *, owned: bool) -> Settled:
-    """Look, after the publication follows the patterns as far as it does at the source, where its role may own it.
+def settled(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> Settled:
+    """Look, after the publication follows the patterns as it does at the source: not where a `hindrance` is there.
 
     Raises SourceError.
     """
@@ -35,7 +35,7 @@ def settled(ctx: Context, conn: SourceSession, *, owned: bool) -> Settled:
     alteration = decide(ctx.pipeline, found, on_standby=False)
     if alteration is None:
         return Settled(found, None, None)
-    blocker = alteration.blocker or (None if owned else "this role does not own it")
+    blocker = alteration.blocker or hindrance
     name, difference = ctx.pipeline.publication, alteration.difference
     if blocker is None and difference.missing:
         publication.alter(conn, publication.add_statement(name, difference.missing))

@@ -73,8 +73,12 @@ class _Source:
     running: tuple[object, ...]
 
     @property
-    def owns_publication(self) -> bool:
-        return self.found.publication is None or self.found.publication.owned
+    def hindrance(self) -> str | None:
+        """Say why Penstock may not alter the publication there, where it may in the scratch database."""
+        if self.server.in_recovery:
+            return "a standby cannot alter it"
+        facts = self.found.publication
+        return None if facts is None or facts.owned else "this role does not own it"
 
     @property
     def tables(self) -> tuple[SourceTable, ...]:
@@ -103,13 +107,13 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             if publication.read(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read(conn).version
-            before = looks.settled(ctx, conn, owned=source is None or source.owns_publication)
+            before = looks.settled(ctx, conn, source.hindrance if source else None)
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
         tried = migration.run(tools, made, files)
         notes += [f"passed over: {error}" for error in tried.passed_over]
         with _session(ctx, made) as conn:
-            after = looks.settled(ctx, conn, owned=source is None or source.owns_publication)
+            after = looks.settled(ctx, conn, source.hindrance if source else None)
             blank = looks.blank(conn, before.found, after.found)
     tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
     notes += looks.left_to_owner(ctx, before, after)

@@ -6,6 +6,7 @@ stay out: they change nothing that capture looks at, and a subscription would co
 
 from __future__ import annotations
 
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ from penstock.errors import ConfigError
 from penstock.source.scratch.programs import Programs, unavailable
 from penstock.source.session import SourceSession, connect
 
+_CUSTOM = b"PGDMP"
+_LEAVES = re.compile(rb"^\s*\\(c|connect)\b", re.M)
+_THERE = re.compile(r"(role|schema|extension) .+ already exists")
 _LOCK_WAIT = "10s"  # a table under DDL must not let the dump stand in its owner's way
 
 
@@ -76,7 +80,7 @@ def dumped(programs: Programs, source: Connection) -> Iterator[Path]:
 
 def restore(programs: Programs, scratch: Connection, file: Path) -> list[str]:
     """Build what a file holds, a dump or SQL, as far as it can be built; return what the server said against the rest."""
-    if file.read_bytes()[:5] == b"PGDMP":
+    if file.read_bytes().startswith(_CUSTOM):
         said = programs.run(
             "pg_restore", "--no-owner", "--no-password", "--dbname", scratch.database, file, place=scratch
         )
@@ -88,18 +92,24 @@ def restore(programs: Programs, scratch: Connection, file: Path) -> list[str]:
 def complaints(said: str) -> list[str]:
     """Return the server's errors among what a program said, without what it adds to each."""
     found = [line.partition("ERROR:")[2].strip() for line in said.splitlines() if "ERROR:" in line]
-    return list(dict.fromkeys(found))
+    return [each for each in dict.fromkeys(found) if not _THERE.fullmatch(each)]
 
 
 def require_file(path: Path) -> None:
-    """Raise ConfigError("config-invalid") unless a file can be read."""
+    """Raise ConfigError("config-invalid") unless a file can be read, and stays in the database that it is run in."""
     try:
-        with path.open("rb"):
-            return
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigError(
             "config-invalid", f"expected a file {path}, got: {error.strerror}; name one that is there"
         ) from None
+    if not content.startswith(_CUSTOM) and (found := _LEAVES.search(content)):
+        line = content.count(b"\n", 0, found.end()) + 1
+        raise ConfigError(
+            "config-invalid",
+            f"expected {path.name} to stay in the database that it is run in, but line {line} connects to another; "
+            "take that line out (of a dump: leave out --create)",
+        )
 
 
 def _session(server: Connection) -> SourceSession:

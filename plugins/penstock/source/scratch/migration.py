@@ -22,7 +22,6 @@ _STATEMENT = re.compile(r"^(?:psql:.+?:\d+: )?STATEMENT: +(?P<text>.*(?:\n(?!psq
 _VALUES = re.compile(r"2[23]...")
 """Classes of errors whose messages quote what they stumbled over."""
 _DDL = re.compile(r"(alter|comment|create|drop|grant|reindex|revoke|set|truncate|refresh|cluster|vacuum)\b", re.I)
-_LEAVES = re.compile(rb"^\s*\\(c|connect)\b", re.M)
 _SHOWN = 160
 _OPEN = "penstock: the last transaction is open"
 _END = f"select case when pg_catalog.now() < pg_catalog.statement_timestamp() then '{_OPEN}' end"
@@ -37,8 +36,6 @@ class Tried:
 
 def run(programs: Programs, scratch: Connection, files: Sequence[Path]) -> Tried:
     """Run the files one after the other in one session; raises ConfigError("migration-failed")."""
-    for file in files:
-        _require_one_database(file)
     named = [part for file in files for part in ("-f", str(file))]
     said = programs.run(
         "psql",
@@ -86,16 +83,6 @@ def _shown(statement: str) -> str:
     if not _DDL.match(line):
         return ""
     return f"; it is: {line if len(line) <= _SHOWN else f'{line[:_SHOWN]} ...'}"
-
-
-def _require_one_database(file: Path) -> None:
-    content = file.read_bytes()
-    if found := _LEAVES.search(content):
-        line = content.count(b"\n", 0, found.end()) + 1
-        raise ConfigError(
-            "migration-failed",
-            f"expected {file.name} to stay in its database, but line {line} connects to another; leave that line to whoever runs the file",
-        )
 
 
 def _names(files: Sequence[Path]) -> str:

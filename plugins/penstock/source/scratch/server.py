@@ -75,7 +75,8 @@ def _failed(what: str, said: str) -> ConfigError:
     last = " / ".join(said.strip().splitlines()[-_LOG_LINES:]) or "nothing"
     return unavailable(
         f"expected {what} to start, got: {last}",
-        "name another installation by --programs, or a server by --scratch-connection",
+        "name another installation by --programs, or a server by --scratch-connection; TMPDIR is where it is made, and for root a "
+        "folder that `nobody` may enter",
     )
 
 
