@@ -344,6 +344,29 @@ def test_a_table_that_is_copied_or_rebuilt_meanwhile_is_compared_or_skipped_and_
     assert by_table(verified(env16))["account"].outcome == "equal"
 
 
+def test_a_table_whose_column_is_renamed_meanwhile_is_skipped_and_not_called_wrong(env16: PipelineEnv) -> None:
+    env16.sql(SHOP)
+    env16.bootstrap()
+    renames = iter(["alter table account rename note to remark"])
+
+    def merge() -> str:
+        for rename in renames:
+            env16.sql(rename)
+        env16.capture()
+        env16.merge()
+        return "merged"
+
+    found = by_table(verify(env16.ctx, merge=merge))
+
+    assert (found["account"].outcome, found["account"].reason) == (
+        "skipped",
+        "its columns changed while it was verified",
+    )
+    assert found["entry"].outcome == "equal"
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
+    assert by_table(verified(env16))["account"].outcome == "equal"
+
+
 def test_a_lake_that_does_not_come_to_the_position_in_time_is_an_error_and_nothing_is_left(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"wait": "1s"}
     env16.sql(SHOP)

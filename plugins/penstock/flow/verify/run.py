@@ -26,7 +26,8 @@ from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
 from penstock.flow.verify.compare import compare_table, compared, fingerprint
 from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal
 from penstock.flow.verify.sampling import Chosen, choose
-from penstock.ledger.records import CutRecord
+from penstock.lake.columns import columns_stamp
+from penstock.ledger.records import CutRecord, TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
@@ -159,8 +160,15 @@ class _Run:
             self.ctx.progress(line)
         return finding(read.chosen.record.oid, found, **read.chosen.place)
 
+    def _reshaped(self, before: TableRecord) -> bool:
+        """Return whether the lake's columns are other ones by now: the source was read under the names of before."""
+        now = next(record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == before.oid)
+        return columns_stamp(now.columns) != columns_stamp(before.columns)
+
     def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
         """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
+        if self._reshaped(read.chosen.record):
+            return "its columns changed while it was verified"
         oid = read.chosen.record.oid
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
