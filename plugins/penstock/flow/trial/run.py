@@ -93,9 +93,8 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
     for file in (*files, *scratch.schema_files):
         database.require_file(file)
     source, notes = _source(ctx, scratch)
-    tools = programs.find(
-        source.server.major if source else None, server=scratch.connection is None, folder=scratch.programs
-    )
+    major = source.server.major if source else database.dumped_from(scratch.schema_files)
+    tools = programs.find(major, server=scratch.connection is None, folder=scratch.programs)
     with ExitStack() as stack:
         place = _server(ctx, scratch, tools, source, stack)
         encoding = source.server.encoding if source else _ENCODING

@@ -23,6 +23,8 @@ from penstock.source.session import SourceSession, connect
 
 _CUSTOM = b"PGDMP"
 _LEAVES = re.compile(rb"^\s*\\(c|connect)\b", re.M)
+_VERSION = re.compile(rb"^-- Dumped from database version (\d+)", re.M)
+_HEAD_BYTES = 4096
 _THERE = re.compile(r"(role|schema|extension) .+ already exists")
 _LOCK_WAIT = "10s"  # a table under DDL must not let the dump stand in its owner's way
 
@@ -87,6 +89,15 @@ def restore(programs: Programs, scratch: Connection, file: Path) -> list[str]:
     else:
         said = programs.run("psql", "-X", "-q", "-w", "-v", "VERBOSITY=terse", "-f", file, place=scratch)
     return complaints(said.stderr)
+
+
+def dumped_from(files: Sequence[Path]) -> int | None:
+    """Return the major version of the server that files of SQL say they were dumped from, None where none says it."""
+    for file in files:
+        with file.open("rb") as opened:
+            if found := _VERSION.search(opened.read(_HEAD_BYTES)):
+                return int(found[1])
+    return None
 
 
 def complaints(said: str) -> list[str]:
