@@ -243,3 +243,19 @@ def test_a_job_that_is_cancelled_leaves_no_server(
     assert before
     assert job.returncode == 128 + 15
     wait_until(lambda: not any(each.is_running() for each in servers))
+
+
+def test_a_role_that_may_create_databases_is_enough_on_a_server_that_is_named(
+    planned: Plan, shop15: Database, postgres16: Server, lead: Callable[..., None]
+) -> None:
+    role, home = f"maker_{shop15.name}", Database(postgres16, "postgres")
+    home.execute(f"create role {role} login createdb password 'only'")
+    try:
+        lead("penstock_maker", home, login=role, password="only")
+        result = planned(shop15, "alter table orders alter total type text", "--scratch-connection", "penstock_maker")
+        left = home.execute("select datname from pg_database where datname ~ 'penstock_trial'")
+    finally:
+        home.execute(f"drop role {role}")
+
+    assert (result.exit_code, left) == (1, []), result.output
+    assert "COPIES  public.orders" in result.stdout
