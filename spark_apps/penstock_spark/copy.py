@@ -25,6 +25,8 @@ from pyspark.sql import SparkSession
 from penstock.connections import Connection
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import store
+from penstock.landing.fetched import FetchedWriter
+from penstock.landing.writer import CopyWriter
 from penstock.landing.zone import LandingZone
 
 _log = logging.getLogger("penstock.copy")
@@ -86,7 +88,7 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
 def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZone) -> Entry:
     from penstock.source.copy import read_range  # noqa: PLC0415  # drivers are needed in tasks only
 
-    writer = zone.copy_writer(range_.path, range_.columns, dict(range_.typed))
+    writer = _writer(zone, range_)
     try:
         for batch in read_range(source, range_, snapshot_name=plan.snapshot_name, batch_bytes=plan.batch_bytes):
             writer.write(batch)
@@ -94,6 +96,12 @@ def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZo
     except BaseException:
         writer.abort()
         raise
+
+
+def _writer(zone: LandingZone, range_: CopyRange) -> CopyWriter | FetchedWriter:
+    if range_.commit_lsn is None:
+        return zone.copy_writer(range_.path, range_.columns, dict(range_.typed))
+    return zone.fetched_writer(range_.path, range_.columns, range_.attnums, range_.commit_lsn)
 
 
 class Tables:

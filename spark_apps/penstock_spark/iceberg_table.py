@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.lake import properties
 from penstock.lake.columns import LakeColumn
-from penstock.lake.evolution import LakeField, numbers_of
+from penstock.lake.evolution import LakeField, Number, numbers_of
 from penstock.lake.iceberg_types import lake_type
 from penstock_spark.session import java
 
@@ -53,7 +53,7 @@ class IcebergTable:
         )
 
     @property
-    def attnums(self) -> dict[int, int] | None:
+    def attnums(self) -> dict[int, Number] | None:
         """Return which of the source's columns each field is, None where the table does not say."""
         return numbers_of(self.property(properties.COLUMNS))
 

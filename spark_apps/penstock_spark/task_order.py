@@ -42,7 +42,9 @@ def task_order(
         columns=columns,
         misfits_ids=there.ids(MISFITS.name),
         landed=tuple(
-            LandedFile(file.uri, file.rows, file.columns, frozenset(dict(file.typed)), fields=file.fields)
+            LandedFile(
+                file.uri, file.rows, file.columns, frozenset(dict(file.typed)), fields=file.fields, partial=file.partial
+            )
             for file in files
         ),
         target=tuple(target),

@@ -23,7 +23,7 @@ def numeric(name: str, attnum: int, precision: int, scale: int) -> MirrorColumn:
 
 ID, NOTE = column("id", 1, "int8", key=True), column("note", 2)
 FIELDS = (LakeField(1, "id", "bigint"), LakeField(2, "note", "string"), LakeField(3, "_misfits", MISFITS_TYPE))
-NUMBERS = {1: 1, 2: 2}
+NUMBERS = {1: (1, 0), 2: (2, 0)}
 
 
 def test_equal_columns_need_nothing_in_whatever_order_and_with_or_without_numbers() -> None:
@@ -44,7 +44,10 @@ def test_a_column_of_another_name_is_renamed_and_two_may_swap() -> None:
     swapped = (ID, replace(NOTE, name="other"), column("note", 3))
 
     assert evolution((ID, text), FIELDS, NUMBERS) == Evolution(renamed=(("note", "text"),))
-    assert evolution(swapped, (*FIELDS, other), {**NUMBERS, 4: 3}).renamed == (("note", "other"), ("other", "note"))
+    assert evolution(swapped, (*FIELDS, other), {**NUMBERS, 4: (3, 0)}).renamed == (
+        ("note", "other"),
+        ("other", "note"),
+    )
 
 
 def test_a_dropped_column_goes_or_stays_with_a_comment() -> None:
@@ -101,5 +104,5 @@ def test_any_other_difference_is_a_schema_change_that_is_named(
 
 
 def test_numbers_go_through_the_tables_property() -> None:
-    assert numbers_of(numbers_text((ID, NOTE), {"id": 1, "note": 7})) == {1: 1, 7: 2}
+    assert numbers_of(numbers_text((ID, NOTE), {"id": 1, "note": 7})) == {1: (1, 0), 7: (2, 0)}
     assert numbers_of(None) is None

@@ -22,6 +22,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "alarm",
         "alembic_version",
         "changelog_fill",
+        "column_fetch",
         "column_look",
         "copy",
         "cut",

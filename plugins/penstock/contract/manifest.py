@@ -56,7 +56,8 @@ class FileEntry:
 
     `path` is relative to the landing zone. `version` numbers the shape of the relation `oid` (0 for a copy).
     `columns` are the fields of `new` and `old`. `min_commit_lsn`, `max_commit_lsn` and `max_xid` are None in a file without
-    rows. `min_committed_at` and `max_committed_at` are microseconds since 1970 UTC, None where a row has no time: such a
+    rows. `attnums` are the numbers of the columns in a file of fetched values, which says nothing of other columns.
+    `min_committed_at` and `max_committed_at` are microseconds since 1970 UTC, None where a row has no time: such a
     file may hold any time.
     """
 
@@ -73,6 +74,7 @@ class FileEntry:
     min_committed_at: int | None = None
     max_committed_at: int | None = None
     typed: Typed = ()
+    attnums: tuple[int, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the ledger and for result files."""
@@ -81,7 +83,14 @@ class FileEntry:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FileEntry:
         """Read what `to_json` wrote."""
-        return cls(**from_lists(data) | {"counts": ChangeCounts(**data["counts"])})
+        attnums = data.get("attnums")
+        return cls(
+            **from_lists(data)
+            | {
+                "counts": ChangeCounts(**data["counts"]),
+                "attnums": None if attnums is None else tuple(attnums),
+            }
+        )
 
 
 def vars_of(record: DataclassInstance) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A change has a `place` (its order: commit LSN, then ordinal, with one bit to spare), an `id` (the number of its file in
 the order, then of the row in that file), and its images as n0, n1, ... and o0, o1, ... What must not be merged is left out here. A file
-of an older relation version lacks the columns added since: its rows show there what the source shows.
+of an older relation version lacks the columns added since: its rows show there what the source shows. A file of fetched values
+lacks what was not fetched: its rows leave that out, as updates leave out unchanged TOAST.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def open_changes(db: Duck, order: MergeOrder) -> Changes:
         return Changes(order, truncated=truncated, ops=ops)
     positions = {column.name: position for position, column in enumerate(order.columns)}
     left_out = db.rows(
-        "select name, bool_or(unknown) from ("
-        "select unnest(unchanged) as name, old_kind is distinct from 'O' as unknown from changes where unchanged is not null"
-        ") group by name",
+        "select name, bool_or(unknown) from (select unnest(unchanged) as name, unknown from ("
+        "select distinct unchanged, old_kind is distinct from 'O' as unknown from changes where unchanged is not null"
+        ")) group by name",
     )
     keys = set(order.keys)
     return Changes(
@@ -100,7 +101,7 @@ def _landed(db: Duck, order: MergeOrder) -> str:
     """Return the SQL that reads the files, those with the same columns together."""
     groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
-        groups.setdefault((file.columns, file.fields, file.only), []).append((number, file))
+        groups.setdefault((file.columns, file.fields, file.only, file.partial), []).append((number, file))
     return "\nunion all\n".join(_read(db, order, members) for members in groups.values())
 
 
@@ -124,7 +125,7 @@ def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) ->
         "xid",
         "op",
         "old_kind",
-        _unchanged(first),
+        _unchanged(first, order),
         f"(([{numbers}]::bigint[])[file_index::bigint + 1] << {ROW_BITS}) + file_row_number as id",
     ]
     source = db.landed(file.uri for _, file in members)
@@ -132,8 +133,11 @@ def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) ->
     return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false){some}"
 
 
-def _unchanged(file: LandedFile) -> str:
+def _unchanged(file: LandedFile, order: MergeOrder) -> str:
     """Return the SQL of the columns that a change leaves out, under the table's names."""
+    if file.partial:
+        left_out = [literal(column.name) for column in order.columns if column.name not in file.names]
+        return f"[{', '.join(left_out)}]::varchar[] as unchanged"
     if file.names == file.columns:
         return "unchanged"
     named = " ".join(

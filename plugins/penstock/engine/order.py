@@ -42,7 +42,8 @@ class LandedFile:
 
     `fields` says per column under which name the table has it, None where it does not; left out: under the same.
     `typed` names the columns of a copy that hold values of the lake's types instead of texts; `only` are the first row
-    and the one after the last that concern a task, where it is not to read all of the file.
+    and the one after the last that concern a task, where it is not to read all of the file. The changes of a `partial` file
+    leave out the columns that it lacks.
     """
 
     uri: str
@@ -51,6 +52,7 @@ class LandedFile:
     typed: frozenset[str] = frozenset()
     only: tuple[int, int] | None = None
     fields: tuple[str | None, ...] | None = None
+    partial: bool = False
 
     @property
     def names(self) -> tuple[str | None, ...]:

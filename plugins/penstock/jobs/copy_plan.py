@@ -10,11 +10,12 @@ from penstock.contract.manifest import Typed, from_lists
 
 @dataclass(frozen=True, slots=True)
 class CopyRange:
-    """Order one task of a copy: heap blocks `[first_block, last_block)` of one relation, landed as one file.
+    """Order one task of a copy, or of a fetch: heap blocks `[first_block, last_block)` of one relation, landed as one file.
 
     `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
     `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
-    types; a range with a text that is none is landed as texts.
+    types; a range with a text that is none is landed as texts. In a fetch, the columns have these `attnums`, and their
+    values are landed as changes that were committed at `commit_lsn`.
     """
 
     oid: int
@@ -26,6 +27,8 @@ class CopyRange:
     where: str | None
     path: str
     typed: Typed = ()
+    attnums: tuple[int, ...] = ()
+    commit_lsn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +54,7 @@ class CopyPlan:
     def loads(cls, text: str) -> CopyPlan:
         """Read what `dumps` wrote."""
         data = json.loads(text)
-        ranges = tuple(CopyRange(**from_lists(entry)) for entry in data.pop("ranges"))
+        ranges = tuple(
+            CopyRange(**from_lists(entry) | {"attnums": tuple(entry["attnums"])}) for entry in data.pop("ranges")
+        )
         return cls(ranges=ranges, **data)

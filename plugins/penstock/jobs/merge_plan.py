@@ -25,7 +25,7 @@ class FileRef:
     """Name one landing file and what is known of it before it is read.
 
     `columns` are the fields of its `new` and `old` structs; `fields` are the lake's names of these, None for one that the
-    lake does not have, where they are not the same.
+    lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks.
     """
 
     uri: str
@@ -35,6 +35,7 @@ class FileRef:
     counts: ChangeCounts
     typed: Typed = ()
     fields: tuple[str | None, ...] | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,10 @@ def reserved(names: Iterable[str]) -> str | None:
 
 def columns_stamp(columns: Sequence[MirrorColumn]) -> str:
     """Return a short text that is another one for every other set of columns that a mirror can have."""
-    known = [(each.attnum, each.name, mapping(each.type).lake_type, each.key, each.dropped) for each in columns]
+    known = [
+        (each.attnum, each.name, mapping(each.type).lake_type, each.key, each.dropped, each.generation)
+        for each in columns
+    ]
     return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 

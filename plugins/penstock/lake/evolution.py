@@ -1,7 +1,7 @@
 """How a mirror's table becomes what the plan asks for: columns renamed, widened, dropped and added, each as metadata alone.
 
-A column is known by its number at the source (attnum), which the table keeps per field id in a property of its own; a table
-of before that is matched by names.
+A column is known by its number at the source (attnum) and its generation, which the table keeps per field id in a property of
+its own; a table of before that is matched by names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from penstock.lake.columns import mirror_columns
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.lake_types import holds
 from penstock.values.misfits import MISFITS_COLUMN
+
+Number = tuple[int, int]
+"""A column's attnum and its generation."""
 
 DROPPED_NOTE = "dropped at the source: rows written since then have NULL"
 
@@ -44,9 +47,9 @@ class Evolution:
 
 
 def evolution(
-    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, int] | None
+    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, Number] | None
 ) -> Evolution:
-    """Compare the plan's columns with the table's fields; `numbers` are the source's attnums by field id, if the table has them.
+    """Compare the plan's columns with the table's fields; `numbers` are the source's by field id, if the table has them.
 
     Raises LakeError("schema-change") on a difference that metadata cannot bring: another type, a field of nobody's, a new
     column that is part of the key.
@@ -58,9 +61,9 @@ def evolution(
     wrong += [
         f"{field.name} has type {field.type} in the lake and maps to {types[column.name]} now"
         for column in columns
-        if (field := found.get(column.attnum)) and not holds(types[column.name], field.type)
+        if (field := found.get(_number(column))) and not holds(types[column.name], field.type)
     ]
-    added = tuple(column for column in columns if column.attnum not in found)
+    added = tuple(column for column in columns if _number(column) not in found)
     wrong += [f"{column.name} is new and part of the key" for column in added if column.key]
     if len(there) == misfits:
         wrong.append(f"{MISFITS_COLUMN} is missing in the lake")
@@ -71,7 +74,7 @@ def evolution(
             "copy the table again",
         )
     kept = {field.id for field in found.values()}
-    pairs = [(found[column.attnum], column) for column in columns if column.attnum in found]
+    pairs = [(found[_number(column)], column) for column in columns if _number(column) in found]
     return Evolution(
         deleted=tuple(each.name for each in there if each.id not in kept),
         renamed=tuple((field.name, column.name) for field, column in pairs if field.name != column.name),
@@ -82,23 +85,33 @@ def evolution(
 
 
 def _matched(
-    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, int] | None
-) -> tuple[dict[int, LakeField], list[LakeField]]:
-    """Return the fields by the source's attnum, and those that are nobody's."""
+    columns: Sequence[MirrorColumn], fields: Sequence[LakeField], numbers: Mapping[int, Number] | None
+) -> tuple[dict[Number, LakeField], list[LakeField]]:
+    """Return the fields by the source's number, and those that are nobody's."""
     if numbers is None:
-        by_name = {column.name: column.attnum for column in columns}
+        by_name = {column.name: _number(column) for column in columns}
         found = {by_name[field.name]: field for field in fields if field.name in by_name}
         return found, [field for field in fields if field.name not in by_name]
-    wanted = {column.attnum for column in columns}
+    wanted = set(map(_number, columns))
     found = {numbers[field.id]: field for field in fields if numbers.get(field.id) in wanted}
     return found, [field for field in fields if field.id not in numbers]
 
 
 def numbers_text(columns: Sequence[MirrorColumn], ids: Mapping[str, int]) -> str:
     """Return the text of the property that says which field is which of the source's columns; `ids` are those by name."""
-    return json.dumps({str(ids[column.name]): column.attnum for column in columns}, separators=(",", ":"))
+    numbers = {
+        str(ids[column.name]): [column.attnum, column.generation] if column.generation else column.attnum
+        for column in columns
+    }
+    return json.dumps(numbers, separators=(",", ":"))
 
 
-def numbers_of(text: str | None) -> dict[int, int] | None:
+def numbers_of(text: str | None) -> dict[int, Number] | None:
     """Read that text."""
-    return None if text is None else {int(id_): attnum for id_, attnum in json.loads(text).items()}
+    if text is None:
+        return None
+    return {int(id_): tuple(n) if isinstance(n, list) else (n, 0) for id_, n in json.loads(text).items()}
+
+
+def _number(column: MirrorColumn) -> Number:
+    return column.attnum, column.generation

@@ -15,7 +15,8 @@ class MirrorColumn:
     `name` is the field's name in the lake, and at the source where the column is there; `attnum` says which of the
     source's columns it is, whatever that is called. `key` marks the replica identity. `missing_text` is PostgreSQL's text
     of the value that rows written before the column existed show (its fast default), or None for NULL. A `dropped` one is
-    not at the source any more: the lake keeps what it held, and rows written since have NULL.
+    not at the source any more: the lake keeps what it held, and rows written since have NULL. `generation` counts the types that
+    its field in the lake could not become: each began another field of the same name.
     """
 
     name: str
@@ -24,6 +25,7 @@ class MirrorColumn:
     key: bool = False
     missing_text: str | None = None
     dropped: bool = False
+    generation: int = 0
 
 
 def present(columns: Iterable[MirrorColumn]) -> tuple[MirrorColumn, ...]:

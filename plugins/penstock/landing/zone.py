@@ -17,6 +17,7 @@ from pyarrow import fs
 
 from penstock.landing import reader, store
 from penstock.landing.atomic_file import PART, Draft, FolderDraft, UploadDraft
+from penstock.landing.fetched import FetchedWriter
 from penstock.landing.io_errors import unreachable, unwritable
 from penstock.landing.row_groups import Budget
 from penstock.landing.writer import CopyWriter, FileWriter
@@ -53,6 +54,12 @@ class LandingZone:
     def copy_writer(self, path: str, columns: Sequence[str], typed: Mapping[str, str]) -> CopyWriter:
         """Return a writer of one file of a copy; `typed` gives the lake types of columns that come as values."""
         return CopyWriter(self._draft(path), path, self.uri(path), columns, typed, self._budget)
+
+    def fetched_writer(
+        self, path: str, columns: Sequence[str], attnums: Sequence[int], commit_lsn: int
+    ) -> FetchedWriter:
+        """Return a writer of one file of fetched values, of columns with these numbers, as of a position."""
+        return FetchedWriter(self.writer(path, columns), columns, attnums, commit_lsn)
 
     def read(self, path: str) -> pa.Table:
         """Return one landing file; raises what `penstock.landing.reader.read` raises."""

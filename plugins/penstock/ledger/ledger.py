@@ -10,6 +10,7 @@ from penstock.ledger.advisory_lock import AdvisoryLocks
 from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs
 from penstock.ledger.events import Events
+from penstock.ledger.fetches import Fetches
 from penstock.ledger.health import SlotHealth
 from penstock.ledger.lingering import Lingering
 from penstock.ledger.maintenance import Maintenance
@@ -43,6 +44,7 @@ class Ledger(Sessions):
         self.lingering = Lingering(self)
         self.barriers = Barriers(self)
         self.rebuilds = Rebuilds(self)
+        self.fetches = Fetches(self)
         self.events = Events(self)
         self.maintenance = Maintenance(self)
         self.page = PageQueries(self)

@@ -67,11 +67,12 @@ class Forgotten:
 class Needed:
     """Name what the landing zone must hold, all read at one moment; what is nowhere here belongs to nothing.
 
-    `windows` are ranges and attempts; `copies` are all copies; `runs` are attempts whose plan and result are read.
+    `windows` are ranges and attempts; `copies` are all copies; `fetches` are those that are read; `runs` are attempts whose plan and result are read.
     """
 
     windows: tuple[tuple[Lsn, Lsn, str], ...]
     copies: tuple[CopyRecord, ...]
+    fetches: frozenset[str]
     runs: frozenset[str]
 
 
@@ -165,5 +166,6 @@ class Maintenance(Part):
                 copies=tuple(
                     transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state=None)
                 ),
+                fetches=frozenset(id_ for (id_,) in transaction.rows("fetches/needed_fetches", name=name)),
                 runs=frozenset(attempt for (attempt,) in transaction.rows("maintenance/needed_runs", name=name)),
             )

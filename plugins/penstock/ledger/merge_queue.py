@@ -8,7 +8,15 @@ from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
-from penstock.ledger.records import CopyRecord, CutRecord, PipelineRecord, RebuildRecord, TableRecord, WindowRecord
+from penstock.ledger.records import (
+    CopyRecord,
+    CutRecord,
+    FetchRecord,
+    PipelineRecord,
+    RebuildRecord,
+    TableRecord,
+    WindowRecord,
+)
 from penstock.lsn import Lsn
 
 
@@ -55,7 +63,8 @@ class MergeQueue:
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
     loaded first, by oid; `upto` is the position of the next cut, the first barrier that has none if there is one
-    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid.
+    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid;
+    `fetches` are those that their tables do not have yet.
     """
 
     pipeline: PipelineRecord
@@ -67,6 +76,7 @@ class MergeQueue:
     rebuilds: tuple[RebuildRecord, ...] = ()
     targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
     marked: bool = False
+    fetches: tuple[FetchRecord, ...] = ()
 
     def files(self, table: TableRecord) -> list[FileEntry]:
         """Return the landing files that a table does not have yet, in order."""
@@ -84,9 +94,16 @@ class MergeQueue:
 
     @cached_property
     def _files(self) -> Mapping[int, Sequence[tuple[Lsn, Lsn, FileEntry]]]:
-        """Return the files of all windows by oid, each with the ends of its window, in order."""
+        """Return the files of all windows by oid, each with the ends of its window, in order.
+
+        Fetched values are in the window that contains their position.
+        """
         found: dict[int, list[tuple[Lsn, Lsn, FileEntry]]] = {}
         for window in self.windows:
             for file in window.files:
                 found.setdefault(file.oid, []).append((window.from_lsn, window.upto_lsn, file))
+            for fetch in self.fetches:
+                if window.from_lsn < fetch.lsn <= window.upto_lsn:
+                    placed = ((window.from_lsn, window.upto_lsn, file) for file in fetch.files)
+                    found.setdefault(fetch.oid, []).extend(placed)
         return found

@@ -17,6 +17,7 @@ PipelineState = Literal["new", "bootstrapping", "running", "halted", "torn_down"
 WindowState = Literal["planned", "staged", "confirmed"]
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
 CopyState = Literal["copying", "copied", "loaded"]
+FetchState = Literal["copying", "landed"]
 RebuildKind = Literal["resync", "replay", "shadow"]
 RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
 Level = Literal["info", "warning", "error"]
@@ -252,7 +253,7 @@ class TableRecord(Row):
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
     lake table is to be dropped. `shows` is the metadata file that the catalog shows since our last cut, with
-    columns of which `lake_columns` is the stamp.
+    columns of which `lake_columns` is the stamp. `fetchable` says that it is paused for nothing but values of some columns.
     """
 
     pipeline: str
@@ -276,6 +277,7 @@ class TableRecord(Row):
     discard: bool
     shows: str | None
     lake_columns: str | None
+    fetchable: bool
 
     @property
     def qualified(self) -> str:
@@ -320,6 +322,30 @@ class CopyRecord(Row):
     def from_row(cls, **row: Any) -> Self:
         """Read one row."""
         return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
+
+
+@dataclass(frozen=True)
+class FetchRecord(Row):
+    """Hold values of some columns of one table that were read under a snapshot, of all that was committed before `lsn`.
+
+    `whole` says that these are the columns' values of all rows: then what was landed of them before counts for nothing.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    lsn: Lsn
+    attnums: tuple[int, ...]
+    whole: bool
+    state: FetchState
+    files: tuple[FileEntry, ...]
+    rows: int
+    bytes: int
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "attnums": tuple(row["attnums"]), "files": tuple(map(FileEntry.from_json, row["files"]))})
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,20 @@ class Tables(Part):
         with self.transaction() as transaction:
             note_column_looks(transaction, name, looks, seen_lsn)
 
-    def pause(self, name: str, oid: int, *, slug: str, reason: str) -> TableRecord:
-        """Keep a table out of merges, with an event that says why; capture continues landing its changes."""
+    def pause(self, name: str, oid: int, *, slug: str, reason: str, fetchable: bool = False) -> TableRecord:
+        """Keep a table out of merges, with an event that says why; capture continues landing its changes.
+
+        `fetchable` says that the values of some columns are all that it lacks.
+        """
         with self.transaction() as transaction:
             lock(transaction, name)
-            return pause(transaction, name, oid, slug, reason)
+            return pause(transaction, name, oid, slug, reason, fetchable=fetchable)
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            return _change(transaction, name, oid, "tables/resume_table", "to be paused")
+            return resume(transaction, name, oid)
 
     def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[CopyRecord]:
         """Note that these tables are being copied under one snapshot; their unfinished older copies are forgotten.
@@ -111,11 +114,19 @@ class Tables(Part):
             return _copies(transaction, name, state=state)
 
 
-def pause(transaction: Transaction, name: str, oid: int, slug: str, reason: str) -> TableRecord:
+def pause(
+    transaction: Transaction, name: str, oid: int, slug: str, reason: str, *, fetchable: bool = False
+) -> TableRecord:
     """Pause a table inside a transaction; the event is written each time."""
     event = {"slug": slug, "level": "error", "table_oid": oid, "message": reason, "details": "{}"}
     transaction.change("events/add_event", name=name, **event)
-    return _change(transaction, name, oid, "tables/pause_table", "not to be dropped", slug=slug, reason=reason)
+    values = {"slug": slug, "reason": reason, "fetchable": fetchable}
+    return _change(transaction, name, oid, "tables/pause_table", "not to be dropped", **values)
+
+
+def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
+    """Take a paused table back into merges inside a transaction; raises LedgerError("ledger-conflict")."""
+    return _change(transaction, name, oid, "tables/resume_table", "to be paused")
 
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:

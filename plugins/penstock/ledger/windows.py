@@ -16,6 +16,7 @@ from psycopg.types.range import Range
 
 from penstock.contract.manifest import FileEntry, moment
 from penstock.errors import LedgerError
+from penstock.ledger.fetches import fetches
 from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
@@ -181,11 +182,16 @@ class Windows(Part):
             tables = [table for table in known if table.state in ("ready", "copied") and table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
             copies = transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state="copied")
+            through = {table.oid: table.complete_through or Lsn(0) for table in tables if table.state == "ready"}
+            fetched = [
+                each for each in fetches(transaction, name, after=least) if through.get(each.oid, each.lsn) < each.lsn
+            ]
             cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
         return MergeQueue(
             pipeline=pipeline,
             upto=upto,
             marked=marked,
+            fetches=tuple(each for each in fetched if each.state == "landed"),
             windows=tuple(due),
             tables=tuple(tables),
             copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},

@@ -68,6 +68,13 @@ def _require_same_file(session: ArrowSession, range_: CopyRange) -> None:
         raise rewritten_error(heap)
 
 
+def having_labels(columns: Sequence[str], labels: Sequence[str]) -> str:
+    """Return the condition, in SQL, that one of these columns of enums holds one of these labels."""
+    listed = sql.SQL(", ").join(map(sql.Literal, labels))
+    each = [sql.SQL("{}::text in ({})").format(sql.Identifier(column), listed) for column in columns]
+    return sql.SQL(" or ").join(each).as_string(None)
+
+
 def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
     """Compose the query of one range; `own_casts` names the columns whose type has a cast to text of its own."""
     typed = dict(range_.typed)

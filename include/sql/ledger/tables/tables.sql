@@ -1,7 +1,7 @@
 select
     pipeline, oid, schema, name, target, state, identity, columns, catalog_digest, copy_id,
     complete_through, snapshot_id, paused_slug, paused_reason, paused_from_state,
-    joined_lsn, joined_xid, left_lsn, discard, shows, lake_columns
+    joined_lsn, joined_xid, left_lsn, discard, shows, lake_columns, fetchable
 from penstock.table
 where
     pipeline = %(name)s

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from penstock.flow.capture.column_fetch import Doubt
 from penstock.flow.table_facts import column_plan
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
@@ -45,20 +46,20 @@ class Followed:
 
     columns: tuple[MirrorColumn, ...]
     changes: tuple[ColumnChange, ...]
-    reasons: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
 
 
 def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Following) -> Followed:
     """Compare the known columns with the catalog's."""
     there = {column.attnum: column for column in now.columns}
-    kept, changes, reasons = list[MirrorColumn](), list[ColumnChange](), list[str]()
+    kept, changes, doubts = list[MirrorColumn](), list[ColumnChange](), list[Doubt]()
     for column in columns:
         found = there.pop(column.attnum, None)
         if column.dropped:
             kept.append(column)
         elif found is None:
             reason = _why_not_dropped(column, now, following)
-            reasons += [reason] if reason else []
+            doubts += [Doubt(reason)] if reason else []
             changes.append(ColumnChange("drop-column", f"column {column.name} was dropped"))
             if following.keep_dropped:
                 kept.append(replace(column, dropped=True, missing_text=None))
@@ -66,11 +67,11 @@ def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Followi
             kept.append(replace(column, name=found.name, type=found.type, key=found.key))
             made, wrong = _compared(column, found, following)
             changes += made
-            reasons += wrong
+            doubts += wrong
     for new in there.values():
         kept.append(column_plan(new))
         changes.append(ColumnChange("add-column", f"column {new.name} was added", _xid(new)))
-    return Followed(_with_free_names(kept), tuple(changes), tuple(reasons))
+    return Followed(_with_free_names(kept), tuple(changes), tuple(doubts))
 
 
 def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Following) -> str | None:
@@ -83,18 +84,20 @@ def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Followin
     return None
 
 
-def _compared(column: MirrorColumn, found: SourceColumn, following: Following) -> tuple[list[ColumnChange], list[str]]:
+def _compared(
+    column: MirrorColumn, found: SourceColumn, following: Following
+) -> tuple[list[ColumnChange], list[Doubt]]:
     """Return what changed of a column that is there still, and why that is not followed."""
-    changes, reasons = list[ColumnChange](), list[str]()
+    changes, doubts = list[ColumnChange](), list[Doubt]()
     if found.name != column.name:
         renamed = f"column {column.name} was renamed to {found.name}"
         changes.append(ColumnChange("rename-column", renamed, _xid(found)))
-        reasons += [] if following.columns else [renamed]
+        doubts += [] if following.columns else [Doubt(renamed)]
     if not _same_type(found.type, column.type):
         retyped = f"column {found.name} changed its type from {column.type.name} to {found.type.name}"
         changes.append(ColumnChange("retype-column", retyped, _xid(found)))
-        reasons += [] if following.columns and followed(column.type, found.type) else [retyped]
-    return changes, reasons
+        doubts += [] if following.columns and followed(column.type, found.type) else [Doubt(retyped, found.attnum)]
+    return changes, doubts
 
 
 def _xid(column: SourceColumn) -> int | None:

@@ -7,12 +7,12 @@ reading, there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.lake.mirror_column import present
-from penstock.ledger.records import ColumnLook, ColumnState, TableFacts, TableRecord
+from penstock.ledger.records import ColumnLook, ColumnState, FetchRecord, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 from penstock.wire.messages import Relation, RelationColumn
@@ -85,14 +85,22 @@ class Fit:
     reason: str | None = None
 
 
-def fit(table: TableRecord | TableFacts, relation: Relation, numbers: Sequence[int] | None) -> Fit:
-    """Hold landed rows of a relation, whose columns have these attnums, against a table's columns."""
+def fit(
+    table: TableRecord | TableFacts,
+    relation: Relation,
+    numbers: Sequence[int] | None,
+    overwritten: Collection[int] = (),
+) -> Fit:
+    """Hold landed rows of a relation, whose columns have these attnums, against a table's columns.
+
+    The values of `overwritten` columns count for nothing, so they may be of another type.
+    """
     if numbers is None:
         return Fit(reason=_unreadable(table, relation))
     columns = {column.attnum: column for column in table.columns}
     fields: list[str | None] = []
     for sent, attnum in zip(relation.columns, numbers, strict=True):
-        column = columns.get(attnum)
+        column = None if attnum in overwritten else columns.get(attnum)
         if column is not None and not column.dropped and not _followed(sent, column.type):
             return Fit(reason=f"column {sent.name} changed its type from {column.type.name} under a window")
         fields.append(column.name if column else None)
@@ -100,6 +108,20 @@ def fit(table: TableRecord | TableFacts, relation: Relation, numbers: Sequence[i
     if table.identity not in ("f", "n") and not {each.attnum for each in table.columns if each.key} <= keys:
         return Fit(reason="the replica identity was another one under a window, so old rows came without their key")
     return Fit(tuple(fields))
+
+
+def fetched_fit(table: TableRecord | TableFacts, numbers: Sequence[int], overwritten: Collection[int]) -> Fit:
+    """Say what fetched values of columns with these attnums are to a table."""
+    names = {column.attnum: column.name for column in table.columns if column.attnum not in overwritten}
+    return Fit(tuple(map(names.get, numbers)))
+
+
+def overwritten(fetches: Iterable[FetchRecord], oid: int, last: int | None) -> frozenset[int]:
+    """Return the columns of a table of which every row's value was fetched after a commit."""
+    if last is None:
+        return frozenset()
+    later = (each for each in fetches if each.oid == oid and each.whole and each.state == "landed")
+    return frozenset(attnum for each in later if last < each.lsn - 1 for attnum in each.attnums)
 
 
 def by_name(table: TableRecord | TableFacts, relation: Relation) -> tuple[int, ...] | None:

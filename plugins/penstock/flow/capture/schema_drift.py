@@ -7,7 +7,7 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,15 @@ from penstock.flow.capture.table_verdict import (
 )
 from penstock.flow.context import Context
 from penstock.flow.table_facts import column_look, facts_of
-from penstock.ledger.records import RebuildRecord, SchemaChange, TableFacts, TableRecord, TableState, WindowRecord
+from penstock.ledger.records import (
+    FetchRecord,
+    RebuildRecord,
+    SchemaChange,
+    TableFacts,
+    TableRecord,
+    TableState,
+    WindowRecord,
+)
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -129,7 +137,8 @@ def settle(ctx: Context, look: Look, landed: Landed, window: WindowRecord) -> At
 
     Return which of the catalog's columns the landed relations have.
     """
-    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.upto_lsn)
+    fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
+    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.upto_lsn, fetches)
     for case in look.undecided:
         _settle(ctx, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
@@ -146,6 +155,13 @@ class _Brought:
     landed: Landed
     attnums: Attnums
     upto: Lsn
+    fetches: Sequence[FetchRecord]
+
+    def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
+        """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
+        landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
+        last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
+        return relation_columns.overwritten(self.fetches, shape[0], last)
 
 
 def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
@@ -179,7 +195,7 @@ def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | 
         _take(ctx, known, case.best(), case.digest())
         return [case]
     if decided.reason is not None:
-        _refuse(ctx, known, decided.reason, decided.slug)
+        _refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetch is not None)
     elif now is not None:
         _take(ctx, known, decided, _digest(conn, known, now))
     return []
@@ -209,10 +225,10 @@ def followed_of(ctx: Context, known: Known) -> Following:
     return Following(keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep")
 
 
-def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change") -> None:
-    """Pause a table; end a rebuild, which has to begin again."""
+def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
+    """Pause a table, for a fetch of columns if that is enough; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
-        ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason)
+        ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason, fetchable=fetchable)
         ctx.progress(f"paused {known.qualified}: {reason}")
     else:
         ctx.ledger.rebuilds.give_up(ctx.name, known, slug="rebuild-given-up", reason=reason)
@@ -227,16 +243,16 @@ def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any
     if isinstance(known, RebuildRecord):
         ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
         return
-    ctx.ledger.tables.save(ctx.name, [facts_now], _schema_changes(known, decided))
+    told = followed_changes(known.oid, decided) if known.state == "ready" else ()
+    ctx.ledger.tables.save(ctx.name, [facts_now], told)
     for change in decided.changes:
         ctx.progress(f"{known.qualified}: {change.text}")
 
 
-def _schema_changes(known: TableRecord, decided: Verdict) -> list[SchemaChange]:
-    if known.state != "ready":
-        return []
+def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
+    """Return what the lake follows by a verdict, for the history of the table's shapes."""
     return [
-        SchemaChange(known.oid, change.rule, change.text, {"xid": change.xid} if change.xid else {})
+        SchemaChange(oid, change.rule, change.text, {"xid": change.xid} if change.xid else {})
         for change in decided.changes
     ]
 
@@ -318,19 +334,19 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
     """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
     landed = brought.landed
     shapes = [
-        (relation, brought.attnums[key])
+        (relation, brought.attnums[key], brought.overwritten(key))
         for key, relation in landed.relations.items()
         if key[0] == record.oid and key in brought.attnums
     ]
-    for relation, attnums in shapes:
-        if reason := relation_columns.fit(record, relation, attnums).reason:
+    for relation, attnums, overwritten in shapes:
+        if reason := relation_columns.fit(record, relation, attnums, overwritten).reason:
             return reason
     if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
     keys = {column.attnum for column in record.columns if column.key}
     named = {
         sent.name
-        for relation, attnums in shapes
+        for relation, attnums, _ in shapes
         for sent, attnum in zip(relation.columns, attnums or (), strict=bool(attnums))
         if attnum in keys
     }

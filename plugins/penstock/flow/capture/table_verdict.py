@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.flow.capture import column_changes
 from penstock.flow.capture.column_changes import ADDED_ONLY, ColumnChange, Following
+from penstock.flow.capture.column_fetch import Doubt, Fetch, fetch_of
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.catalog import SourceColumn, SourceTable
@@ -25,13 +26,17 @@ _FILE = 2  # place of the file's number in a leaf's entry of a digest
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Say what follows for one table: its columns and replica identity from now on and what was changed; or the reason to pause it."""
+    """Say what follows for one table: its columns and replica identity from now on and what was changed; or the reason to pause it.
+
+    With `fetch` it needs no more than the values of some columns to become that.
+    """
 
     columns: tuple[MirrorColumn, ...] = ()
     identity: str | None = None
     changes: tuple[ColumnChange, ...] = ()
     reason: str | None = None
     slug: str = "schema-change"
+    fetch: Fetch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +77,23 @@ def verdict(
     known = frozenset(cleared) | blank
     followed = column_changes.follow(columns, now, following)
     same_key = following.columns and _same_key(columns, identity, now)
-    reasons = [
-        *_name_reasons(digest, now),
-        *followed.reasons,
+    doubts = [
+        *map(Doubt, _name_reasons(digest, now)),
+        *followed.doubts,
         *_hidden_reasons(columns, digest, now),
         *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
         *(_added_reasons(columns, now) if _new_files(digest, now, frozenset()) else ()),
-        *(() if same_key else _identity_reasons(columns, identity, now)),
-        *_filter_reasons(digest, now),
+        *map(Doubt, () if same_key else _identity_reasons(columns, identity, now)),
+        *map(Doubt, _filter_reasons(digest, now)),
         *_type_reasons(digest, now),
-        *_leaf_reasons(digest, now, known, blank),
+        *map(Doubt, _leaf_reasons(digest, now, known, blank)),
     ]
-    if reasons:
-        return Verdict(reason="; ".join(dict.fromkeys(reasons)))
-    return Verdict(followed.columns, now.identity, (*followed.changes, *_identity_changes(identity, now)))
+    reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
+    fetch = fetch_of(doubts, digest, now) if doubts and following.columns else None
+    if doubts and fetch is None:
+        return Verdict(reason=reason)
+    changes = (*followed.changes, *_identity_changes(identity, now))
+    return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch)
 
 
 def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
@@ -146,12 +154,15 @@ def _name_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
         yield f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
 
 
-def _hidden_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _hidden_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
     """Name columns that were there and not in the stream: what their old rows show is in no file."""
     hidden = _versions(digest, "hidden")
     for column in _added(columns, now):
         if column.attnum in hidden or column.name in digest["hidden"]:
-            yield f"column {column.name} was generated or not published, and is in the stream now: old rows show stored values"
+            yield Doubt(
+                f"column {column.name} was generated or not published, and is in the stream now: old rows show stored values",
+                column.attnum,
+            )
 
 
 def _new_files(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> tuple[Leaf, ...]:
@@ -169,22 +180,26 @@ def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
     return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
 
 
-def _altered_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _altered_reasons(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
     """Name the columns of which a new file may hold other values than before."""
     versions = _versions(digest, "columns")
     by_attnum = {column.attnum: column for column in now.columns}
     for column in columns:
         found, before = by_attnum.get(column.attnum), versions.get(str(column.attnum))
         if found is not None and before is not None and before != found.version:
-            yield f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
+            yield Doubt(
+                f"column {column.name} was altered and the table rewritten: its old rows may hold other values",
+                column.attnum,
+            )
 
 
-def _added_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[str]:
+def _added_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[Doubt]:
     """Name the added columns of which a new file may hold values: `vacuum full`, too, writes a default into old rows."""
     for added in _added(columns, now):
         if added.missing_text is None:
-            yield (
-                f"column {added.name} was added and the table rewritten: a default may have been written into every row"
+            yield Doubt(
+                f"column {added.name} was added and the table rewritten: a default may have been written into every row",
+                added.attnum,
             )
 
 
@@ -219,7 +234,7 @@ def _filter_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str
         yield "the publication's row filter changed"
 
 
-def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
+def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
     versions = _versions(digest, "parts")
     for oid, labels in now.enums.items():
         known = digest["enums"].get(str(oid), [])
@@ -228,13 +243,13 @@ def _type_reasons(digest: Mapping[str, Any], now: SourceTable) -> Iterator[str]:
         if [label for label in labels if label in known] != known or [
             each for each in after if each in before
         ] != before:
-            yield f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back"
+            yield Doubt(f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back", enum=oid)
     for oid, attributes in now.composites.items():
         known = digest["composites"].get(str(oid))
         before = versions.get(str(oid))
         changed = known is not None and known != [list(attribute) for attribute in attributes]
         if changed or (before is not None and before != list(now.part_versions.get(oid, ()))):
-            yield f"composite type {now.part_names.get(oid, oid)} changed its attributes"
+            yield Doubt(f"composite type {now.part_names.get(oid, oid)} changed its attributes")
 
 
 def _attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Leaf, tuple[Attach, ...]]]:

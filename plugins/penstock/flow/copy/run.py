@@ -7,14 +7,14 @@ finished table is proved by a small result file next to its data, whatever becom
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, describe
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
@@ -37,11 +37,17 @@ def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[
 
 
 def copy_tables(
-    ctx: Context, exported: Exported, copy_id: str, sources: Sequence[SourceTable], submit: Submit
+    ctx: Context,
+    exported: Exported,
+    copy_id: str,
+    sources: Sequence[SourceTable],
+    submit: Submit,
+    *,
+    order: Callable[[CopyRange], CopyRange] = lambda whole: whole,
 ) -> dict[int, SourceError]:
     """Have Spark land these tables, as `tables_at` gave them with sizes, while the snapshot is held.
 
-    Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
+    `order` may ask for less than a range's whole rows. Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
     """
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
@@ -55,7 +61,7 @@ def copy_tables(
         snapshot_name=exported.snapshot_name,
         parallel=settings.parallel,
         batch_bytes=ctx.pipeline.capture.batch_bytes,
-        ranges=tuple(plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder)),
+        ranges=tuple(map(order, plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder))),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
     for oid in {table.oid for table in readable} - {each.oid for each in plan.ranges}:

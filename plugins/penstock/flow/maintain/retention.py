@@ -68,7 +68,9 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     needed = ctx.ledger.maintenance.needed_landed(name)
     dead = [
         *_unknown(windows, (layout.range_folder(name, from_, upto) for from_, upto, _ in needed.windows)),
-        *_unknown(copies, (layout.copy_folder(name, copy.id) for copy in needed.copies)),
+        *_unknown(
+            copies, (layout.copy_folder(name, id) for id in {copy.id for copy in needed.copies} | needed.fetches)
+        ),
         *_unread(runs, needed, runs_before),
     ]
     files = [
@@ -95,7 +97,9 @@ def _unread(found: Iterable[str], needed: Needed, before: datetime) -> Iterator[
 
 
 def _dead_files(ctx: Context, needed: Needed, folder: str, paths: Iterable[str]) -> list[str]:
-    """Return the files of a copy that belong to tables which have a newer one; a copy at work keeps all."""
+    """Return the files of a copy that belong to tables which have a newer one; a copy at work and a fetch keep all."""
+    if any(layout.copy_folder(ctx.name, id) == folder for id in needed.fetches):
+        return []
     tables = [copy for copy in needed.copies if layout.copy_folder(ctx.name, copy.id) == folder]
     if any(copy.state == "copying" for copy in tables):
         return []

@@ -81,12 +81,13 @@ def evolved(queue: MergeQueue) -> frozenset[int]:
 
 
 def _queue(ctx: Context) -> MergeQueue:
-    """Read what is due; a table copied under a later snapshot waits until capture has come as far as that.
+    """Read what is due; a table with a copy or values of a later snapshot waits until capture has come as far as that.
 
     A table that has been rebuilt stands for the one whose place it takes.
     """
     queue = ctx.ledger.windows.to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
+    ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
     reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
     waiting = rebuild_plan.waiting_for_names(reached, queue.targets)
     for each, holder in waiting.values():
@@ -96,7 +97,7 @@ def _queue(ctx: Context) -> MergeQueue:
     tables = tuple(
         table
         for table in queue.tables
-        if table.oid not in rebuilt and (table.state != "copied" or table.oid not in early)
+        if table.oid not in rebuilt | ahead and (table.state != "copied" or table.oid not in early)
     )
     return replace(queue, tables=tables, rebuilds=rebuilds)
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.relation_columns import Fit, by_name, fit
+from penstock.flow.capture.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import (
     CopyRecord,
+    FetchRecord,
     RebuildRecord,
     RelationAttnums,
     TableFacts,
@@ -30,16 +31,20 @@ from penstock.wire.messages import Relation
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Hold every landed relation by oid and version, and which of the catalog's columns these have."""
+    """Hold every landed relation by oid and version, which of the catalog's columns these have, and what was fetched since."""
 
     relations: Mapping[tuple[int, int], Relation]
     attnums: RelationAttnums
+    fetches: Sequence[FetchRecord] = ()
 
     def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
         """Say what the rows of a file, in the window from a position on, are to a table."""
+        later = overwritten(self.fetches, entry.oid, entry.max_commit_lsn)
+        if entry.attnums is not None:
+            return fetched_fit(table, entry.attnums, later)
         relation = self.relations[entry.oid, entry.version]
         known = self.attnums.at(entry.oid, entry.version, window)
-        return fit(table, relation, known[0] if known else by_name(table, relation))
+        return fit(table, relation, known[0] if known else by_name(table, relation), later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def landed_relations(ctx: Context) -> Landed:
     """Return every landed relation."""
     found = ctx.ledger.windows.relations(ctx.name)
     relations = {(record.relation.oid, record.version): record.relation for record in found}
-    return Landed(relations, ctx.ledger.windows.attnums(ctx.name))
+    return Landed(relations, ctx.ledger.windows.attnums(ctx.name), ctx.ledger.fetches.all(ctx.name))
 
 
 def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:

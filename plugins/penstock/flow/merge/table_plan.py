@@ -99,4 +99,5 @@ class LandedFiles:
             counts=entry.counts,
             typed=entry.typed,
             fields=None if fields is None or tuple(fields) == entry.columns else tuple(fields),
+            partial=entry.attnums is not None,
         )

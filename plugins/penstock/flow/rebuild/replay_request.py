@@ -138,14 +138,21 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     lost = [
         each for each in ctx.ledger.skips.all(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
     ]
-    usable = [each for each in copies if _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)]
+    fetched = max((each.lsn for each in ctx.ledger.fetches.all(ctx.name) if each.oid == record.oid), default=Lsn(0))
+    usable = [
+        each
+        for each in copies
+        if each.lsn > fetched and _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)
+    ]
     limit = min((each for each in (since, goal) if each is not None), default=None)
     early = [each for each in usable if limit is None or each.lsn <= limit]
     if not early:
         position = ctx.ledger.pipelines.get(ctx.name).position
         least = min((each.lsn for each in usable), default=None)
         there = (
-            f"available is {least} to {position}" if least is not None else "no copy has all of its windows: resync it"
+            f"available is {least} to {position}"
+            if least is not None
+            else "no copy has all of its windows, or columns were fetched since: resync it"
         )
         raise LakeError(
             "range-unavailable",

@@ -20,6 +20,7 @@ from penstock.flow.guards import require_named
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempt import about_to_publish
 from penstock.flow.rebuild import build, copy, replay_request
+from penstock.flow.rebuild import fetch as fetching
 from penstock.flow.rebuild import resync_request as requests
 from penstock.flow.rebuild.drop_table import discard
 from penstock.flow.rebuild.replay_request import Replay
@@ -28,6 +29,7 @@ from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.lsn import Lsn
 
 _TRIES = 5
 _PAUSE_SECONDS = 2.0
@@ -48,6 +50,9 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
     if tables is None:
         records = requests.fit_to_copy(ctx, records)
     with _held(ctx, records):
+        if tables is None:
+            fetched = fetching.fetch(ctx, records, submit)
+            records = [record for record in records if record.oid not in fetched]
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
         started = ctx.ledger.rebuilds.start(ctx.name, _new_resyncs(ctx, new)) if new else []
@@ -80,17 +85,18 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
 def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     """Merge until the rebuilt tables have taken their names; return whether all have.
 
-    Another run's merge may perform the swap; if one is about to publish, wait for it. Captures first where
+    What was fetched is merged, too. Another run's merge may perform the swap; if one is about to publish, wait for it. Captures first where
     the pipeline has not come as far as a copy's snapshot. What cannot be switched yet, because a cut is wanted at an
     earlier place first, is left to the next merge. Raises LakeError("rebuild-given-up"), and what capture and merge
     raise, after some tries.
     """
     for attempt_number in range(_TRIES):
         waiting = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["ready"]) if each.id in ids]
-        if not waiting:
+        needed = [*(each.copy_lsn or Lsn(0) for each in waiting), *_fetched(ctx)]
+        if not needed:
             break
         try:
-            _capture_through(ctx, waiting)
+            _capture_through(ctx, max(needed))
             _let_publish(ctx)
             if merge.merge(ctx, submit) is None:
                 break
@@ -138,9 +144,15 @@ def _let_publish(ctx: Context) -> None:
         time.sleep(1)
 
 
-def _capture_through(ctx: Context, waiting: Sequence[RebuildRecord]) -> None:
-    """Capture as far as the copies' snapshots; a source that flushes nothing meanwhile is waited for a while only."""
-    needed = max(each.copy_lsn or 0 for each in waiting)
+def _fetched(ctx: Context) -> list[Lsn]:
+    """Return the positions of the values that were fetched and that no merge has taken yet."""
+    through = {each.oid: each.complete_through for each in ctx.ledger.tables.all(ctx.name) if each.state == "ready"}
+    landed = (each for each in ctx.ledger.fetches.all(ctx.name) if each.state == "landed")
+    return [each.lsn for each in landed if each.lsn > (through.get(each.oid) or each.lsn)]
+
+
+def _capture_through(ctx: Context, needed: Lsn) -> None:
+    """Capture as far as snapshots have seen; a source that flushes nothing meanwhile is waited for a while only."""
     deadline = time.monotonic() + _IDLE_SECONDS
     while (ctx.ledger.pipelines.get(ctx.name).position or 0) < needed and time.monotonic() < deadline:
         if capture.capture_window(ctx).behind:

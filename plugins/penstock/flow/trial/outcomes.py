@@ -13,6 +13,7 @@ from penstock.conditions import NEEDS_COPY
 from penstock.flow import table_policy
 from penstock.flow.capture import publication_options
 from penstock.flow.capture.column_changes import Rule
+from penstock.flow.capture.column_fetch import Fetch
 from penstock.flow.capture.schema_drift import followed_of
 from penstock.flow.capture.sync_publication import Alteration
 from penstock.flow.capture.sync_tables import came_back_reason, member_changes
@@ -31,6 +32,7 @@ _COPY = "a copy of the table"
 _NOTHING = "nothing"
 _AS_IT_WAS = "the table as it was, without later changes, until {}"
 _BY_ITSELF = "a new copy takes its place in one cut"
+_FETCHED = "it has these columns' values, in one cut"
 _BY_A_PERSON = "a person runs `penstock resync`"
 
 
@@ -167,7 +169,7 @@ class _Case:
                 reason += (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
-            return self._copied(record, decided.slug, reason, now)
+            return self._copied(record, decided.slug, reason, now, decided.fetch)
         changes = tuple(self._followed(change.rule, change.text) for change in decided.changes)
         if not changes:
             text = "its catalog entries change, and no stored value does"
@@ -178,8 +180,10 @@ class _Case:
         means = effect(rule, self.ctx.pipeline)
         return Change(rule, text, means.outcome, means.cost, means.readers)
 
-    def _copied(self, record: TableRecord, slug: str, reason: str, now: SourceTable | None = None) -> TableOutcome:
-        """Return what follows where capture pauses a table: a copy by itself, or by a person."""
+    def _copied(
+        self, record: TableRecord, slug: str, reason: str, now: SourceTable | None = None, fetch: Fetch | None = None
+    ) -> TableOutcome:
+        """Return what follows where capture pauses a table: a copy, of columns if that is enough, by itself or by a person."""
         blocker = self._no_copy(now, joining=False) if now else None
         answered = (
             slug in NEEDS_COPY
@@ -189,8 +193,12 @@ class _Case:
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
         until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
+        cost = _COPY
+        if now is not None and fetch is not None and outcome == "copies":
+            fetched = [column.name for column in now.columns if column.attnum in fetch.attnums]
+            cost, until = f"a copy of the key and {names(fetched)}", _FETCHED
         return TableOutcome(
-            record.qualified, (Change(slug, text, outcome, _COPY, _AS_IT_WAS.format(until)),), copied=True
+            record.qualified, (Change(slug, text, outcome, cost, _AS_IT_WAS.format(until)),), copied=True
         )
 
     def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
@@ -244,6 +252,7 @@ def _record(ctx: Context, table: SourceTable) -> TableRecord:
         snapshot_id=None,
         paused_slug=None,
         paused_reason=None,
+        fetchable=False,
         paused_from_state=None,
         joined_lsn=None,
         joined_xid=None,

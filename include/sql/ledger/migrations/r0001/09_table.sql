@@ -39,6 +39,8 @@ create table penstock.table (
     paused_slug text,
     paused_reason text,
     paused_from_state text check (paused_from_state in ('new', 'copying', 'copied', 'ready')),
+    -- paused for nothing but the values of some columns, which can be fetched
+    fetchable boolean not null default false,
     -- since when it is paused, or paused time and again: copies that do not help are made ever more rarely
     paused_at timestamptz,
     primary key (pipeline, oid),

@@ -1,0 +1,2 @@
+insert into penstock.column_fetch (pipeline, id, oid, lsn, attnums, whole)
+values (%(name)s, %(id)s, %(oid)s, %(lsn)s, %(attnums)s, %(whole)s)

@@ -1,0 +1,130 @@
+"""Whether values of some columns are all that a change of a table leaves open: then these are fetched, not the whole table. Pure.
+
+A fetch is exact where every row of the lake is found again by its key, and nothing but these columns is in doubt. What else
+is in doubt, or cannot be told while the table is paused, is left to a copy of the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.flow.capture import enum_labels
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.source.tables import SourceColumn, SourceTable
+from penstock.values.lake_types import holds, mapping
+from penstock.values.pgtype import PgType
+
+_SENT = frozenset({"insert", "update", "delete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Say why a table is not what the stream made of it; by the values of which column or enum alone, if it is no more than that."""
+
+    text: str
+    attnum: int | None = None
+    enum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Name the columns to fetch by attnum: of all rows, or of those that hold one of the `labels` in one of these columns."""
+
+    attnums: frozenset[int]
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Return whether every row's values are fetched."""
+        return self.labels is None
+
+
+def fetch_of(doubts: Sequence[Doubt], digest: Mapping[str, Any], now: SourceTable) -> Fetch | None:
+    """Return the fetch that ends all of these doubts, or None where only a copy of the table does."""
+    if any(doubt.attnum is None and doubt.enum is None for doubt in doubts) or not _rows_are_known(digest, now):
+        return None
+    by_attnum = {column.attnum: column for column in now.columns}
+    whole = {doubt.attnum for doubt in doubts if doubt.attnum is not None}
+    # labels that landed rows would be held against are fetched, too: no window looks at a paused table
+    grown = frozenset(enum_labels.grown(digest, now))
+    renamed = {doubt.enum for doubt in doubts if doubt.enum is not None}
+    enums = renamed | grown | (enum_labels.open_checks(digest).keys() & now.enums.keys())
+    holders = _holders(now.columns, enums)
+    if holders is None or not whole <= by_attnum.keys():
+        return None
+    attnums = frozenset(whole | {column.attnum for column in holders})
+    if any(by_attnum[attnum].key for attnum in attnums):
+        return None
+    plain = not whole and all(_is_scalar(column.type) for column in holders) and not enum_labels.open_checks(digest)
+    return Fetch(attnums, _new_labels(digest, now, enums) if plain else None)
+
+
+def sends_all(sent: Iterable[str]) -> bool:
+    """Return whether a publication sends what makes the lake's rows those of the source."""
+    return set(sent) >= _SENT
+
+
+def refilled(columns: Sequence[MirrorColumn], before: Sequence[MirrorColumn], fetch: Fetch) -> tuple[MirrorColumn, ...]:
+    """Return a table's columns after a fetch: one whose new type the lake's field cannot become is another field from now on."""
+    known = {column.attnum: column for column in before}
+    return tuple(
+        _refilled(column, known.get(column.attnum)) if column.attnum in fetch.attnums and fetch.whole else column
+        for column in columns
+    )
+
+
+def _refilled(column: MirrorColumn, before: MirrorColumn | None) -> MirrorColumn:
+    generation = column.generation
+    if before is not None:
+        generation += not holds(mapping(column.type).lake_type, mapping(before.type).lake_type)
+    return replace(column, missing_text=None, generation=generation)
+
+
+def _rows_are_known(digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Return whether the lake's rows are those of the source by key, whatever their values.
+
+    Partitions may come and go while no window looks at them, and a filter may let other rows through than it did.
+    """
+    return (
+        now.kind == "r"
+        and bool(now.key)
+        and now.identity != "n"
+        and now.filter_digest is None
+        and not digest.get("undecided")
+    )
+
+
+def _holders(columns: Sequence[SourceColumn], enums: Iterable[int]) -> list[SourceColumn] | None:
+    """Return the columns that consist of these enums, or None where one may be inside of another type, too."""
+    wanted = set(enums)
+    if not wanted:
+        return []
+    if any(_innermost(column.type).kind not in "be" for column in columns):
+        return None
+    return [column for column in columns if _innermost(column.type).oid in wanted]
+
+
+def _innermost(type: PgType) -> PgType:
+    inner = type.element or type.base
+    return type if inner is None else _innermost(inner)
+
+
+def _is_scalar(type: PgType) -> bool:
+    return type.element is None and (type.base is None or _is_scalar(type.base))
+
+
+def _new_labels(digest: Mapping[str, Any], now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:
+    """Return the labels whose catalog rows are others than at the last look: rows may show them under another name."""
+    known = digest["versions"]["parts"]
+    return tuple(
+        sorted(
+            {
+                label
+                for oid in enums
+                for label, version in zip(now.enums[oid], now.part_versions[oid], strict=True)
+                if version not in known.get(str(oid), ())
+            }
+        )
+    )

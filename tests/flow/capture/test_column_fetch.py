@@ -1,0 +1,118 @@
+"""Which changes are ended by the values of some columns, and which are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.column_fetch import Fetch, refilled
+from penstock.flow.capture.table_verdict import verdict
+from penstock.flow.table_facts import column_plan
+from penstock.source.tables import Leaf, SourceColumn, SourceTable
+from penstock.values.pgtype import PgType
+
+INT = PgType(23, -1, "pg_catalog", "int4", "b")
+BIGINT = PgType(20, -1, "pg_catalog", "int8", "b")
+TEXT = PgType(25, -1, "pg_catalog", "text", "b")
+MOOD = PgType(900, -1, "public", "mood", "e")
+MOODS = PgType(901, -1, "public", "_mood", "b", element=MOOD)
+PAIR = PgType(950, -1, "public", "pair", "c")
+HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
+ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
+A = SourceColumn("a", 2, INT, version="700")
+M = SourceColumn("m", 3, MOOD, version="700")
+TABLE = SourceTable(
+    oid=100,
+    schema="public",
+    name="t",
+    kind="r",
+    persistence="p",
+    identity="d",
+    key=("id",),
+    columns=(ID, A, M),
+    hidden=("g",),
+    leaves=(HEAP,),
+    filter_digest=None,
+    relfilenode=200,
+    parents=(),
+    enums={900: ("sad", "ok")},
+    composites={},
+    membership=("table 1",),
+    hidden_attnums=(4,),
+    part_versions={900: ("1 700", "2 700")},
+    part_names={900: "mood"},
+    attnums=4,
+)
+NEWER = (replace(HEAP, relfilenode=201),)
+RENAMED = {"enums": {900: ("blue", "ok")}, "part_versions": {900: ("1 709", "2 700")}}
+ALTERED = replace(A, version="705")
+U = SourceColumn("u", 5, TEXT, version="705")
+G = SourceColumn("g", 4, INT, version="705")
+
+
+def fetched(now: SourceTable, before: SourceTable = TABLE, *, follows: bool = True) -> Fetch | None:
+    known = tuple(map(column_plan, before.columns))
+    found = verdict(known, before.identity, before.digest(), now, following=Following(columns=follows))
+    assert found.reason is not None
+    return found.fetch
+
+
+@pytest.mark.parametrize(
+    ("now", "fetch"),
+    [
+        (replace(TABLE, leaves=NEWER, columns=(ID, A, M, U)), Fetch(frozenset({5}))),
+        (replace(TABLE, leaves=NEWER, columns=(ID, ALTERED, M)), Fetch(frozenset({2}))),
+        (replace(TABLE, leaves=NEWER, columns=(ID, replace(ALTERED, type=TEXT), M)), Fetch(frozenset({2}))),
+        (replace(TABLE, columns=(ID, replace(ALTERED, type=TEXT), M)), Fetch(frozenset({2}))),
+        (replace(TABLE, columns=(ID, A, M, G), hidden=(), hidden_attnums=()), Fetch(frozenset({4}))),
+        (replace(TABLE, **RENAMED), Fetch(frozenset({3}), ("blue",))),
+        (replace(TABLE, **RENAMED, leaves=NEWER, columns=(ID, ALTERED, M)), Fetch(frozenset({2, 3}))),
+    ],
+)
+def test_a_change_of_values_of_columns_is_ended_by_these(now: SourceTable, fetch: Fetch) -> None:
+    assert fetched(now) == fetch
+    assert fetched(now, follows=False) is None
+
+
+def test_labels_of_an_array_cost_its_whole_column_and_those_in_a_composite_the_table() -> None:
+    of_arrays = replace(TABLE, columns=(ID, A, replace(M, type=MOODS)))
+    assert fetched(replace(of_arrays, **RENAMED), of_arrays) == Fetch(frozenset({3}))
+
+    of_pairs = replace(TABLE, columns=(ID, replace(A, type=PAIR), M))
+    assert fetched(replace(of_pairs, **RENAMED), of_pairs) is None
+
+
+@pytest.mark.parametrize(
+    "but",
+    [
+        {"name": "other"},
+        {"columns": (replace(ID, version="705"), ALTERED, M)},
+        {"kind": "p", "leaves": (replace(HEAP, oid=101),)},
+        {"membership": ("schema 1",)},
+    ],
+    ids=["renamed", "its key", "partitioned", "may be unlogged"],
+)
+def test_a_change_of_more_than_values_of_columns_costs_the_table(but: dict[str, object]) -> None:
+    assert fetched(replace(TABLE, **{"leaves": NEWER, "columns": (ID, ALTERED, M), **but})) is None
+
+
+def test_neither_a_filtered_table_nor_one_without_a_key_is_fetched_from() -> None:
+    for before in (replace(TABLE, filter_digest="x"), replace(TABLE, identity="f", key=(), columns=(A, M))):
+        columns = tuple(ALTERED if column is A else column for column in before.columns)
+        assert fetched(replace(before, leaves=NEWER, columns=columns), before) is None
+
+
+def test_a_type_that_the_lakes_field_cannot_become_begins_another_generation() -> None:
+    before = tuple(map(column_plan, TABLE.columns))
+    fetch = Fetch(frozenset({2, 3}))
+
+    def generations(type_: PgType) -> list[int]:
+        return [
+            column.generation
+            for column in refilled((before[0], replace(before[1], type=type_), before[2]), before, fetch)
+        ]
+
+    assert generations(BIGINT) == [0, 0, 0], "Iceberg widens it"
+    assert generations(TEXT) == [0, 1, 0]
