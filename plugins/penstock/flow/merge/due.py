@@ -12,6 +12,7 @@ from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge.rebuild_plan import Landed
 from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
@@ -35,7 +36,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
     return needed
 
 
-def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
+def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePlan]]:
     """Return what is due, with orders for the tables that were rebuilt: their last windows, and their names.
 
     A rebuild whose last windows do not fit is given up, and its table is due as before.
@@ -43,7 +44,6 @@ def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
     queue, orders = _queue(ctx), []
     for each in queue.rebuilds:
         try:
-            known = rebuild_plan.landed_relations(ctx)
             last = rebuild_plan.due(queue.windows, each.through_lsn)
             orders.append(rebuild_plan.rebuild_plan(ctx, each, last, known))
         except LakeError as error:
@@ -51,13 +51,12 @@ def with_switches(ctx: Context) -> tuple[MergeQueue, list[TablePlan]]:
                 raise
             ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=error.message)
             ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
-            return with_switches(ctx)
+            return with_switches(ctx, known)
     return queue, orders
 
 
-def pause_reshaped(ctx: Context, queue: MergeQueue) -> tuple[MergeQueue, Fits]:
+def pause_reshaped(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[MergeQueue, Fits]:
     """Pause the tables whose landed files have columns that the lake's table cannot take; return the rest, and the fits by path."""
-    known = rebuild_plan.landed_relations(ctx)
     kept, fits = list[TableRecord](), dict[str, Fit]()
     for table in queue.tables:
         found = {file.path: known.fit(table, file, window) for window, file in queue.placed(table)}

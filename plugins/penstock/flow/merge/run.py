@@ -7,6 +7,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 from __future__ import annotations
 
 from penstock.flow.context import Context
+from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.due import due, evolved, pause_reshaped, with_switches
 from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
@@ -52,8 +53,9 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     if not due(ctx, force=force, last=last):
         return None
     attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
-    queue, switches = with_switches(ctx)
-    queue, fits = pause_reshaped(ctx, queue)
+    known = rebuild_plan.landed_relations(ctx)
+    queue, switches = with_switches(ctx, known)
+    queue, fits = pause_reshaped(ctx, queue, known)
     settings, wider = ctx.pipeline.merge, evolved(queue)
     complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
     orders = MergePlan(
