@@ -100,12 +100,23 @@ def test_a_copy_of_values_only_is_loaded_and_has_no_misfits(workbench: Workbench
 def test_values_of_a_type_that_the_lake_has_no_more_pause_the_table(workbench: Workbench) -> None:
     table = workbench.table(column("k", "int4", key=True))
     table.copy_files = [table.copied("values", texts(k=["1"]))]
-    table.columns = (column("k", "int8", key=True),)
+    table.columns = (column("k", "date", key=True),)
 
     result = workbench.prepare()
 
     assert result.tables[0].paused_slug == "schema-change"
     assert "those of k have changed" in (result.tables[0].paused_reason or "")
+
+
+def test_values_of_a_narrower_type_than_the_lake_has_now_are_taken(workbench: Workbench) -> None:
+    table = workbench.table(column("k", "int4", key=True))
+    table.copy_files = [table.copied("values", texts(k=["1"]))]
+    table.columns = (column("k", "int8", key=True),)
+
+    [result] = workbench.merge()
+
+    assert result.paused_reason is None
+    assert len(workbench.rows(table)) == 1
 
 
 def texts(**columns: list[str | None]) -> pa.RecordBatch:
