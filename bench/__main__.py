@@ -21,6 +21,7 @@ PARTS = (
     "verify",
     "changelog",
     "schema_changes",
+    "column_fetch",
 )
 
 
