@@ -198,7 +198,8 @@ def test_a_schema_file_needs_no_source(
     assert "note: the schema file is not what the source has: public.orders.behind is missing" in behind.stdout
     assert "source     not asked" in alone.stdout
     assert f"tried on   PostgreSQL {shop.server.major}" in alone.stdout
-    assert "cost     a copy of the key and total, of unknown size" in alone.stdout
+    assert "cost     a copy of the key and total" in alone.stdout  # 15 gives the columns after it new rows, too
+    assert ", of unknown size" in alone.stdout
 
 
 def test_no_command_line_shows_a_password_or_a_connection_of_this_process(
