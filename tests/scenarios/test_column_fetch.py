@@ -101,7 +101,12 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
     compared = compare(env.ctx)
     assert compared.equal, [line for table in compared.tables for line in table.lines()]
     assert copies(env) == copied, "no table was copied"
-    assert read(env) == {table: {"id", *case.columns} for table, case in CASES.items()}
+    found, wanted = read(env), {table: {"id", *case.columns} for table, case in CASES.items()}
+    if env.source.server.major == 16:
+        assert found == wanted
+    else:  # a server may write the catalog's rows of other columns anew with a change of type: these are in doubt, too
+        assert found.keys() == wanted.keys()
+        assert all(found[table] >= columns for table, columns in wanted.items())
 
     for table in CASES:
         env.sql(dml(table, LATER))
