@@ -129,6 +129,8 @@ class Lake(Section):
     """Extra Iceberg table properties for new tables."""
     on_dropped_column: Literal["keep", "drop"] = "keep"
     """`keep` leaves a column that the source has dropped in the lake's table, with NULL in rows written since."""
+    on_renamed_table: Literal["follow", "keep"] = "follow"
+    """`follow` gives the lake's table the name of the source's in the next cut; `keep` leaves it the name that readers know."""
     wait: Seconds = 3600
     """How long a merge waits for maintenance to leave the lake's tables, and the other way round."""
 

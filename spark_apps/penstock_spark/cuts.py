@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import MET, MergePlan, TableResult
-from penstock.jobs.pointers import Pointer
+from penstock.jobs.pointers import Pointer, possible
 from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE
 from penstock.lsn import Lsn
@@ -55,6 +55,8 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             f"add them again: {', '.join(missing)}",
         )
     marks = properties.watermark(plan.pipeline, plan.upto_lsn, plan.attempt)
+    paused = [table.oid for table in tables if table.paused_slug is not None]
+    names = {each.oid: each.to for each in possible(plan.renames, paused) if each.kind == "table"}
     staged = Staging(cuts, there, marks)
     _append(
         staged,
@@ -63,10 +65,10 @@ def record_cut(session: SparkSession, plan: MergePlan, tables: Sequence[TableRes
             "lsn": str(Lsn(plan.upto_lsn)),
             "published_at": datetime.now(UTC).isoformat(),
             "attempt": plan.attempt,
-            "tables": [_state(plan, table) for table in tables],
+            "tables": [_state(plan, table, names.get(table.oid, table.target)) for table in tables],
             "era": plan.era,
             "source_time": plan.source_time,
-            "conflicts": [met for table in tables if (met := _met(table))],
+            "conflicts": [met for table in tables if (met := _met(table, names.get(table.oid, table.target)))],
         },
     )
     return staged.stage()
@@ -100,16 +102,16 @@ def _by_id(type_: Any, value: Any) -> Any:
     return {str(field["id"]): _by_id(field["type"], value.get(field["name"])) for field in type_["fields"]}
 
 
-def _met(table: TableResult) -> dict[str, Any] | None:
+def _met(table: TableResult, target: tuple[str, ...]) -> dict[str, Any] | None:
     """Return what the merge of a table met besides rows, None where it met what it should, or is not in the cut."""
     counts = {name: table.counts.get(name, 0) for name in MET}
-    return {"name": ".".join(table.target), **counts} if any(counts.values()) and not table.paused_slug else None
+    return {"name": ".".join(target), **counts} if any(counts.values()) and not table.paused_slug else None
 
 
-def _state(plan: MergePlan, table: TableResult) -> dict[str, Any]:
+def _state(plan: MergePlan, table: TableResult, target: tuple[str, ...]) -> dict[str, Any]:
     paused = table.paused_slug is not None
     return {
-        "name": ".".join(table.target),
+        "name": ".".join(target),
         "snapshot_id": None if paused else table.snapshot_id,
         "complete_through": plan.from_lsn if paused else plan.upto_lsn,
         "state": "paused" if paused else "ready",

@@ -51,6 +51,7 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
 def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
     targets = [order.fresh or order.target for order in plan.tables if order.expected_snapshot is None]
     targets += [order.target for order in plan.tables if order.fresh]
+    targets += [each.to for each in plan.renames if each.kind != "aside"]
     if plan.cut and plan.cuts_expected_snapshot is None:
         targets.append(cuts_target(plan))
     for statement in create_namespaces(plan.catalog, [target[:-1] for target in targets]):

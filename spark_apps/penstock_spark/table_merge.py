@@ -260,7 +260,7 @@ class TableMerge:
         """Return what `publish` moves: with a fresh table the target's name, and the table that has it goes aside."""
         if not self.switches:
             return staged
-        old, era = self._making_way()
+        old, era = (None, 0) if self.order.vacated else self._making_way()
         if self.order.rebuild is not None:
             kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild))
         else:

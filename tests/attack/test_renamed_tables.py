@@ -1,4 +1,4 @@
-"""A lake table bears the name of its source table: after a rename, blue and green included, a person or a copy says so.
+"""Renames that are not followed, because the table is being copied or the pipeline says so: a person or a copy settles them.
 
 By oid a renamed table is the same, so its rows would stay under the old name. It pauses; renamed back it is resumed, and
 a resync moves it to the table of its new name.
@@ -38,6 +38,7 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
     env16: PipelineEnv,
 ) -> None:
     env = env16
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "c", "other"):
         env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
     env.bootstrap()
@@ -56,8 +57,8 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
     assert env.merge() is None, "a table that waits makes no merge due"
     assert sorted(env.lake_rows("other", "id")) == [(1,), (2,)]
     assert told(env, "schema-change")[-1] == (
-        "public.a was renamed to public.c, and its new table waits for that name: "
-        "the lake's public.c is still another table, which has to be replaced first; resync public.c too"
+        f"public.a is to be {env.name}.public.c in the lake, and waits for that name: the table of public.c has it still; "
+        "resync public.c too"
     )
 
     assert not resync("public.b")
@@ -70,6 +71,7 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
 @pytest.mark.slow
 def test_a_table_that_is_renamed_again_while_its_copy_waits_leaves_the_name_to_another(env16: PipelineEnv) -> None:
     env = env16
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "other"):
         env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
     env.bootstrap()
@@ -94,6 +96,7 @@ def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_
     env16: PipelineEnv,
 ) -> None:
     env = env16
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "other"):
         env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
     env.bootstrap()
@@ -121,6 +124,7 @@ def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_ch
     env16: PipelineEnv,
 ) -> None:
     env = env16
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "c"):
         env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
     env.bootstrap()
@@ -136,3 +140,10 @@ def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_ch
     assert env.lake_rows("a") == [(1, "was b", None)]
     assert env.lake_rows("b") == [(1, "was a", None)]
     assert sorted(env.lake_rows("d")) == [(1, "was c", None), (2, "now d", None)]
+    assert "c" not in catalog_names(env), "the table that c was is put aside"
+
+
+def catalog_names(env: PipelineEnv) -> set[str]:
+    assert env.lake is not None
+    where = f"where table_namespace = '{env.name}.public'"
+    return {name for (name,) in env.lake.database.execute(f"select table_name from iceberg_tables {where}")}

@@ -44,6 +44,10 @@ create table shrunk (id int primary key, a text, b text);
 create table renamed (id int primary key, a text);
 create table grown (id int primary key, name text);
 create table hasty (id int primary key, name text);
+create table red (id int primary key, name text);
+create table black (id int primary key, name text);
+insert into red values (1, 'red');
+insert into black values (1, 'black');
 insert into item select n, 'item ' || n from generate_series(1, 40) n;
 insert into visit select 'page ' || n % 3, n % 2 from generate_series(1, 20) n;
 insert into taken select n, 'taken ' || n from generate_series(1, 20) n;
@@ -230,11 +234,39 @@ def terminated_afterwards(env: PipelineEnv) -> Callable[..., None]:
     """Return a `move` after which the server ends the connection, before the commit."""
     move = merges.move
 
-    def wrapped(transaction: Any, *arguments: Any) -> None:
-        move(transaction, *arguments)
+    def wrapped(transaction: Any, *arguments: Any, **named: Any) -> None:
+        move(transaction, *arguments, **named)
         env.ledger.execute("select pg_terminate_backend(%s, 5000)", transaction.connection.info.backend_pid)
 
     return wrapped
+
+
+def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEnv) -> None:
+    oids = {name: table(env, name).oid for name in ("red", "black")}
+    swap = "alter table red rename to x; alter table black rename to red; alter table x rename to black; "
+    change(env, f"{swap} update black set name = name || '+'; {CHANGES}")
+    attempt = planned(env)
+    spark_merge(env, attempt)
+    before, published = pointers(env), cuts(env)
+    for step, when in (("penstock.ledger.merges:_rename", "after"), ("penstock.ledger.merges:move", "after")):
+        killed(env, f"publish:{attempt}", step, when)
+        assert (pointers(env), cuts(env)) == (before, published)
+
+    # renamed again after the plan: it has the name of the plan first, and the newer one in the next cut
+    change(env, "alter table black rename to brown")
+    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
+    assert {each["name"]: each["target"][-1] for each in cuts(env)[0].tables if each["oid"] in oids.values()} == {
+        "brown": "black",
+        "red": "red",
+    }
+    assert pointers(env)[f"{env.name}.public.red"] == before[f"{env.name}.public.black"]
+    env.merge()
+    assert (table(env, "red").oid, table(env, "brown").oid) == (oids["black"], oids["red"])
+    equal(env, "item", "visit", "red", "brown")
+    env.sql("alter table red rename to black; alter table brown rename to red")
+    change(env)
+    env.merge()
+    equal(env, "item", "visit", "red", "black")
 
 
 def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: PipelineEnv) -> None:
@@ -374,21 +406,23 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(
         env = make_env(source, ledger, lake, spark, tmp_path)
         env.sql("create table item (id int primary key, name text); insert into item values (1, 'copied')")
         env.sql("create table visit (page text); alter table visit replica identity full")
+        env.sql("create table left_0 (id int primary key); insert into left_0 values (1)")
         env.bootstrap()
 
-        for repeated in (True, False):
-            change(env, "update item set name = name || '+'; insert into visit values ('page')")
+        for number, repeated in enumerate((True, False)):
+            renamed = f"alter table left_{number} rename to left_{number + 1}"
+            change(env, f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
             attempt = planned(env)
             spark_merge(env, attempt)
             before, published = pointers(env), cuts(env)
             killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "before")
             assert (pointers(env), cuts(env)) == (before, published)
             killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after")
-            assert pointers(env) != before
+            assert f"{env.name}.public.left_{number + 1}" in pointers(env)
             assert cuts(env) == published
             if repeated:
                 assert merge.publish(env.ctx, attempt).attempt == attempt
             else:  # no one asks again: the next merge finds out
                 change(env, "update item set name = name || '-'; insert into visit values ('page')")
                 env.merge()
-            equal(env)
+            equal(env, "item", "visit", f"left_{number + 1}")

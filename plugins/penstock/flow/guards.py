@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
@@ -35,9 +35,15 @@ def require_running(ctx: Context) -> Lsn:
     return record.position
 
 
+def tables_by_name(known: Iterable[TableRecord]) -> dict[str, TableRecord]:
+    """Return tables as `schema.table`; of those that share a name the one that is there, not one that was dropped."""
+    present_last = sorted(known, key=lambda record: record.state != "dropped")
+    return {record.qualified: record for record in present_last}
+
+
 def require_named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[TableRecord]:
     """Return the tables of these names, each once; raises ConfigError("table-unknown") with the nearest name."""
-    by_name = {f"{record.schema}.{record.name}": record for record in known}
+    by_name = tables_by_name(known)
     if not tables:
         raise ConfigError("table-unknown", f"expected at least one table of {', '.join(sorted(by_name))}, got none")
     for table in tables:

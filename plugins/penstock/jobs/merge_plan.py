@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.contract.manifest import ChangeCounts, Typed, from_lists, vars_of
-from penstock.jobs.pointers import Pointer
+from penstock.jobs.pointers import Pointer, Rename
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
@@ -51,7 +51,8 @@ class TablePlan:
     rebuild that prepares or has prepared it. `through` is the position that this table reaches, where it is not the
     plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
     under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
-    published last: whose work that is must be looked at, also where there is nothing to merge.
+    published last: whose work that is must be looked at, also where there is nothing to merge. `vacated` says that the table
+    which has the target's name leaves it in the same cut.
     """
 
     oid: int
@@ -71,6 +72,7 @@ class TablePlan:
     before: int | None = None
     shown: str | None = None
     look: bool = False
+    vacated: bool = False
 
     @property
     def idle(self) -> bool:
@@ -85,7 +87,8 @@ class MergePlan:
     Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
     `landing_uri` and `landing_options` are those of the pipeline file, without secrets: options name the variables that hold
     them. `task_memory` are the bytes that one table's task may take before it spills.
-    `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`.
+    `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`. `renames` are the names
+    that tables of the lake take in the cut.
     """
 
     pipeline: str
@@ -107,6 +110,7 @@ class MergePlan:
     landing_uri: str = ""
     landing_options: dict[str, str] = field(default_factory=dict)
     task_memory: int = 512 << 20
+    renames: tuple[Rename, ...] = ()
     version: int = 1
 
     def dumps(self) -> str:
@@ -120,7 +124,8 @@ class MergePlan:
         if data["version"] != 1:
             raise ValueError(f"a merge plan must have version 1, got {data['version']} instead")
         tables = tuple(_table(entry) for entry in data.pop("tables"))
-        return cls(tables=tables, skip_commit_lsns=tuple(data.pop("skip_commit_lsns")), **data)
+        renames = tuple(map(Rename.from_json, data.pop("renames")))
+        return cls(tables=tables, renames=renames, skip_commit_lsns=tuple(data.pop("skip_commit_lsns")), **data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 Place = tuple[str, str]
 """A table's namespace, with dots between its parts, and its name."""
@@ -51,6 +51,40 @@ class Pointer:
         """Read plain data."""
         fresh = data["fresh"]
         return cls(**{**data, "fresh": Fresh(**fresh) if fresh else None})
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Say which other name a table of the lake takes in a cut: the table of a source table, or what belongs to it.
+
+    `kind` is `table`, `changelog`, or `aside` for a table that makes way; a changelog need not be there.
+    """
+
+    oid: int
+    target: tuple[str, ...]
+    to: tuple[str, ...]
+    kind: Literal["table", "changelog", "aside"] = "table"
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Return the name that it has, and the one that it takes."""
+        return place_of(self.target), place_of(self.to)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read plain data."""
+        return cls(**{**data, "target": tuple(data["target"]), "to": tuple(data["to"])})
+
+
+def possible(renames: Sequence[Rename], staying: Collection[int] = ()) -> tuple[Rename, ...]:
+    """Return the renames that a cut can hold when these tables stay as they are: all of a table's, or none. Pure."""
+    stuck = set(staying)
+    while True:
+        held = {each.target for each in renames if each.oid in stuck}
+        more = {each.oid for each in renames if each.to in held} - stuck
+        if not more:
+            return tuple(each for each in renames if each.oid not in stuck)
+        stuck |= more
 
 
 def aside(namespace: str, target: tuple[str, ...], era: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ past the interval's end; and it can be filled as long as its windows are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
+from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import find, gaps, lock
@@ -140,15 +141,23 @@ class Changelogs(Part):
         era: int,
         through: Lsn,
         tables: Sequence[FilledTable],
+        called: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
     ) -> FillRecord:
         """Move the changelogs' pointers and note the interval, in one transaction where the catalog is in this database.
 
-        In two databases the catalog's commits first; killed in between, the interval is filled again, to no other end.
+        `called` gives the name of a table's changelog, to which these are held. In two databases the catalog's commits first; killed in between, the interval is filled again, to no other end.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError("ledger-unreachable").
         """
         between = {"from_time": from_time, "upto_time": upto_time}
         with self.transaction() as transaction:
             lock(transaction, name)
+            names = {called(table.target) for table in tables_of(transaction, name)} if called else set()
+            if called and (renamed := [".".join(table.target) for table in tables if table.target not in names]):
+                raise LakeError(
+                    "publish-conflict",
+                    f"expected changelogs under the names that they had when this fill was planned, but {', '.join(renamed)} have "
+                    "others by now, as their tables do; nothing was published: fill the interval again",
+                )
             transaction.change("changelogs/forget_fills", name=name, **between)
             transaction.change(
                 "changelogs/add_fill",

@@ -1,12 +1,12 @@
 """Move many pointers of an Iceberg JDBC catalog in one step.
 
 A pointer is a row of `iceberg_tables`. All of them are locked in one order and compared with what they must
-show; then all move, or none does. Where a fresh table takes a name, two rows change their names. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
+show; then all move, or none does. Where a fresh table takes a name, and where tables are renamed, rows change their names. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg import errors as pg
 
 from penstock.connections import Connection
 from penstock.errors import LakeError
-from penstock.jobs.pointers import Place, Pointer
+from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.session import Transaction, connect, said
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)
@@ -29,21 +29,26 @@ def same_database(one: Connection, other: Connection) -> bool:
 
 
 def move_elsewhere(
-    catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], still: Mapping[Place, str | None] = _NOTHING
+    catalog: Connection,
+    catalog_name: str,
+    pointers: Sequence[Pointer],
+    still: Mapping[Place, str | None] = _NOTHING,
+    *,
+    renames: Sequence[Rename] = (),
 ) -> None:
     """Move the pointers in a transaction of the catalog's own database; raises as `move` does."""
     try:
         with connect(catalog, "penstock publish") as opened, opened.transaction():
-            move(Transaction(opened), catalog, catalog_name, pointers, still)
+            move(Transaction(opened), catalog, catalog_name, pointers, still, renames=renames)
     except pg.OperationalError as error:
         raise _unreachable(catalog, error) from None
 
 
-def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
+def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], renames: Sequence[Rename] = ()) -> bool:
     """Return whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
     try:
         with connect(catalog, "penstock publish") as opened, opened.transaction():
-            return _all_moved(_shown(Transaction(opened), catalog_name, pointers), pointers)
+            return _all_moved(_shown(Transaction(opened), catalog_name, pointers, (), renames), pointers, renames)
     except (pg.OperationalError, *_NOT_SET_UP) as error:
         raise _unreachable(catalog, error) from None
 
@@ -77,14 +82,16 @@ def move(
     catalog_name: str,
     pointers: Sequence[Pointer],
     still: Mapping[Place, str | None] = _NOTHING,
+    *,
+    renames: Sequence[Rename] = (),
 ) -> None:
     """Move the pointers inside a transaction; pointers that have all been moved by us before stay as they are.
 
-    `still` is what the catalog must show of tables that do not move. Raises LakeError("publish-conflict") naming the
+    `still` is what the catalog must show of tables that do not move; `renames` happen after the moves. Raises LakeError("publish-conflict") naming the
     tables that another session moved, and LakeError("catalog-unreachable").
     """
     try:
-        _move(transaction, catalog_name, pointers, still)
+        _move(transaction, catalog_name, pointers, still, renames)
     except _NOT_SET_UP as error:
         raise _unreachable(catalog, error) from None
     except _TAKEN as error:
@@ -93,23 +100,32 @@ def move(
             f"expected the lake's pointers to be free, got: {said(error)}; nothing was published: publish again",
         ) from None
     except _NAMESAKE:
-        kept = ", ".join(f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh)
+        kept = [f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh]
+        kept += [".".join(each.to) for each in renames]
         raise LakeError(
             "publish-conflict",
-            f"expected the names {kept} to be free for the replaced tables, but one is taken; nothing was "
+            f"expected the names {', '.join(kept)} to be free for renamed and replaced tables, but one is taken; nothing was "
             "published: drop the table that has it, then publish again",
         ) from None
 
 
 def _move(
-    transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], still: Mapping[Place, str | None]
+    transaction: Transaction,
+    catalog_name: str,
+    pointers: Sequence[Pointer],
+    still: Mapping[Place, str | None],
+    renames: Sequence[Rename],
 ) -> None:
-    now = _shown(transaction, catalog_name, pointers, still)
-    if pointers and _all_moved(now, pointers):
+    now = _shown(transaction, catalog_name, pointers, still, renames)
+    if pointers and _all_moved(now, pointers, renames):
         return
-    strange = [pointer.place for pointer in pointers if not _is_old(now, pointer)]
+    there = [each for each in renames if each.kind != "changelog" or each.places[0] in now]
+    vacated = {each.places[0] for each in there}
+    strange = [pointer.place for pointer in pointers if not _is_old(now, pointer, vacated)]
     strange += [place for place, location in still.items() if now.get(place) != location]
-    if strange or not _moved_all(transaction, catalog_name, pointers):
+    strange += [place for place in vacated if place not in now]
+    strange += [each.places[1] for each in there if each.places[1] in now and each.places[1] not in vacated]
+    if strange or not _moved_all(transaction, catalog_name, pointers, there):
         names = ", ".join(".".join(place) for place in strange) or "a table"
         raise LakeError(
             "publish-conflict",
@@ -118,14 +134,35 @@ def _move(
         )
 
 
-def _moved_all(transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer]) -> bool:
+def _moved_all(
+    transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], renames: Sequence[Rename]
+) -> bool:
     """Change the rows and return whether each one was found; a name is free before another table takes it."""
-    steps = (
-        ("iceberg_pointers/move_pointers", [pointer for pointer in pointers if not pointer.fresh]),
-        ("iceberg_pointers/keep_old_tables", [pointer for pointer in pointers if pointer.fresh and pointer.old]),
-        ("iceberg_pointers/take_places", [pointer for pointer in pointers if pointer.fresh]),
+    passing = [("penstock passing", f"{number}") for number in range(len(renames))]
+    leaving = _names([each.places[0] for each in renames], passing)
+    taking = _names(passing, [each.places[1] for each in renames])
+    fresh = [pointer for pointer in pointers if pointer.fresh]
+    old = [pointer for pointer in fresh if pointer.old]
+    steps: tuple[tuple[str, Mapping[str, Sequence[str | None]], int], ...] = (
+        ("iceberg_pointers/move_pointers", _lists(plain := [each for each in pointers if not each.fresh]), len(plain)),
+        ("iceberg_pointers/rename_tables", leaving, len(renames)),
+        ("iceberg_pointers/keep_old_tables", _lists(old), len(old)),
+        ("iceberg_pointers/take_places", _lists(fresh), len(fresh)),
+        ("iceberg_pointers/rename_tables", taking, len(renames)),
     )
-    return all(transaction.change(step, catalog=catalog_name, **_lists(some)) == len(some) for step, some in steps)
+    return all(
+        not count or transaction.change(step, catalog=catalog_name, **lists) == count for step, lists, count in steps
+    )
+
+
+def _names(before: Sequence[Place], after: Sequence[Place]) -> dict[str, list[str | None]]:
+    """Return names as columns, as `rename_tables` takes them."""
+    return {
+        "namespaces": [namespace for namespace, _ in before],
+        "tables": [table for _, table in before],
+        "new_namespaces": [namespace for namespace, _ in after],
+        "new_tables": [table for _, table in after],
+    }
 
 
 def _lists(pointers: Sequence[Pointer]) -> dict[str, list[str | None]]:
@@ -144,21 +181,30 @@ def _lists(pointers: Sequence[Pointer]) -> dict[str, list[str | None]]:
     }
 
 
-def _all_moved(now: Mapping[Place, str], pointers: Sequence[Pointer]) -> bool:
-    return all(now.get(pointer.place) == pointer.new for pointer in pointers)
+def _all_moved(now: Mapping[Place, str], pointers: Sequence[Pointer], renames: Sequence[Rename]) -> bool:
+    names = dict(each.places for each in renames)
+    places = [(pointer.place if pointer.fresh else names.get(pointer.place, pointer.place)) for pointer in pointers]
+    return all(now.get(place) == pointer.new for place, pointer in zip(places, pointers, strict=True))
 
 
-def _is_old(now: Mapping[Place, str], pointer: Pointer) -> bool:
+def _is_old(now: Mapping[Place, str], pointer: Pointer, vacated: Collection[Place]) -> bool:
     fresh = pointer.fresh
-    return now.get(pointer.place) == pointer.old and (fresh is None or now.get(fresh.place) == fresh.location)
+    if fresh is None:
+        return now.get(pointer.place) == pointer.old
+    free = pointer.old is None and pointer.place in vacated
+    return (free or now.get(pointer.place) == pointer.old) and now.get(fresh.place) == fresh.location
 
 
 def _shown(
-    transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], still: Iterable[Place] = ()
+    transaction: Transaction,
+    catalog_name: str,
+    pointers: Sequence[Pointer],
+    still: Iterable[Place] = (),
+    renames: Sequence[Rename] = (),
 ) -> dict[Place, str]:
     """Lock the pointers and return what they show, by namespace and table."""
     places = [pointer.place for pointer in pointers] + [each.fresh.place for each in pointers if each.fresh]
-    places += still
+    places += (*still, *(place for each in renames for place in each.places))
     namespaces, tables = [place[0] for place in places], [place[1] for place in places]
     rows = transaction.rows(
         "iceberg_pointers/lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables

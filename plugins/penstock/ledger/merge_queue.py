@@ -8,6 +8,7 @@ from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
+from penstock.jobs.pointers import Rename
 from penstock.ledger.records import (
     CopyRecord,
     CutRecord,
@@ -63,8 +64,8 @@ class MergeQueue:
     `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
     reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
     loaded first, by oid; `upto` is the position of the next cut, the first barrier that has none if there is one
-    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names in the lake of all tables by oid;
-    `fetches` are those that their tables do not have yet.
+    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names of the lake's tables by oid, `renames`
+    those that some take in the cut; `dropped` are the tables that left; `fetches` are those that their tables do not have yet.
     """
 
     pipeline: PipelineRecord
@@ -77,6 +78,8 @@ class MergeQueue:
     targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
     marked: bool = False
     fetches: tuple[FetchRecord, ...] = ()
+    dropped: tuple[TableRecord, ...] = ()
+    renames: tuple[Rename, ...] = ()
 
     def files(self, table: TableRecord) -> list[FileEntry]:
         """Return the landing files that a table does not have yet, in order."""

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.connections import Connection
 from penstock.errors import LedgerError
-from penstock.jobs.pointers import Place, Pointer
+from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.attempt import new_attempt
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.merge_queue import PausedTable, PublishedTable
@@ -60,9 +60,10 @@ class Merges(Part):
         rows: int = 0,
         halted: bool = False,
         still: Mapping[Place, str | None] = _NOTHING,
+        renames: Sequence[Rename] = (),
         cuts_snapshot_id: int,
     ) -> CutRecord:
-        """Move every pointer and record the cut in one transaction; publishing again returns the cut.
+        """Move every pointer, rename tables and record the cut in one transaction; publishing again returns the cut.
 
         `tables` are all that are complete through `lsn`, touched or not; `still` is what the catalog must show of those
         that do not move. Where the catalog is another database, its
@@ -78,13 +79,14 @@ class Merges(Part):
                 return published
             lock_active(transaction, name, halted=halted)
             _advance(transaction, name, lsn, tables)
+            _rename(transaction, name, renames)
             for table in paused:
                 pause(transaction, name, table.oid, table.slug, table.reason)
             cut = _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
             if same_database(self.connection, catalog):
-                move(transaction, catalog, catalog_name, pointers, still)
+                move(transaction, catalog, catalog_name, pointers, still, renames=renames)
             else:
-                move_elsewhere(catalog, catalog_name, pointers, still)
+                move_elsewhere(catalog, catalog_name, pointers, still, renames=renames)
         return cut
 
     def adopt_published(
@@ -95,6 +97,7 @@ class Merges(Part):
         lsn: Lsn,
         tables: Sequence[PublishedTable],
         rows: int = 0,
+        renames: Sequence[Rename] = (),
         cuts_snapshot_id: int,
     ) -> CutRecord:
         """Believe the lake when it says that this attempt was published; merges under way can publish no more.
@@ -111,6 +114,7 @@ class Merges(Part):
             transaction.change("merges/adopt_tables", name=name, lsn=lsn, tables=listed)
             transaction.change("merges/load_copies", name=name, tables=listed)
             transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=listed)
+            transaction.change("merges/rename_targets", name=name, renames=_listed(_of_tables(renames)))
             return _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
 
     def last_cut(self, name: str) -> CutRecord | None:
@@ -162,9 +166,25 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
         )
 
 
+def _rename(transaction: Transaction, name: str, renames: Sequence[Rename]) -> None:
+    ours = _of_tables(renames)
+    if ours and transaction.change("merges/rename_targets", name=name, renames=_listed(ours)) != len(ours):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected the tables of {name} under the lake's names that this merge was planned with, but some have others "
+            "by now; nothing was published: merge again",
+        )
+    if renames:
+        transaction.change("merges/spare_renamed", name=name)
+
+
+def _of_tables(renames: Sequence[Rename]) -> list[Rename]:
+    return [each for each in renames if each.kind == "table"]
+
+
 def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
     return next(iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, limit=1)), None)
 
 
-def _listed(tables: Sequence[PublishedTable]) -> Jsonb:
+def _listed(tables: Sequence[PublishedTable | Rename]) -> Jsonb:
     return Jsonb([asdict(table) for table in tables])

@@ -192,6 +192,7 @@ def _begin_era(transaction: Transaction, name: str) -> None:
         "pipelines/give_up_rebuilds",
         "pipelines/open_gap",
         "pipelines/begin_era",
+        "pipelines/keep_targets",
         "pipelines/forget_tables",
         "pipelines/forget_planned_windows",
         "pipelines/forget_column_looks",

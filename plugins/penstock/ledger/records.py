@@ -222,7 +222,7 @@ class TableFacts:
     """Describe one source table and its target, as `save_tables` takes it.
 
     `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever shows that the table was changed behind
-    the stream's back.
+    the stream's back. `renamed_to` is the name that the lake's table takes in the next cut, None where it keeps `target`.
     """
 
     oid: int
@@ -232,6 +232,7 @@ class TableFacts:
     identity: str
     columns: tuple[MirrorColumn, ...]
     catalog_digest: dict[str, Any]
+    renamed_to: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -252,8 +253,9 @@ class TableRecord(Row):
     `complete_through` and `snapshot_id` say what the lake's main holds as we last published it. A table that joined
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
-    lake table is to be dropped. `shows` is the metadata file that the catalog shows since our last cut, with
-    columns of which `lake_columns` is the stamp. `fetchable` says that it is paused for nothing but values of some columns.
+    lake table is to be dropped. `renamed_to` is the name that the lake's table takes in the next cut. `shows` is the metadata file
+    that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `fetchable` says that it is
+    paused for nothing but values of some columns.
     """
 
     pipeline: str
@@ -261,6 +263,7 @@ class TableRecord(Row):
     schema: str
     name: str
     target: tuple[str, ...]
+    renamed_to: tuple[str, ...] | None
     state: TableState
     identity: str
     columns: tuple[MirrorColumn, ...]
@@ -293,7 +296,9 @@ class TableRecord(Row):
     def from_row(cls, **row: Any) -> Self:
         """Read one row."""
         columns = tuple(map(column_from_json, row["columns"]))
-        return cls(**{**row, "target": tuple(row["target"]), "columns": columns})
+        renamed = row["renamed_to"]
+        names = {"target": tuple(row["target"]), "renamed_to": None if renamed is None else tuple(renamed)}
+        return cls(**{**row, **names, "columns": columns})
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,12 @@ class Tables(Part):
         with self.transaction() as transaction:
             return tables(transaction, name, but=but)
 
+    def target(self, name: str, oid: int) -> tuple[str, ...] | None:
+        """Return the lake's name of a table, also of one that was known before the present era; None where it is new."""
+        with self.transaction() as transaction:
+            found = transaction.rows("tables/target", name=name, oid=oid)
+            return next((tuple(target) for (target,) in found if target is not None), None)
+
     def looked(self, name: str, states: Sequence[TableState]) -> dict[int, str]:
         """Return the stamps under which tables in these states were found to be as the ledger has them, by oid."""
         with self.transaction() as transaction:

@@ -27,6 +27,7 @@ from penstock.ledger.records import (
     RebuildRecord,
     RelationAttnums,
     RelationRecord,
+    TableRecord,
     WindowRecord,
     WindowState,
 )
@@ -197,7 +198,8 @@ class Windows(Part):
             copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},
             last_cut=cuts[0] if cuts else None,
             rebuilds=tuple(rebuilds),
-            targets={table.oid: table.target for table in known if table.state != "dropped"},
+            targets=_targets(known),
+            dropped=tuple(table for table in known if table.state == "dropped"),
         )
 
     def relations(self, name: str) -> list[RelationRecord]:
@@ -239,6 +241,14 @@ def windows(
     """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
     conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
     return transaction.records(WindowRecord, "windows/windows", name=name, **conditions)
+
+
+def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
+    """Return the names of the lake's tables by oid: one that is yet to be copied has none while another table has it."""
+    there = {table.oid: table.target for table in known if table.state != "dropped" and table.snapshot_id is not None}
+    held = set(there.values())
+    new = {table.oid: table.target for table in known if table.state != "dropped" and table.target not in held}
+    return new | there
 
 
 def _committed(files: Sequence[FileEntry]) -> Range[datetime]:

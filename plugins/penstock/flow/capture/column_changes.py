@@ -17,7 +17,7 @@ from penstock.source.tables import SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 
-Rule = Literal["add-column", "rename-column", "drop-column", "retype-column", "replica-identity"]
+Rule = Literal["add-column", "rename-column", "drop-column", "retype-column", "replica-identity", "rename-table"]
 
 
 @dataclass(frozen=True, slots=True)

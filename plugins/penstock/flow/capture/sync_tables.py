@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
+from penstock.flow.capture import table_names
 from penstock.flow.capture.publication_options import hide
 from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
 from penstock.flow.table_facts import table_facts
-from penstock.ledger.records import TableRecord
+from penstock.ledger.records import TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -65,6 +66,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot
     there = {relation.oid for relation in found.relations}
     for record in changes.left:
         _leave(ctx, record, position, exists=record.oid in there)
+    table_names.follow(ctx, found)  # before others take the names that are free now
     if changes.joined:
         sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
         for table in changes.joined:
@@ -116,15 +118,28 @@ def _leave(ctx: Context, record: TableRecord, position: Lsn, *, exists: bool) ->
 
 def _join(ctx: Context, table: SourceTable, sight: Sight) -> None:
     message = f"{table.qualified} joined publication {ctx.pipeline.publication}; it waits for its copy"
+    facts = table_facts(ctx, table)
     try:
-        ctx.ledger.membership.join(ctx.name, table_facts(ctx, table), lsn=sight.lsn, xid=sight.xid, message=message)
+        ctx.ledger.membership.join(ctx.name, facts, lsn=sight.lsn, xid=sight.xid, message=message)
     except LakeError as error:  # it must not stop capture; its changes are landed
         ctx.ledger.events.add_on_change(
             ctx.name,
             slug=error.slug,
             level="error",
-            message=f"{table.qualified} joined: {error.message}",
+            message=f"{table.qualified} joined: {error.message}{_holder(ctx, facts)}",
             table_oid=table.oid,
         )
         message = f"{table.qualified} cannot join: {error.message}"
     ctx.progress(message)
+
+
+def _holder(ctx: Context, facts: TableFacts) -> str:
+    """Name the table that has a target, or is to have it."""
+    for record in ctx.ledger.tables.all(ctx.name):
+        if (
+            record.oid != facts.oid
+            and record.state != "dropped"
+            and (record.renamed_to or record.target) == facts.target
+        ):
+            return f": {'.'.join(facts.target)} is the lake's name of {record.qualified}"
+    return ""

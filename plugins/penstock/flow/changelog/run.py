@@ -101,6 +101,7 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
         era=orders.era,
         through=Lsn(orders.through_lsn),
         tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
+        called=ctx.pipeline.changelog_target,
     )
     ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {filled.rows} changes")
     late_changes.notice_fill(ctx, filled)

@@ -131,7 +131,7 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
     there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
     kept = _named_by_cuts(ctx.ledger.merges.cuts(ctx.name, limit=1 << 31))
     orders = [
-        MaintenanceOrder(table.target, table.snapshot_id, tuple(sorted(kept.get(table.target, ()))), table.oid)
+        MaintenanceOrder(table.target, table.snapshot_id, tuple(sorted(kept.get(table.oid, ()))), table.oid)
         for table in chosen.tables
         if table.snapshot_id is not None
     ]
@@ -159,13 +159,13 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
     )
 
 
-def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[tuple[str, ...], set[int]]:
-    """Return, per table of the lake, the snapshots that cuts show."""
-    kept: dict[tuple[str, ...], set[int]] = {}
+def _named_by_cuts(cuts: Iterable[CutRecord]) -> Mapping[int, set[int]]:
+    """Return, per table, the snapshots that cuts show, whatever the lake called it then."""
+    kept: dict[int, set[int]] = {}
     for cut in cuts:
         for table in cut.tables:
             if table["snapshot_id"] is not None:
-                kept.setdefault(tuple(table["target"]), set()).add(table["snapshot_id"])
+                kept.setdefault(table["oid"], set()).add(table["snapshot_id"])
     return kept
 
 

@@ -11,13 +11,13 @@ from penstock.errors import LakeError
 from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge import names, rebuild_plan
 from penstock.flow.merge.rebuild_plan import Landed
 from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.ledger.records import TableRecord
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
@@ -28,7 +28,13 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
     leaving = any(table.left_lsn is not None for table in queue.tables)
-    needed = force or queue.marked or leaving or bool(changes or loads or evolved(queue)) or _stale(ctx, queue)
+    needed = (
+        force
+        or queue.marked
+        or leaving
+        or bool(changes or loads or evolved(queue) or queue.renames)
+        or _stale(ctx, queue)
+    )
     ctx.progress(
         f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
@@ -52,7 +58,17 @@ def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePl
             ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=error.message)
             ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
             return with_switches(ctx, known)
-    return queue, orders
+    return queue, names.with_vacated(queue, orders)
+
+
+def settled(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:
+    """Return what is due, the orders of rebuilt tables, and what landed files are, with all tables paused that cannot go on."""
+    known = rebuild_plan.landed_relations(ctx)
+    while True:
+        queue, orders = with_switches(ctx, known)
+        kept, fits = pause_reshaped(ctx, queue, known)
+        if not queue.renames or (len(kept.tables) == len(queue.tables) and not names.pause_unnamed(ctx, queue)):
+            return kept, orders, fits
 
 
 def pause_reshaped(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[MergeQueue, Fits]:
@@ -88,30 +104,14 @@ def _queue(ctx: Context) -> MergeQueue:
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
     ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
     reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
-    waiting = rebuild_plan.waiting_for_names(reached, queue.targets)
-    for each, holder in waiting.values():
-        _note_waiting(ctx, each, holder)
-    rebuilds = tuple(each for each in reached if each.id not in waiting)
-    rebuilt = {each.oid for each in rebuilds}
+    queue = names.settled(ctx, replace(queue, rebuilds=tuple(reached)))
+    rebuilt = {each.oid for each in queue.rebuilds}
     tables = tuple(
         table
         for table in queue.tables
         if table.oid not in rebuilt | ahead and (table.state != "copied" or table.oid not in early)
     )
-    return replace(queue, tables=tables, rebuilds=rebuilds)
-
-
-def _note_waiting(ctx: Context, rebuild: RebuildRecord, holder: int) -> None:
-    """Note once which table has the name that another one waits for."""
-    names = {each.oid: each.qualified for each in ctx.ledger.tables.all(ctx.name)}
-    message = (
-        f"{names[rebuild.oid]} was renamed to {rebuild.qualified}, and its new table waits for that name: "
-        f"the lake's {rebuild.qualified} is still another table, which has to be replaced first; resync {names[holder]} too"
-    )
-    if ctx.ledger.events.add_on_change(
-        ctx.name, slug="schema-change", level="warning", message=message, table_oid=rebuild.oid
-    ):
-        ctx.progress(message)
+    return replace(queue, tables=tables)
 
 
 def _open(ctx: Context, *, last: bool) -> bool:

@@ -10,7 +10,7 @@ from penstock.flow.health import table_alarms
 from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.attempt import prepared, read_result
 from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
-from penstock.jobs.pointers import Place, Pointer, place_of
+from penstock.jobs.pointers import Place, Pointer, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
@@ -32,6 +32,7 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     orders = MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
+    renames = _renames(ctx, orders, result)
     paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
     cut = ctx.ledger.merges.publish(
         ctx.name,
@@ -45,6 +46,7 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
         rows=_rows(result),
         halted=last,
         still=_still(orders, result),
+        renames=renames,
         cuts_snapshot_id=_recorded(result),
     )
     _watch_conflicts(ctx, orders, result, deliver)
@@ -63,7 +65,8 @@ def adopt_half_published(ctx: Context) -> None:
         MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt))),
         read_result(ctx, attempt),
     )
-    if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result)):
+    renames = possible(orders.renames, _paused(result))
+    if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result), renames):
         lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
         ctx.ledger.merges.adopt_published(
             ctx.name,
@@ -71,6 +74,7 @@ def adopt_half_published(ctx: Context) -> None:
             lsn=lsn,
             tables=tables,
             rows=_rows(result),
+            renames=renames,
             cuts_snapshot_id=_recorded(result),
         )
         ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
@@ -119,6 +123,30 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
             f"expected the rebuilt tables to take their last changes, but {names} could not, and were given up; nothing "
             "was published, and the tables are as they were: merge again",
         )
+
+
+def _renames(ctx: Context, orders: MergePlan, result: MergeResult) -> tuple[Rename, ...]:
+    """Return the renames of the tables that are in the cut.
+
+    Raises LakeError("publish-conflict") where a rebuilt table was to have a name that is not left for that reason: the
+    next merge is planned without the tables that are paused now.
+    """
+    renames = possible(orders.renames, _paused(result))
+    left = {each.target for each in renames}
+    if any(order.vacated and order.target not in left for order in orders.tables):
+        for table in result.tables:
+            if table.paused_slug is not None:
+                ctx.ledger.tables.pause(ctx.name, table.oid, slug=table.paused_slug, reason=table.paused_reason or "")
+        raise LakeError(
+            "publish-conflict",
+            "expected renamed tables to leave their names to others in this cut, but some were paused; nothing was published: "
+            "merge again",
+        )
+    return renames
+
+
+def _paused(result: MergeResult) -> list[int]:
+    return [table.oid for table in result.tables if table.paused_slug is not None]
 
 
 def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:

@@ -74,22 +74,22 @@ class Copied:
     snapshot: str
 
 
-def waiting_for_names(
-    rebuilds: Sequence[RebuildRecord], targets: Mapping[int, tuple[str, ...]]
-) -> dict[str, tuple[RebuildRecord, int]]:
-    """Return the rebuilds that cannot take their names in this cut, by id, each with the oid of the table that has its name.
+def waiting_for_names(wanted: Mapping[int, tuple[str, ...]], targets: Mapping[int, tuple[str, ...]]) -> dict[int, int]:
+    """Return the tables that cannot take their names in this cut, each with the table that has its name. Pure.
 
-    `targets` are the names of the lake's tables by oid. Tables that were renamed in a circle go together or not at all.
+    `wanted` are the names that renamed and rebuilt tables are to have, `targets` those of the lake's tables, by oid. Tables
+    that were renamed in a circle go together or not at all.
     """
     holders = {target: oid for oid, target in targets.items()}
-    going, waiting = {each.oid: each for each in rebuilds}, dict[str, tuple[RebuildRecord, int]]()
+    going, waiting = dict(wanted), dict[int, int]()
     while True:
-        stuck = [(each, holders.get(each.target, each.oid)) for each in going.values()]
-        stuck = [(each, holder) for each, holder in stuck if holder != each.oid and holder not in going]
+        stuck = {oid: holders.get(target, oid) for oid, target in going.items()}
+        stuck = {oid: holder for oid, holder in stuck.items() if holder != oid and holder not in going}
         if not stuck:
             return waiting
-        for each, holder in stuck:
-            waiting[each.id] = (going.pop(each.oid), holder)
+        for oid, holder in stuck.items():
+            waiting[oid] = holder
+            del going[oid]
 
 
 def landed_relations(ctx: Context) -> Landed:

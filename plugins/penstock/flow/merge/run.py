@@ -7,8 +7,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 from __future__ import annotations
 
 from penstock.flow.context import Context
-from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.due import due, evolved, pause_reshaped, with_switches
+from penstock.flow.merge.due import due, evolved, settled
 from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
@@ -53,9 +52,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     if not due(ctx, force=force, last=last):
         return None
     attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
-    known = rebuild_plan.landed_relations(ctx)
-    queue, switches = with_switches(ctx, known)
-    queue, fits = pause_reshaped(ctx, queue, known)
+    queue, switches, fits = settled(ctx)
     settings, wider = ctx.pipeline.merge, evolved(queue)
     complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
     orders = MergePlan(
@@ -81,6 +78,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
         landing_uri=ctx.pipeline.landing.uri,
         landing_options=dict(ctx.pipeline.landing.options),
         task_memory=ctx.pipeline.spark.task_memory,
+        renames=queue.renames,
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     return attempt

@@ -15,6 +15,7 @@ from penstock.flow.capture import publication_options, source_state, window_proo
 from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import tables_by_name
 from penstock.flow.health import paging
 from penstock.flow.merge import rebuild_plan
 from penstock.ledger.records import PipelineRecord, TableRecord
@@ -46,7 +47,7 @@ def resume_table(ctx: Context, table: str) -> None:
     Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when it is still there, and
     LedgerError("ledger-conflict") when the table is not paused.
     """
-    known = {f"{record.schema}.{record.name}": record for record in ctx.ledger.tables.all(ctx.name)}
+    known = tables_by_name(ctx.ledger.tables.all(ctx.name))
     if table not in known:
         raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
     record = known[table]

@@ -33,8 +33,12 @@ EFFECTS: Mapping[Rule, Effect] = {
     "rename-column": Effect("free", METADATA, "the column under its new name; older cuts keep the old name"),
     "drop-column": Effect("free", METADATA, "the column still, marked as dropped, with NULL in rows written since"),
     "retype-column": Effect("free", METADATA, "the same values, in a column as wide as the new type needs"),
+    "rename-table": Effect(
+        "free", METADATA, "the table under its new name from the cut on, and no table under the old one"
+    ),
     "replica-identity": Effect("free", METADATA, "the table as before; changes are matched by the same key"),
 }
+_NAME_KEPT = Effect("free", METADATA, "the table under the name that it has in the lake")
 _LOST = Effect("loses", METADATA, "no such column any more: its values are left in older cuts only")
 
 
@@ -42,6 +46,8 @@ def effect(rule: Rule, pipeline: Pipeline) -> Effect:
     """Return what a rule means under a pipeline's settings."""
     if rule == "drop-column" and pipeline.lake.on_dropped_column == "drop":
         return _LOST
+    if rule == "rename-table" and pipeline.lake.on_renamed_table == "keep":
+        return _NAME_KEPT
     return EFFECTS[rule]
 
 

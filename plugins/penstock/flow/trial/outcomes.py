@@ -7,7 +7,7 @@ which an empty scratch database does not have, the worse outcome is given and sa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.conditions import NEEDS_COPY
 from penstock.flow import table_policy
@@ -17,6 +17,7 @@ from penstock.flow.capture.column_fetch import Fetch
 from penstock.flow.capture.schema_drift import followed_of
 from penstock.flow.capture.sync_publication import Alteration
 from penstock.flow.capture.sync_tables import came_back_reason, member_changes
+from penstock.flow.capture.table_names import with_name
 from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
 from penstock.flow.context import Context
 from penstock.flow.rebuild.resync_request import why_no_copy
@@ -158,6 +159,9 @@ class _Case:
         now = self.looks.after.by_oid.get(record.oid)
         if now is None or now.digest() == record.catalog_digest:
             return None
+        renamed = list(self._renamed(record, now))
+        if renamed:
+            record = replace(record, catalog_digest=with_name(record.catalog_digest, now.schema, now.name))
         decided = self._verdict(record, now, self.looks.blank)
         if decided.reason is not None:
             reason = decided.reason
@@ -170,11 +174,24 @@ class _Case:
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
             return self._copied(record, decided.slug, reason, now, decided.fetch)
-        changes = tuple(self._followed(change.rule, change.text) for change in decided.changes)
+        changes = (*renamed, *(self._followed(change.rule, change.text) for change in decided.changes))
         if not changes:
             text = "its catalog entries change, and no stored value does"
             changes = (Change("unchanged", text, "free", _NOTHING, "the table as before"),)
         return TableOutcome(record.qualified, changes)
+
+    def _renamed(self, record: TableRecord, now: SourceTable) -> Iterator[Change]:
+        """Yield what another name means, where capture follows it."""
+        if self.ctx.pipeline.tables.on_change != "follow" or record.qualified == now.qualified:
+            return
+        text = f"the table was renamed from {record.qualified} to {now.qualified}"
+        if self.ctx.pipeline.lake.on_renamed_table == "follow" and self._shares_target(now):
+            clash = f"{text}, and another table has its name in the lake: see lake.target"
+            yield Change(
+                "target-clash", clash, "pauses", _NOTHING, "the table under its old name, without later changes"
+            )
+        else:
+            yield self._followed("rename-table", text)
 
     def _followed(self, rule: Rule, text: str) -> Change:
         means = effect(rule, self.ctx.pipeline)
@@ -243,6 +260,7 @@ def _record(ctx: Context, table: SourceTable) -> TableRecord:
         schema=facts.schema,
         name=facts.name,
         target=facts.target,
+        renamed_to=None,
         state="ready",
         identity=facts.identity,
         columns=facts.columns,

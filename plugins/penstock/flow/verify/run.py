@@ -173,20 +173,27 @@ class _Run:
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
             return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
-        found = self.lake.table(tuple(entry["target"]))
+        before = self._record(oid)
+        found = self.lake.table(before.target)
+        now = self._record(oid)
+        if now.target != before.target:
+            return "it was renamed while it was verified"
         if found is None:
             raise LakeError(
                 "lake-unreadable",
-                f"expected the lake to have table {'.'.join(entry['target'])}, which the cut shows, but its catalog "
+                f"expected the lake to have table {'.'.join(now.target)}, which the cut shows, but its catalog "
                 "has none of that name; register it again, or resync it",
             )
         at_cut = found.as_of_cut(entry["snapshot_id"])
         if at_cut is not None:
             return at_cut
-        (now,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         if now.snapshot_id == entry["snapshot_id"]:
             return found  # another writer moved it back or put another in its place: that is what readers see
         return "it was replaced while it was verified"
+
+    def _record(self, oid: int) -> TableRecord:
+        (found,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
+        return found
 
     def _skipped(self, read: _Read, reason: str) -> Finding:
         self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")

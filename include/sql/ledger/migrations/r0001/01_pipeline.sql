@@ -23,6 +23,8 @@ create table penstock.pipeline (
     halted_reason text,
     halted_from text check (halted_from in ('new', 'bootstrapping', 'running')),
     merge_attempt text,
+    -- the lake's names of the tables of former eras, by oid: a source whose tables were renamed keeps them, if it is to
+    former_targets jsonb not null default '{}',
     created_at timestamptz not null default now(),
     check ((consistent_point is null) = (position is null)),
     check (state <> 'running' or consistent_point is not null),

@@ -4,6 +4,8 @@ create table penstock.table (
     schema text not null,
     name text not null,
     target text[] not null,
+    -- the name that the lake's table takes in the next cut, where the source's was renamed
+    renamed_to text[] check (renamed_to <> target),
     state text not null default 'new'
         check (state in ('new', 'copying', 'copied', 'ready', 'paused', 'dropped')),
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
@@ -46,7 +48,8 @@ create table penstock.table (
     primary key (pipeline, oid),
     -- deferred, so that two tables may swap their names in one transaction
     constraint one_table_per_target
-        exclude using btree (pipeline with =, target with =) where (state <> 'dropped')
+        exclude using btree (pipeline with =, (coalesce(renamed_to, target)) with =)
+        where (state <> 'dropped' and left_lsn is null)
         deferrable initially deferred,
     check ((state = 'paused') = (paused_slug is not null)),
     check ((state = 'paused') = (paused_from_state is not null)),

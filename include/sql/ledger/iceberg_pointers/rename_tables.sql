@@ -1,0 +1,6 @@
+update iceberg_tables as t
+set table_namespace = p.new_namespace, table_name = p.new_name
+from
+    unnest(%(namespaces)s::text[], %(tables)s::text[], %(new_namespaces)s::text[], %(new_tables)s::text[])
+    as p (namespace, name, new_namespace, new_name)
+where t.catalog_name = %(catalog)s and t.table_namespace = p.namespace and t.table_name = p.name

@@ -1,0 +1,98 @@
+"""Follow the names of the source's tables: which the lake's tables take in the next cut, or which name they keep.
+
+All tables of a look are renamed together, so that names may be passed on in chains and circles. Nothing moves here: the cut
+does that, and a name that another table is to have pauses the table that was given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.flow.context import Context
+from penstock.flow.table_facts import renamed
+from penstock.ledger.records import SchemaChange, TableFacts, TableRecord
+from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.tables import SourceTable
+
+Target = tuple[str, ...]
+_LATER = ("ready", "new")  # what is being copied first has no name in the lake, and a copy that goes by the old one
+
+
+def follow(ctx: Context, found: CatalogSnapshot) -> None:
+    """Take over the new names of tables, and pause those of which the lake's name is another table's."""
+    if ctx.pipeline.tables.on_change != "follow":
+        return
+    now = found.by_oid
+    changed = [record for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged) if _renamed(record, now)]
+    if not changed:
+        return
+    moving = {record.oid: renamed(ctx, record, now[record.oid]) for record in changed}
+    known = {record.oid: record for record in ctx.ledger.tables.all(ctx.name)}
+    wanted = {
+        record.oid: record.renamed_to or record.target
+        for record in known.values()
+        if record.state != "dropped" and record.left_lsn is None
+    }
+    taken = clashes(moving, wanted)
+    free = [
+        replace(facts, catalog_digest=with_name(facts.catalog_digest, facts.schema, facts.name))
+        for oid, facts in moving.items()
+        if oid not in taken
+    ]
+    if free:
+        ctx.ledger.tables.save(ctx.name, free, [_change(known[facts.oid], facts) for facts in free])
+    for facts in free:
+        ctx.progress(_said(known[facts.oid], facts))
+    for oid, holder in taken.items():
+        facts = moving[oid]
+        reason = (
+            f"the table was renamed from {known[oid].qualified} to {facts.schema}.{facts.name}, and the lake's name for that, "
+            f"{'.'.join(facts.renamed_to or facts.target)}, is {known[holder].qualified}'s: rename one of them"
+        )
+        ctx.ledger.tables.pause(ctx.name, oid, slug="target-clash", reason=reason)
+        ctx.progress(f"paused {known[oid].qualified}: {reason}")
+
+
+def clashes(moving: Mapping[int, TableFacts], wanted: Mapping[int, Target]) -> dict[int, int]:
+    """Return the tables that cannot have the lake's name of their new one, each with the table that is to have it. Pure.
+
+    `wanted` are the names that tables have, or are to have, by oid.
+    """
+    taken: dict[int, int] = {}
+    while True:
+        names = {oid: facts.renamed_to or facts.target for oid, facts in moving.items() if oid not in taken}
+        stays = {**wanted, **names}
+        holders: dict[Target, int] = {}
+        for oid in sorted(stays, key=lambda oid: oid in names):
+            holders.setdefault(stays[oid], oid)
+        more = {oid: holders[target] for oid, target in names.items() if holders[target] != oid}
+        if not more:
+            return taken
+        taken |= more
+
+
+def _renamed(record: TableRecord, now: Mapping[int, SourceTable]) -> bool:
+    table = now.get(record.oid)
+    if table is None or record.left_lsn is not None:
+        return False
+    if (record.schema, record.name) == (table.schema, table.name):
+        return False
+    return record.state in _LATER or (record.state == "paused" and record.paused_from_state in _LATER)
+
+
+def with_name(digest: Mapping[str, Any], schema: str, name: str) -> dict[str, Any]:
+    """Return a digest that knows the new name, so that the rest of the look compares what else changed."""
+    return {**digest, "versions": {**digest["versions"], "name": [schema, name]}}
+
+
+def _change(before: TableRecord, facts: TableFacts) -> SchemaChange:
+    return SchemaChange(facts.oid, "rename-table", _said(before, facts), {})
+
+
+def _said(before: TableRecord, facts: TableFacts) -> str:
+    what = f"{before.qualified} was renamed to {facts.schema}.{facts.name}"
+    if facts.renamed_to is not None:
+        return f"{what}: {'.'.join(facts.target)} becomes {'.'.join(facts.renamed_to)} in the next cut"
+    return f"{what}: it is {'.'.join(facts.target)} in the lake"

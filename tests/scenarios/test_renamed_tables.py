@@ -1,0 +1,230 @@
+"""Tables that are renamed: the lake's table takes the new name in the next cut, with its rows, its changelog, and no new file."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.replay_request import Replay
+from penstock.flow.recover.resume import resume_table
+from penstock.flow.verify.compare import compare
+from penstock.ledger.records import TableRecord
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.changelogs import flush, logged, now
+from tests.scenarios.members import told
+
+LONG = "n" * 63
+HOSTILE = ('quo"te', "do.t", "Case", "${env:HOME}", LONG)
+NAMES = (
+    "one",
+    "blue",
+    "green",
+    "r1",
+    "r2",
+    "r3",
+    "moved",
+    "away",
+    "twice",
+    "back",
+    "parted",
+    "stays",
+    "h0",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+)
+CHANGED = {"one", "blue", "back", "parted"}
+MADE = "create schema far; create table far.there (id int primary key);" + "".join(
+    f"create table {name} (id int primary key, s text)"
+    + (
+        " partition by range (id); create table parted_1 partition of parted for values from (0) to (1000);"
+        if name == "parted"
+        else ";"
+    )
+    + f"insert into {name} select n, 'was {name} ' || n from generate_series(1, 5) n;"
+    for name in NAMES
+)
+RENAMED = """
+update one set s = 'before' where id = 1;
+begin; update one set s = 'within' where id = 2; alter table one rename to uno; insert into uno values (6, 'within'); commit;
+begin; alter table blue rename to x; alter table green rename to blue; alter table x rename to green; update green set s = 'was blue' where id = 1; commit;
+begin; alter table r1 rename to x; alter table r2 rename to r1; alter table r3 rename to r2; alter table x rename to r3; commit;
+alter table moved set schema far;
+begin; alter table away rename to far_away; create table away (id int primary key, n int); insert into away values (1, 1); commit;
+alter table twice rename to twice_1; alter table twice_1 rename to twice_2;
+alter table back rename to x; insert into x values (9, 'as x'); alter table x rename to back;
+alter table parted_1 rename to parted_one; alter table parted rename to in_parts; update in_parts set s = 'after' where id = 1;
+delete from uno where id = 3;
+"""
+
+
+def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: PipelineEnv) -> None:
+    env.settings["tables"] = {"include": ["public.*", "far.*"]}
+    env.settings["changelog"] = {
+        "slack": 0,
+        "tables": {"include": ["public.one", "public.uno", "public.blue", "public.green"]},
+    }
+    env.sql(MADE)
+    env.bootstrap()
+    start = now(env)
+    env.sql("update one set s = s || ' logged' where id = 5; update blue set s = s || ' logged' where id = 5")
+    middle = now(env)
+    flush(env)
+    env.changelog(start, middle)
+    env.merge()
+    first = {record.oid: record.name for record in records(env)}
+    files, copied = shown(env), copies(env)
+
+    env.sql(RENAMED + "".join(f"alter table h{n} rename to {quoted(name)};" for n, name in enumerate(HOSTILE)))
+    env.capture()
+    env.merge()
+
+    public, far = f"{env.name}.public", f"{env.name}.far"
+    assert compare(env.ctx, settled(env)).equal, compare(env.ctx, settled(env))
+    assert {first[record.oid]: ".".join(record.target) for record in settled(env)} == {
+        "one": f"{public}.uno",
+        "blue": f"{public}.green",
+        "green": f"{public}.blue",
+        "r1": f"{public}.r3",
+        "r2": f"{public}.r1",
+        "r3": f"{public}.r2",
+        "moved": f"{far}.moved",
+        "away": f"{public}.far_away",
+        "twice": f"{public}.twice_2",
+        "back": f"{public}.back",
+        "parted": f"{public}.in_parts",
+        "stays": f"{public}.stays",
+        "there": f"{far}.there",
+        **{f"h{n}": f"{public}.{name.replace('.', '_')}" for n, name in enumerate(HOSTILE)},
+    }
+    assert {name for _, name in places(env)} >= {"uno", "uno__changelog", "green__changelog"}
+    assert not {name for _, name in places(env)} & {"one", "one__changelog"}, "the old names are free"
+    assert copies(env) == copied
+    later = shown(env)
+    assert {first[oid] for oid in files if later[oid] != files[oid]} == CHANGED, "a new name alone writes no file"
+    assert states(env) == {"away": "new"} | dict.fromkeys((*NAMES_NOW, "far_away"), "ready")
+    assert env.merge() is None, "nothing is left to do"
+
+    # the newcomer is copied into the name that became free; a renamed table is resynced and replayed under its new one
+    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.away", "public.uno"], env.submit), env.submit)
+    assert rebuild.switch(env.ctx, rebuild.replay(env.ctx, Replay(["public.green"]), env.submit), env.submit)
+    env.sql("update far.moved set s = 'later'; update away set n = 2; insert into uno values (7, 'later')")
+    env.capture()
+    flush(env)
+    env.merge()
+    end = now(env)
+    flush(env)
+    env.changelog(middle, end)
+    assert len(logged(env, "uno", start, middle)) == len(logged(env, "green", start, middle)) == 1
+    assert len(logged(env, "uno", middle, end)) == 5
+    assert compare(env.ctx).equal
+    assert set(states(env).values()) == {"ready"}
+
+
+NAMES_NOW = (
+    "uno",
+    "green",
+    "blue",
+    "r1",
+    "r2",
+    "r3",
+    "moved",
+    "there",
+    "twice_2",
+    "back",
+    "in_parts",
+    "stays",
+    *HOSTILE,
+)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def records(env: PipelineEnv) -> list[TableRecord]:
+    return env.ctx.ledger.tables.all(env.name)
+
+
+def settled(env: PipelineEnv) -> list[TableRecord]:
+    return [record for record in records(env) if record.state == "ready"]
+
+
+def states(env: PipelineEnv) -> dict[str, str]:
+    return {record.name: record.state for record in records(env)}
+
+
+def copies(env: PipelineEnv) -> set[tuple[str, int]]:
+    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
+
+
+def places(env: PipelineEnv) -> set[tuple[str, str]]:
+    assert env.lake is not None
+    rows = env.lake.database.execute(
+        "select table_namespace, table_name from iceberg_tables where table_namespace like %s", f"{env.name}%"
+    )
+    return {(namespace, name) for namespace, name in rows}
+
+
+def shown(env: PipelineEnv) -> dict[int, str]:
+    """Return the metadata file that the lake's catalog shows of each table, by oid."""
+    assert env.lake is not None
+    rows = env.lake.database.execute(
+        "select table_namespace || '.' || table_name, metadata_location from iceberg_tables"
+    )
+    files = dict(rows)
+    return {record.oid: files[".".join(record.target)] for record in settled(env)}
+
+
+@pytest.mark.slow
+def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_stays(env16: PipelineEnv) -> None:
+    env = env16
+    assert env.spark is not None
+    for name in ("a", "b", "c", "d", "e", "x_y"):
+        env.sql(f"create table {name} (id int primary key); insert into {name} values (1), (2)")
+    env.bootstrap()
+    copied = copies(env)
+
+    # b is kept in the lake though the source dropped it; alien is someone else's; x_y is the lake's name of x.y too
+    env.spark.sql(f"create table lake.{env.name}.public.alien (n int)")
+    env.sql("drop table b; alter table a rename to b; alter table e rename to alien; insert into b values (3)")
+    env.capture()
+    env.merge()
+    assert (paused(env, "b"), paused(env, "alien")) == ("schema-change", "target-clash")
+    env.spark.sql(f"drop table lake.{env.name}.public.b")
+    env.sql('alter table alien rename to "x.y"')
+    env.capture()
+    assert "public.x_y's" in told(env, "target-clash")[-1]
+    env.sql('alter table "x.y" rename to e')
+    env.capture()
+    for name in ("b", "e"):
+        resume_table(env.ctx, f"public.{name}")
+
+    # what is to be dropped makes way
+    env.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
+    env.sql("drop table c; alter table d rename to c; delete from c where id = 1; insert into e values (3)")
+    env.capture()
+    env.merge()
+    assert targets(env) == {name: name for name in ("b", "c", "e", "x_y")}
+    assert compare(env.ctx, settled(env)).equal
+    assert copies(env) == copied
+
+    # kept names are those that readers know, also after a copy
+    env.settings["lake"] = {"on_renamed_table": "keep"}
+    env.sql("alter table e rename to f; insert into f values (4); create table e (id int primary key)")
+    env.capture()
+    env.merge()
+    assert f"{env.name}.public.e is the lake's name of public.f" in told(env, "target-clash")[-1]
+    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.f"], env.submit), env.submit)
+    assert targets(env) == {"b": "b", "c": "c", "f": "e", "x_y": "x_y"}
+    assert compare(env.ctx, settled(env)).equal
+
+
+def paused(env: PipelineEnv, name: str) -> str | None:
+    (found,) = (record for record in records(env) if record.name == name and record.state != "dropped")
+    return found.paused_slug
+
+
+def targets(env: PipelineEnv) -> dict[str, str]:
+    return {record.name: record.target[-1] for record in settled(env)}
