@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.flow import table_policy
 from penstock.flow.context import Context
 from penstock.flow.table_facts import renamed
 from penstock.ledger.records import SchemaChange, TableFacts, TableRecord
@@ -22,10 +23,12 @@ _LATER = ("ready", "new")  # what is being copied first has no name in the lake,
 
 def follow(ctx: Context, found: CatalogSnapshot) -> None:
     """Take over the new names of tables, and pause those of which the lake's name is another table's."""
-    if ctx.pipeline.tables.on_change != "follow":
-        return
     now = found.by_oid
-    changed = [record for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged) if _renamed(record, now)]
+    changed = [
+        record
+        for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged)
+        if _renamed(record, now) and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
+    ]
     if not changed:
         return
     moving = {record.oid: renamed(ctx, record, now[record.oid]) for record in changed}
