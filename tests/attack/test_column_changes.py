@@ -72,6 +72,7 @@ def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env
     assert compare(env16.ctx).equal
 
 
+@pytest.mark.slow
 def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv) -> None:
     for name in ("replayed", "resynced"):
         env16.sql(
@@ -130,6 +131,7 @@ def dies(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: PipelineEnv) -> None:
     env16.sql(
         "create table t (id int primary key, a text, b int); insert into t select n, n, n from generate_series(1, 50) n"
@@ -158,6 +160,7 @@ def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: Pipelin
     assert {row[0]: row[1] for row in env16.lake_rows("t", "id, b")}[9] is None
 
 
+@pytest.mark.slow
 def test_a_changelog_names_each_change_by_the_columns_of_its_time(env16: PipelineEnv) -> None:
     env16.settings["changelog"] = {"tables": {"include": ["public.t"]}, "slack": 0}
     env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
