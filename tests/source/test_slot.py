@@ -67,6 +67,7 @@ def test_an_exact_snapshot_sees_what_the_stream_has_up_to_its_position_and_its_s
     for each in writers:
         each.start()
     try:
+        wait_until(lambda: writer.execute("select from t limit 1").fetchall(), "a row of the writers")
         for number in range(3):
             with slot.exact_snapshot(source, f"exact_{number}", timeout=30, what="test") as exported:
                 assert [each.name for each in slot.all_slots(conn) if each.name.startswith("exact")] == []
