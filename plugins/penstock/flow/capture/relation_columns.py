@@ -31,19 +31,26 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
     None where more than one reading is possible, or none.
     """
     sent = [_state(column) for column in relation.columns]
-    exact = {tuple(look.columns) for look in looks if list(look.columns.values()) == sent}
-    if len(exact) == 1:
-        return exact.pop()
     through = set.intersection(*(set(look.columns) for look in looks))
     if len(sent) == len(through):
         return tuple(sorted(through))
-    if exact or _come_and_gone(looks):
+    if _come_and_gone(looks):
         return None
     states: dict[int, set[ColumnState]] = {}
     for look in looks:
         for attnum, state in look.columns.items():
             states.setdefault(attnum, set()).add(state)
-    return _only_reading(sent, states, through)
+    came = sorted(looks[-1].columns.keys() - through)
+    gone = states.keys() - looks[-1].columns.keys()
+    # what is there at last came in its order, whatever it was called: the first so many are there, the others not yet
+    possible = [
+        count
+        for count in range(len(came) + 1)
+        if _ways(sent, states, through | set(came[:count]), gone, named=frozenset())[0][0]
+    ]
+    if len(possible) != 1:
+        return None
+    return _only_reading(sent, states, through | set(came[: possible[0]]), gone)
 
 
 def _state(column: RelationColumn) -> ColumnState:
@@ -57,24 +64,46 @@ def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
 
 
 def _only_reading(
-    sent: Sequence[ColumnState], states: Mapping[int, Collection[ColumnState]], through: Collection[int]
+    sent: Sequence[ColumnState],
+    states: Mapping[int, Collection[ColumnState]],
+    needed: Collection[int],
+    gone: Collection[int],
 ) -> tuple[int, ...] | None:
-    """Return the one way to read these columns in the order of attnums, with all that were there `through`out."""
-    known = sorted(states)
-    # ways[place][column]: how often, up to twice, the columns from one on can be read by the attnums from a place on
-    ways = [[0] * len(sent) + [1]]
-    for attnum in reversed(known):
-        after = ways[0]
-        taken = [after[at + 1] if state in states[attnum] else 0 for at, state in enumerate(sent)] + [0]
-        skipped = [0] * len(after) if attnum in through else after
-        ways.insert(0, [min(2, one + other) for one, other in zip(taken, skipped, strict=True)])
+    """Return the one way to read these columns by all that are `needed` and some that are `gone`, which go by their names."""
+    ways, known, found = _ways(sent, states, needed, gone, named=gone), sorted({*needed, *gone}), list[int]()
     if ways[0][0] != 1:
         return None
-    found = list[int]()
     for place, attnum in enumerate(known):
-        if len(found) < len(sent) and sent[len(found)] in states[attnum] and ways[place + 1][len(found) + 1]:
+        at = len(found)
+        if at < len(sent) and ways[place + 1][at + 1] and _is_read(sent[at], states[attnum], named=attnum in gone):
             found.append(attnum)
     return tuple(found)
+
+
+def _ways(
+    sent: Sequence[ColumnState],
+    states: Mapping[int, Collection[ColumnState]],
+    needed: Collection[int],
+    gone: Collection[int],
+    *,
+    named: Collection[int],
+) -> list[list[int]]:
+    """Return, per place in the order of attnums and column: in how many ways, up to two, the rest can be read by the rest."""
+    ways = [[0] * len(sent) + [1]]
+    for attnum in sorted({*needed, *gone}, reverse=True):
+        after, known, by_name = ways[0], states[attnum], attnum in named
+        taken = [
+            after[at + 1] if after[at + 1] and _is_read(state, known, named=by_name) else 0
+            for at, state in enumerate(sent)
+        ]
+        skipped = [0] * len(after) if attnum in needed else after
+        ways.insert(0, [min(2, one + other) for one, other in zip([*taken, 0], skipped, strict=True)])
+    return ways
+
+
+def _is_read(sent: ColumnState, known: Collection[ColumnState], *, named: bool) -> bool:
+    """Return whether a column of the stream may be one that looks have found in these states; names may have been others."""
+    return sent in known if named else any(sent[1:] == state[1:] for state in known)
 
 
 @dataclass(frozen=True, slots=True)
