@@ -22,6 +22,22 @@ changelog: {{slack: 0}}
 """
 
 
+SMALL = """
+name: {name}
+tables: {{include: ["public.*"]}}
+"""
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the files of two pipelines, shop and crm, which Airflow reads."""
+    monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
+    (tmp_path / "shop.yaml").write_text(SMALL.format(name="shop"))
+    (tmp_path / "crm.yaml").write_text(SMALL.format(name="crm"))
+    return tmp_path
+
+
 @pytest.fixture
 def deployed(
     database16: Database,

@@ -24,19 +24,6 @@ VERBS = (
     "teardown",
     "verify",
 )
-PIPELINE = """
-name: {name}
-tables: {{include: ["public.*"]}}
-"""
-
-
-@pytest.fixture
-def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
-    monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
-    (tmp_path / "shop.yaml").write_text(PIPELINE.format(name="shop"))
-    (tmp_path / "crm.yaml").write_text(PIPELINE.format(name="crm"))
-    return tmp_path
 
 
 def load(verb: str) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +44,7 @@ def first_reason(answers: AirflowAnswers) -> str:
     return found[0]
 
 
-def test_every_task_that_takes_a_slot_of_the_spark_pool_is_known() -> None:
+def test_every_task_that_takes_a_slot_of_the_spark_pool_is_known(pipelines: Path) -> None:
     found: dict[str, list[str]] = {}
     for verb in ("bootstrap", "capture", "changelog", "maintain", "merge", "recover", "replay", "resync", "verify"):
         dag: Any = load(verb)[f"shop.{verb}"]

@@ -1,8 +1,8 @@
 """Which of the catalog's columns a relation of the stream has: names and types are in the message, numbers are not. Pure.
 
 The message lists columns in the order of their attnums, and looks at the catalog before and after it say which were there.
-Columns that every look has are in the message, whatever they were called in between; where that leaves more than one
-reading, there is no answer.
+Columns that every look has are in the message, whatever they were called in between: so names prove nothing, types and
+order do. Where they leave more than one reading, there is no answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 from penstock.wire.messages import Relation, RelationColumn
 
+DROPPED = 0
+"""The attnum of a column that is one of several that were dropped since; no column of the catalog has it."""
 _UNKNOWN = PgType(0, -1, "", "", "")
 _TEXT = PgType(25, -1, "pg_catalog", "text", "b")
 _TEXTS = {25: _TEXT, 1043: _TEXT} | dict.fromkeys(
@@ -28,7 +30,7 @@ _TEXTS = {25: _TEXT, 1043: _TEXT} | dict.fromkeys(
 def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
     """Return the attnums of a relation's columns, which it had at some time between the first and the last of the looks.
 
-    None where more than one reading is possible, or none.
+    None where more than one reading is possible, or none; `DROPPED` for one of several that are no longer there.
     """
     sent = [_state(column) for column in relation.columns]
     through = set.intersection(*(set(look.columns) for look in looks))
@@ -44,13 +46,11 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
     gone = states.keys() - looks[-1].columns.keys()
     # what is there at last came in its order, whatever it was called: the first so many are there, the others not yet
     possible = [
-        count
-        for count in range(len(came) + 1)
-        if _ways(sent, states, through | set(came[:count]), gone, named=frozenset())[0][0]
+        count for count in range(len(came) + 1) if _readable(sent, states, through | set(came[:count]), gone)[0][0]
     ]
     if len(possible) != 1:
         return None
-    return _only_reading(sent, states, through | set(came[: possible[0]]), gone)
+    return _reading(sent, states, through | set(came[: possible[0]]), gone)
 
 
 def _state(column: RelationColumn) -> ColumnState:
@@ -63,47 +63,44 @@ def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
     return any(after.count - before.count > seen for seen, before, after in added)
 
 
-def _only_reading(
+def _reading(
     sent: Sequence[ColumnState],
     states: Mapping[int, Collection[ColumnState]],
     needed: Collection[int],
     gone: Collection[int],
 ) -> tuple[int, ...] | None:
-    """Return the one way to read these columns by all that are `needed` and some that are `gone`, which go by their names."""
-    ways, known, found = _ways(sent, states, needed, gone, named=gone), sorted({*needed, *gone}), list[int]()
-    if ways[0][0] != 1:
-        return None
+    """Return what each column must be, of all that are `needed` and some that are `gone`; None where it may be one of either."""
+    known, rest = sorted({*needed, *gone}), _readable(sent, states, needed, gone)
+    reached, found = {0}, [set[int]() for _ in sent]
     for place, attnum in enumerate(known):
-        at = len(found)
-        if at < len(sent) and ways[place + 1][at + 1] and _is_read(sent[at], states[attnum], named=attnum in gone):
-            found.append(attnum)
-    return tuple(found)
+        taken = {at for at in reached if at < len(sent) and rest[place + 1][at + 1] and _like(sent[at], states[attnum])}
+        for at in taken:
+            found[at].add(attnum)
+        reached = {at + 1 for at in taken} | (set() if attnum in needed else reached)
+    if not all(len(numbers) == 1 or numbers <= set(gone) for numbers in found):
+        return None
+    return tuple(next(iter(numbers)) if len(numbers) == 1 else DROPPED for numbers in found)
 
 
-def _ways(
+def _readable(
     sent: Sequence[ColumnState],
     states: Mapping[int, Collection[ColumnState]],
     needed: Collection[int],
     gone: Collection[int],
-    *,
-    named: Collection[int],
-) -> list[list[int]]:
-    """Return, per place in the order of attnums and column: in how many ways, up to two, the rest can be read by the rest."""
-    ways = [[0] * len(sent) + [1]]
+) -> list[list[bool]]:
+    """Return, per place in the order of attnums and column: whether the rest can be read by the rest."""
+    rest = [[False] * len(sent) + [True]]
     for attnum in sorted({*needed, *gone}, reverse=True):
-        after, known, by_name = ways[0], states[attnum], attnum in named
-        taken = [
-            after[at + 1] if after[at + 1] and _is_read(state, known, named=by_name) else 0
-            for at, state in enumerate(sent)
-        ]
-        skipped = [0] * len(after) if attnum in needed else after
-        ways.insert(0, [min(2, one + other) for one, other in zip([*taken, 0], skipped, strict=True)])
-    return ways
+        after, known = rest[0], states[attnum]
+        taken = [after[at + 1] and _like(state, known) for at, state in enumerate(sent)]
+        skipped = [False] * len(after) if attnum in needed else after
+        rest.insert(0, [one or other for one, other in zip([*taken, False], skipped, strict=True)])
+    return rest
 
 
-def _is_read(sent: ColumnState, known: Collection[ColumnState], *, named: bool) -> bool:
-    """Return whether a column of the stream may be one that looks have found in these states; names may have been others."""
-    return sent in known if named else any(sent[1:] == state[1:] for state in known)
+def _like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
+    """Return whether a column of the stream may be one that looks found in these states: its name may have been another."""
+    return any(sent[1:] == state[1:] for state in known)
 
 
 @dataclass(frozen=True, slots=True)
