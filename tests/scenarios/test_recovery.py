@@ -13,6 +13,7 @@ from penstock.errors import LedgerError, SourceError
 from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
@@ -263,20 +264,39 @@ def test_a_server_that_was_promoted_is_recovered(own: PipelineEnv) -> None:
 def test_what_must_be_fixed_first_is_said_and_nothing_is_dropped_before_that(own: PipelineEnv) -> None:
     begin(own)
     consume(own)
-    publication = own.ctx.pipeline.publication
-    own.sql(f"create table keyless (id int); alter publication {publication} add table keyless")
+    drop_publication(own)
+    own.sql("alter table item drop constraint item_pkey")
     outlook = recover.look(own.ctx)
-    assert any("must be fixed first" in line and "keyless" in line for line in outlook.lines)
+    assert any("must be fixed first" in line and "public.item" in line for line in outlook.lines)
 
     recover.begin(own.ctx, outlook)
-    with pytest.raises(SourceError, match=r"preflight-failed.*keyless"):
+    with pytest.raises(SourceError, match=r"preflight-failed.*public\.item"):
         recover.new_era(own.ctx)
     assert own.sql("select count(*) from pg_replication_slots") == [(1,)]
+    assert own.sql("update item set name = 'x' where id = 7 returning id") == [(7,)], "nothing refuses an update"
     assert own.ctx.ledger.pipelines.get(own.name).era == 1
 
-    own.sql("drop table keyless")
+    own.sql("alter table item add primary key (id)")
     recovered(own)
     follows(own)
+
+
+@pytest.mark.slow
+def test_a_table_that_lost_its_key_is_paused_and_the_others_are_recovered(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.sql("alter table visit replica identity nothing")
+    consume(env16)
+    outlook = recovered(env16)
+
+    assert any("paused, not copied" in line and "public.visit" in line for line in outlook.lines)
+    states = {table.qualified: table.state for table in env16.ctx.ledger.tables.all(env16.name)}
+    assert states == {"public.item": "ready", "public.visit": "paused", "public.Order Line": "ready"}
+    env16.sql("insert into item values (700, 'x'); alter table visit replica identity full")
+    flush(env16)
+    env16.capture()
+    env16.merge()
+    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.visit"], env16.submit), env16.submit)
+    follows(env16)
 
 
 @pytest.mark.slow

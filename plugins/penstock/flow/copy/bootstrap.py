@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import publication_options
 from penstock.flow.context import Context
+from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.spark_job import Submit
 from penstock.flow.table_facts import table_facts
@@ -160,7 +161,7 @@ def _copy(
     ctx: Context, exported: Exported, sources: Sequence[SourceTable], submit: Submit
 ) -> Mapping[int, PenstockError]:
     """Copy these tables under one snapshot; return why some could not be, by oid."""
-    refused = _save(ctx, sources)
+    refused = _blocked(ctx, sources) | _save(ctx, sources)
     chosen = [table for table in sources if table.oid not in refused]
     if not chosen:
         return refused
@@ -172,6 +173,14 @@ def _copy(
         return refused | copy_tables(ctx, exported, copy_id, chosen, submit)
     finally:
         _collect(ctx)
+
+
+def _blocked(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockError]:
+    """Return the tables that would differ again after their copy; the preflight of a new pipeline refuses them."""
+    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+        events = _publication(ctx, conn)
+    found = ((table.oid, why_no_copy(table, events, joining=True)) for table in sources)
+    return {oid: error for oid, error in found if error}
 
 
 def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockError]:

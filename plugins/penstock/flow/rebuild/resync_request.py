@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.errors import LakeError, LedgerError, PenstockError, SourceError
+from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
+from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.rebuild.copy import published
 from penstock.flow.table_facts import table_facts
@@ -19,9 +20,6 @@ from penstock.ledger.records import (
     TableFacts,
     TableRecord,
 )
-from penstock.source.publication import PublicationFacts
-from penstock.source.replica_identity import problem, unlogged_partitions
-from penstock.source.tables import SourceTable
 
 
 def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:
@@ -90,24 +88,6 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecor
         else:
             _note(ctx, record, blocker)
     return fit
-
-
-def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:
-    """Say why a table would differ again after its copy: the stream does not carry what it needs."""
-    asks_identity = events is None or events.update or events.delete
-    if asks_identity and (reason := problem(table)):
-        return SourceError(
-            "no-usable-identity",
-            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
-            "give it (and each partition) one identity, then resync it",
-        )
-    if not joining and (unlogged := unlogged_partitions(table)):
-        return LakeError(
-            "schema-change",
-            f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "
-            f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
-        )
-    return None
 
 
 def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:

@@ -27,6 +27,8 @@ from penstock.source.tables import SourceTable
 
 _FIXED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
 """What the preflight may find wrong with the old slot and publication: recovery makes new ones."""
+_OF_ONE_TABLE = "no-usable-identity"
+"""What the preflight may find wrong with a table of the publication: it is paused, and the others are copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def look(ctx: Context) -> Outlook:
         return _under_way(status)
     slug = problem.slug if problem else record.halted_slug or ""
     reason = problem.message if problem else record.halted_reason or ""
+    unready, alone = _unready(ctx)
     size = sum(leaf.bytes for table in tables for leaf in table.leaves)
     return Outlook(
         slug,
@@ -69,7 +72,8 @@ def look(ctx: Context) -> Outlook:
             _lost(status, server, end),
             _landed(status),
             _remains(record, found, server),
-            *(f"must be fixed first: {check.line(finding)}" for finding in _unready(ctx)),
+            *(f"must be fixed first: {check.line(finding)}" for finding in unready),
+            *(f"paused, not copied: {check.line(finding)}" for finding in alone),
             f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
@@ -152,12 +156,20 @@ def _under_way(status: StatusRecord) -> Outlook:
     )
 
 
-def _unready(ctx: Context) -> list[Finding]:
-    return [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _FIXED]
+def _unready(ctx: Context) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that forbid a recovery, and those that only keep their own table from being copied.
+
+    A publication that has to be made again must not make a table refuse the application's updates.
+    """
+    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
+        published = publication.read(conn, ctx.pipeline.publication) is not None
+    failed = [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _FIXED]
+    alone = [finding for finding in failed if published and finding.slug == _OF_ONE_TABLE]
+    return [finding for finding in failed if finding not in alone], alone
 
 
 def _require_ready(ctx: Context) -> None:
-    failed = _unready(ctx)
+    failed, _ = _unready(ctx)
     if failed:
         raise SourceError(
             "preflight-failed",

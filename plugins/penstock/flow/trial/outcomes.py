@@ -20,7 +20,7 @@ from penstock.flow.capture.sync_tables import came_back_reason, member_changes
 from penstock.flow.capture.table_names import with_name
 from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
 from penstock.flow.context import Context
-from penstock.flow.rebuild.resync_request import why_no_copy
+from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.table_facts import table_facts
 from penstock.flow.trial.effects import Outcome, effect, worst
 from penstock.ledger.records import Publishing, TableRecord

@@ -1,0 +1,29 @@
+"""Why a table would differ again after its copy: the stream does not carry what it needs. Pure."""
+
+from __future__ import annotations
+
+from penstock.errors import LakeError, PenstockError, SourceError
+from penstock.source.publication import PublicationFacts
+from penstock.source.replica_identity import problem, unlogged_partitions
+from penstock.source.tables import SourceTable
+
+
+def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:
+    """Return what forbids a table's copy under a publication that sends these events, or None.
+
+    A table that is `joining` has never had the rows that are in no WAL.
+    """
+    asks_identity = events is None or events.update or events.delete
+    if asks_identity and (reason := problem(table)):
+        return SourceError(
+            "no-usable-identity",
+            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
+            "give it (and each partition) one identity, then resync it",
+        )
+    if not joining and (unlogged := unlogged_partitions(table)):
+        return LakeError(
+            "schema-change",
+            f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "
+            f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
+        )
+    return None
