@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from penstock.flow.copy import bootstrap
@@ -69,6 +71,34 @@ def test_a_window_that_was_read_ahead_holds_what_the_slot_itself_gives(landing_e
     assert landed(env, "t", "id") == at_source(env, "t", "id")
     assert unlike(env, beside) == []
     assert env.sql("select slot_name from pg_replication_slots where temporary") == []
+
+
+def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(landing_env16: PipelineEnv) -> None:
+    env = landing_env16
+    begin(env)
+    env.sql(
+        "do $$ begin for n in 1..1500 loop insert into t select n, 'x', repeat(md5(n::text), 100); commit; end loop; end $$"
+    )
+    env.settings["capture"] |= {"time_budget": "1m"}
+    stop = threading.Event()
+
+    def write() -> None:
+        with env.source.connect() as connection:
+            connection.autocommit = True
+            connection.execute("set synchronous_commit = on")
+            while not stop.wait(0.02):
+                connection.execute("update t set name = name || '.' where id = 1")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        report = env.capture()
+    finally:
+        stop.set()
+        writer.join()
+
+    assert report.caught_up, f"{len(report.windows)} windows"
+    assert any(window.ahead for window in report.windows)
 
 
 def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_read_ahead(

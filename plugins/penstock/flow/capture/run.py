@@ -33,6 +33,11 @@ from penstock.wire.digest import StreamDigest
 
 _RECENT = 8
 """So many windows say how large the next one may be."""
+_WORTH = 1 / 8
+"""A window with less than this part of the WAL that it may take is not read ahead.
+
+One that was ends where the WAL ended before: under steady writes there would always be another, and the run had no end.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ class _Due:
     look: schema_drift.Look
     window: WindowRecord | None
     following: Lsn
-    """Where the window after this one could end by now."""
+    """Where the window after this one could end by now; where this one ends if it had too little to be read ahead."""
 
     @property
     def upto(self) -> Lsn:
@@ -195,8 +200,10 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
     window = plan(ctx, record, end, upto, before) if upto > record.position else None
-    following = Lsn(min(end.flushed, _reach(ctx, recent, window.upto_lsn if window else upto, before)))
-    return _Due(record, before, end, look, window, following)
+    after = window.upto_lsn if window else upto
+    reach = _reach(ctx, recent, after, before)
+    following = min(end.flushed, reach) if end.flushed - after >= (reach - after) * _WORTH else after
+    return _Due(record, before, end, look, window, Lsn(following))
 
 
 def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, before: SourceState) -> int:
