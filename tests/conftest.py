@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from psycopg import sql
 
 from stack import ports
 from stack.paths import Project
 from stack.servers import lake_catalog
 from stack.servers.binaries import Binaries, from_wheel
-from stack.servers.postgres import Database, Server
+from stack.servers.postgres import SUPERUSER, Database, Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import jars, java, spark_conf
 from tests import postgres_versions
@@ -135,11 +136,20 @@ def new_server(servers_home: Path) -> Iterator[NewServer]:
         )
         made.append(server)
         server.start()
+        if binaries.major >= 16:
+            _cheapen_logins(server)
         return server
 
     yield start
     for server in made:
         server.remove()
+
+
+def _cheapen_logins(server: Server) -> None:
+    """Let a login take one hash instead of thousands: a test logs in dozens of times."""
+    with server.connect() as connection:
+        connection.execute("set scram_iterations = 1")
+        connection.execute(sql.SQL("alter role {} password {}").format(sql.Identifier(SUPERUSER), server.password))
 
 
 @pytest.fixture(scope="session")

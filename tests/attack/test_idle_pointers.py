@@ -77,6 +77,7 @@ def looked_at(env: PipelineEnv, attempt: str | None) -> set[str]:
     return {table.table for table in orders.tables if table.look}
 
 
+@pytest.mark.slow
 def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_published(env16: PipelineEnv) -> None:
     make(env16)
     interfere(env16)

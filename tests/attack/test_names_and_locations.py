@@ -101,6 +101,7 @@ def values(files: Path) -> str:
         )
 
 
+@pytest.mark.slow
 def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_anywhere(
     env16: PipelineEnv, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
 ) -> None:

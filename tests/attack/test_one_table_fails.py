@@ -80,6 +80,7 @@ def delete(uri: str) -> None:
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_resynced(env16: PipelineEnv) -> None:
     make(env16)
     for table in GONE:

@@ -102,6 +102,7 @@ def test_a_bad_value_is_refused_when_the_file_is_loaded_with_file_line_and_what_
     assert words in caught.value.message
 
 
+@pytest.mark.slow
 def test_airflow_has_every_dag_of_the_good_file_and_names_each_bad_one(folder: Path, airflow_home: Path) -> None:
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db  # noqa: PLC0415  # after the throw-away home is set
     from airflow.models.dag import DagModel  # noqa: PLC0415

@@ -120,7 +120,7 @@ def halted(env: PipelineEnv) -> str | None:
         pytest.param(
             publish_again, {"publication-missing"}, id="publication dropped and made again", marks=pytest.mark.slow
         ),
-        pytest.param(unpublish, {"publication-missing"}, id="publication dropped"),
+        pytest.param(unpublish, {"publication-missing"}, id="publication dropped", marks=pytest.mark.slow),
     ],
 )
 def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(

@@ -168,6 +168,7 @@ def while_read(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch, where: Any, na
     monkeypatch.setattr(where, name, wrapped)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_what_changes_while_it_is_compared_is_no_difference(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch

@@ -166,6 +166,7 @@ def test_a_source_that_cannot_be_asked_is_sent_as_its_alarm_and_not_as_a_failed_
     ], "that is other news"
 
 
+@pytest.mark.slow
 def test_an_outage_whose_end_was_not_sent_does_not_hold_back_other_alerts(
     deployed: PipelineEnv, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def pgbench_of(shop: Database) -> Path:
     return shop.server.binaries.program("pgbench")
 
 
+@pytest.mark.slow
 def test_a_stopped_load_leaves_no_session_and_every_transaction_that_it_counted(shop: Database, address):
     load = Workload(address, rate=50, pgbench=pgbench_of(shop))
     load.start()
@@ -119,7 +120,7 @@ def process(shop: Database, address, tmp_path: Path):
         process.kill()
 
 
-@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("which", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_process_that_is_asked_to_stop_finishes_and_reports(shop: Database, process, which):
     running, report = process
 

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from penstock.engine.order import PartitionField
 from tests.engine.folder_lake import FolderLake
@@ -73,6 +74,7 @@ def test_a_table_without_columns_is_merged(folder_lake: FolderLake) -> None:
     assert folder_lake.rows(table) == Counter({(): 2})
 
 
+@pytest.mark.slow
 def test_a_table_of_1100_columns_is_merged(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("key", "int4", key=True), *(column(f"d{n}", "date") for n in range(1099)))
     row = {f"d{n}": "2024-02-29" for n in range(1099)}

@@ -75,6 +75,7 @@ def test_whatever_step_is_the_last_the_next_run_continues_exactly(
     assert set(doomed.ctx.landing.list(f"{doomed.name}/windows")) == listed, "a dead attempt left files"
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_capture_with_its_name_and_loses_nothing(doomed: PipelineEnv) -> None:
     begin(doomed)
     doomed.sql(

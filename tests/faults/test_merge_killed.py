@@ -156,6 +156,7 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
     equal(env)
 
 
+@pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     change(env)
     during = planned(env)

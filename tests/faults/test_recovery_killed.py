@@ -34,9 +34,9 @@ insert into visit values ('page', {0}), ('page', {0});
 """
 STEPS = [
     ("penstock.source.slot:drop", "after", 1),
-    (WRITE_TEXT, "after", 2),  # the result of the first table
 ]
 OTHERS = [
+    (WRITE_TEXT, "after", 2),  # the result of the first table
     ("penstock.source.slot:_create", "after", 1),
     ("penstock.ledger.pipelines:Pipelines.halt", "after", 1),
     ("penstock.source.slot:drop", "before", 1),

@@ -252,6 +252,7 @@ def test_a_row_group_is_written_when_enough_bytes_have_come(
     assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [2, 2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_a_thousand_open_files_hold_no_more_memory_than_the_budget(zone: LandingZone) -> None:
     before = pa.total_allocated_bytes()

@@ -25,6 +25,7 @@ def env16(env16: PipelineEnv) -> PipelineEnv:
     return env16
 
 
+@pytest.mark.slow
 def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_again_replaces_it(
     env16: PipelineEnv, penstock: Command
 ) -> None:

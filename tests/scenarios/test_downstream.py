@@ -57,6 +57,7 @@ def publish(env: PipelineEnv) -> None:
     env.merge(force=True)
 
 
+@pytest.mark.slow
 def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_same(
     env16: PipelineEnv, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

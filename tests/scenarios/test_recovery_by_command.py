@@ -13,6 +13,7 @@ from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: PipelineEnv, penstock: Command) -> None:
     env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0

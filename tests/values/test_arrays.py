@@ -107,6 +107,7 @@ def test_what_no_hstore_renders_is_a_misfit(duckdb: DuckDb, text: str) -> None:
     assert duckdb.cast([text], "map<string,string>") == [None]
 
 
+@pytest.mark.slow
 def test_a_text_of_megabytes_is_taken_apart(source16: Source, duckdb: DuckDb) -> None:
     long = ['\\"' * 300_000, "x" * 1_000_000, None]
     many = ["a b"] * 100_000

@@ -73,9 +73,9 @@ def scratch18(new_server: NewServer, binaries18: Binaries) -> Server:
     return new_server(binaries18, HASTY)
 
 
-@pytest.fixture(params=[15, 18])
+@pytest.fixture(params=[pytest.param(15, marks=pytest.mark.slow), 18])
 def version(request: pytest.FixtureRequest) -> int:
-    """A major version; the test runs on each."""
+    """A major version; the test runs on each, on 15 in `make test-all`."""
     number: int = request.param
     return number
 

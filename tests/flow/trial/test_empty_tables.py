@@ -65,6 +65,7 @@ def found(database: Database, statement: str) -> list[Any]:
     return outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
 
 
+@pytest.mark.slow
 def test_an_empty_table_shows_the_same_evidence_as_a_full_one(server: Server) -> None:
     with server.temporary_database("nothing_in_it") as empty, server.temporary_database("rows_in_it") as full:
         empty.execute(SCHEMA + PUBLICATION)

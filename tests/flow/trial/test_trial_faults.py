@@ -174,6 +174,7 @@ def test_a_server_for_the_time_has_the_roles_and_the_search_path_of_the_source(p
     assert "add-column: column x was added" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_schema_file_needs_no_source(
     planned: Plan, shop: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_no_command_line_shows_a_password_or_a_connection_of_this_process(
     assert "AIRFLOW" not in seen
 
 
+@pytest.mark.slow
 def test_a_job_that_is_cancelled_leaves_no_server(
     shop15: Database, lead: Callable[..., None], pipeline_file: Callable[..., Path], tmp_path: Path
 ) -> None:
