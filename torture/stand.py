@@ -134,7 +134,7 @@ def begin(env: PipelineEnv) -> None:
         **env.settings,
         "copy": {"parallel": 2},
         "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "1s", "old_tables": "1s"},
-        "lake": {"wait": 60},
+        "lake": {"wait": 60, "on_dropped_partition": "follow"},
         "source": {**env.settings.get("source", {}), "slot_timeout": 10},
     }
     env.sql(TABLES)

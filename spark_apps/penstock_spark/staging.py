@@ -54,6 +54,21 @@ class Staging:
             self.transaction.updateProperties().set(properties.COLUMNS, text).commit()
 
     @property
+    def has_rows(self) -> bool:
+        """Return whether the table has had a snapshot by now."""
+        return self._head() is not None
+
+    def plan_again(self) -> None:
+        """Learn which data files the table has by now, with what this transaction has written and deleted."""
+        metadata, io = self.transaction.currentMetadata(), self.there.java.io()
+        fixed = java("org.apache.iceberg.StaticTableOperations")(
+            metadata, io
+        )  # a transaction's own table cannot be scanned
+        self._loaded = java("org.apache.iceberg.BaseTable")(fixed, self.table.sql_name)
+        self.vectors, self.files, self.data_files = {}, {}, {}
+        self.plan_files({})
+
+    @property
     def many_files(self) -> bool:
         """Return whether main has so many data files that leaving some out is worth a look at the batch's keys."""
         head = self._head()

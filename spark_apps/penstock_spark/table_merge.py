@@ -111,7 +111,7 @@ class TableMerge:
         """Merge, and return what is staged: no pointer where the lake needs no change."""
         order = self.order
         idle = not order.files and order.copy_files is None and not self.switches
-        if idle and not (order.evolve or order.look):
+        if idle and not (order.evolve or order.look or order.removed):
             return Staged(snapshot_id=order.expected_snapshot)
         if order.fresh is None and order.shown is not None:
             self.table.require_whole(order.shown)
@@ -119,7 +119,7 @@ class TableMerge:
         changes = self.landed.rows if order.files else 0
         self.counts.update({name: getattr(self.landed, name) for name in _OPS.values()})
         wanted = evolution(order.columns, there.columns_known, there.attnums)
-        if not (changes or wanted) and order.copy_files is None and not self.switches:
+        if not (changes or wanted or order.removed) and order.copy_files is None and not self.switches:
             return self._unmoved(there)
         return self._merge(there, wanted)
 
@@ -151,6 +151,8 @@ class TableMerge:
         if self.landed.rows:
             answer = self._task(there, files, tuple(staged.files.values()))
             moved = self._commit(staged, answer) or moved
+        if order.removed and staged.has_rows:
+            moved = self._remove(staged) or moved
         if not moved and wanted:
             staged.append(())  # a snapshot with the new columns: whoever reads the cut by its snapshot sees them
         elif not moved:
@@ -225,6 +227,21 @@ class TableMerge:
         elif answer.files or answer.vectors:
             staged.apply(answer)
         self.counts.update(counts)
+        return True
+
+    def _remove(self, staged: Staging) -> bool:
+        """Let the rows of partitions go that are gone at the source; return whether there were any."""
+        staged.plan_again()
+        target = tuple(staged.files.values())
+        wanted = task_order(
+            self.plan, self.order, self.table, staged.there, files=(), target=target, copy=False, threads=self.threads
+        )
+        reached = stores.task_files(self.session, self.plan, self.environment, staged.there.folder)
+        answer = task.remove(wanted, self.order.removed, reached)
+        if not answer.vectors:
+            return False
+        staged.apply(answer)
+        self.counts.update(answer.counts)
         return True
 
     def _unmoved(self, there: IcebergTable) -> Staged:

@@ -62,7 +62,7 @@ def test_a_source_that_is_ready_has_no_error_and_nothing_is_made(conn, shop):
     found = preflight.check(conn, pipeline("shop.*"))
 
     assert level(found, "error") == []
-    assert [finding.subject for finding in level(found, "warn")] == ["max_slot_wal_keep_size"]
+    assert [finding.subject for finding in level(found, "warn")] == ["max_slot_wal_keep_size", "partitions"]
     subjects = {finding.subject: finding.message for finding in level(found, "ok")}
     assert subjects["wal_level"] == "logical"
     assert subjects["publication penstock_shop"] == "does not exist, bootstrap will make it for 2 tables"

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import duckdb
 
-from penstock.engine import changed_keys, duck, keyed, keyless, target
+from penstock.engine import changed_keys, duck, keyed, keyless, removal, target
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
@@ -37,6 +37,12 @@ def settle(order: MergeOrder, files: Files) -> Settled:
     """Settle the cell of a split order, of a table with a key; raises as `merge` does."""
     with _failures(order), duck.connect(order.resources, files) as db:
         return keyed.settle(db, open_changes(db, order))
+
+
+def remove(order: MergeOrder, bounds: Sequence[removal.Bounds], files: Files) -> MergeAnswer:
+    """Write deletion vectors for the rows of the order's data files within these bounds; raises as `merge` does."""
+    with _failures(order), duck.connect(order.resources, files) as db:
+        return removal.remove(db, order, bounds)
 
 
 def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Written:

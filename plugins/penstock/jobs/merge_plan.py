@@ -52,7 +52,7 @@ class TablePlan:
     plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
     under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
     published last: whose work that is must be looked at, also where there is nothing to merge. `vacated` says that the table
-    which has the target's name leaves it in the same cut.
+    which has the target's name leaves it in the same cut. `removed` are the bounds of partitions whose rows go after the changes.
     """
 
     oid: int
@@ -73,11 +73,12 @@ class TablePlan:
     shown: str | None = None
     look: bool = False
     vacated: bool = False
+    removed: tuple[tuple[tuple[Any, ...], ...], ...] = ()
 
     @property
     def idle(self) -> bool:
         """Return whether there is nothing to merge, to load, to add, to switch or to look at."""
-        return not (self.files or self.copy_files is not None or self.fresh or self.evolve or self.look)
+        return not (self.files or self.copy_files is not None or self.fresh or self.evolve or self.look or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +188,14 @@ def _table(data: dict[str, Any]) -> TablePlan:
     columns = tuple(MirrorColumn(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
     files = tuple(_file(entry) for entry in data.pop("files"))
     copied, fresh = data.pop("copy_files"), data.pop("fresh")
+    removed = tuple(tuple(tuple(each) for each in bound) for bound in data.pop("removed"))
     return TablePlan(
         columns=columns,
         files=files,
         copy_files=None if copied is None else tuple(_file(entry) for entry in copied),
         target=tuple(data.pop("target")),
         fresh=None if fresh is None else tuple(fresh),
+        removed=removed,
         **data,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from penstock.source import types
+from penstock.source import partition_bounds, types
 from penstock.source.one_table import rewritten_error
 from penstock.source.session import SourceSession, translating
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
@@ -90,6 +90,7 @@ class _HeapRow:
     has_unique: bool
     chain: list[str]
     attached: list[int | None]
+    bounds: list[list[Any] | None]
     bytes: int
     block_size: int
 
@@ -116,6 +117,7 @@ class _HeapRow:
             has_unique=self.has_unique,
             chain=tuple(self.chain),
             attached=tuple(self._attached()),
+            bound=partition_bounds.read(self.bounds),
         )
 
     def _attached(self) -> Iterator[Attach]:

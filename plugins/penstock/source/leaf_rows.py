@@ -52,12 +52,25 @@ def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bo
     )
 
 
+def empty_in(conn: SourceSession, leaf: Leaf) -> str | None:
+    """Return the text of a snapshot in which a leaf is empty; None where it is not; raises SourceError."""
+    look = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(
+        _name(leaf)
+    )
+    found = _asked(conn, look)
+    return None if found is None else str(found)
+
+
 def _name(leaf: Leaf) -> sql.Identifier:
     return sql.Identifier(leaf.schema, leaf.name)
 
 
 def _ask(conn: SourceSession, look: sql.Composed) -> bool:
+    return bool(_asked(conn, look))
+
+
+def _asked(conn: SourceSession, look: sql.Composed) -> object:
     with translating(conn.place), conn.transaction():
         conn.execute(sql.SQL("set local statement_timeout = {}").format(sql.Literal(_TIMEOUT)))
         found = conn.execute(look).fetchone()
-    return bool(found and found[0])
+    return found[0] if found else None

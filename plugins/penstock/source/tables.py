@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.source import partition_bounds
+from penstock.source.partition_bounds import Bound
 from penstock.values.pgtype import PgType
 
-DIGEST_LAYOUT = 2
+DIGEST_LAYOUT = 3
 """Counted up with each change of what `SourceTable.digest` gives: the ledger's digests are then all compared, and replaced."""
 
 
@@ -54,7 +56,8 @@ class Leaf:
     what old rows the server logs. `ranged`: whether it can be read by ranges of heap blocks. `changed_by` is the
     32-bit id of the transaction that wrote its `pg_class` row; `has_unique`: whether it has an index that could
     be its identity. `chain` holds the versions of the `pg_inherits` rows above it,
-    `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent.
+    `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent. `bound` says
+    which rows it can hold, as far as the lake can compare them.
     """
 
     oid: int
@@ -72,6 +75,7 @@ class Leaf:
     has_unique: bool = False
     chain: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
+    bound: Bound = ()
 
     @property
     def qualified(self) -> str:
@@ -186,6 +190,9 @@ class SourceTable:
                     "identity": leaf.identity,
                     "key": sorted(leaf.key),
                     "altered_by": self.altered_by(leaf),
+                    "bound": partition_bounds.numbered(
+                        leaf.bound, {column.name: column.attnum for column in self.columns}
+                    ),
                 }
                 for leaf in self.leaves
             },

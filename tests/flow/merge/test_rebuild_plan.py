@@ -11,8 +11,9 @@ import pytest
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.rebuild_plan import Copied, Landed, Snapshot
+from penstock.flow.merge.rebuild_plan import Copied, Landed
 from penstock.flow.rebuild.position import resolve_position
+from penstock.flow.snapshot import Snapshot
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import RelationAttnums, TableFacts, WindowRecord
 from penstock.lsn import Lsn

@@ -3,5 +3,5 @@ update penstock.table as t
 set looked = l.stamp
 from jsonb_to_recordset(%(tables)s) as l (oid oid, stamp text, digest jsonb)
 where
-    t.pipeline = %(name)s and t.oid = l.oid and t.state = any(%(states)s) and t.catalog_digest = l.digest
+    t.pipeline = %(name)s and t.oid = l.oid and t.state = any(%(states)s) and t.catalog_digest - 'gone' = l.digest
     and t.looked is distinct from l.stamp

@@ -1,4 +1,5 @@
 -- The wanted tables, and below each partitioned one its partitions down to the leaves, one row each.
+-- bounds: of each step of the chain the strategy, the key and the bounds, null where the key is not one plain column.
 -- key: the columns of the replica identity's index; under FULL those of the primary key. A deferrable primary key is
 -- no replica identity, but identifies rows at each commit, which is all that FULL needs of it.
 -- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
@@ -6,8 +7,8 @@
 -- attached: place in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
 -- writes every pg_attribute row of the partition again, in the command that writes the pg_inherits row, and CREATE ...
 -- PARTITION OF writes them before it: so a row of an earlier command of that transaction proves a partition by birth.
-with recursive tree (root, oid, chain, attached) as (
-  select w.oid, w.oid, array[]::text[], array[]::bigint[] from unnest(%(oids)s::bigint[]) as w (oid)
+with recursive tree (root, oid, chain, attached, bounds) as (
+  select w.oid, w.oid, array[]::text[], array[]::bigint[], '[]'::jsonb from unnest(%(oids)s::bigint[]) as w (oid)
   union all
   select
     tree.root,
@@ -27,7 +28,17 @@ with recursive tree (root, oid, chain, attached) as (
       else tree.attached || array[
         cardinality(tree.chain), i.xmin::text::bigint, case when i.xmax = 0 then i.cmin::text::bigint end
       ]
-    end
+    end,
+    tree.bounds || jsonb_build_array(
+      (
+        select jsonb_build_array(p.partstrat, a.attname, a.atttypid::bigint, pg_get_expr(c.relpartbound, 0))
+        from pg_partitioned_table p
+        join pg_attribute a on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
+        join pg_opclass o on o.oid = p.partclass[0] and o.opcdefault
+        left join pg_collation l on l.oid = p.partcollation[0]
+        where p.partrelid = i.inhparent and p.partnatts = 1 and coalesce(l.collisdeterministic, true)
+      )
+    )
   from tree
   join pg_inherits i on i.inhparent = tree.oid
   join pg_class c on c.oid = i.inhrelid and c.relispartition
@@ -67,6 +78,7 @@ select
   ) as has_unique,
   tree.chain,
   tree.attached,
+  tree.bounds,
   -- the size is asked under a lock: of a table that is held exclusively, or soon will be, the last known one is enough
   case
     when not %(sizes)s or c.relkind <> 'r' then 0

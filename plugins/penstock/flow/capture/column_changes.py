@@ -17,15 +17,28 @@ from penstock.source.tables import SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 
-Rule = Literal["add-column", "rename-column", "drop-column", "retype-column", "replica-identity", "rename-table"]
+Rule = Literal[
+    "add-column",
+    "rename-column",
+    "drop-column",
+    "retype-column",
+    "replica-identity",
+    "rename-table",
+    "drop-partition",
+    "truncate-partition",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Say what is followed besides an added column, and whether the lake keeps a column that the source has dropped."""
+    """Say what is followed besides an added column, and whether the lake keeps a column that the source has dropped.
+
+    `partitions` is what becomes in the lake of the rows of a dropped partition, None where nobody has chosen.
+    """
 
     columns: bool = True
     keep_dropped: bool = True
+    partitions: Literal["follow", "keep"] | None = None
 
 
 ADDED_ONLY = Following(columns=False)

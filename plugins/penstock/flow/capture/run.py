@@ -269,7 +269,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due.known, due.before)
-    attnums = schema_drift.settle(ctx, due.look, landed, window)
+    attnums = schema_drift.settle(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,

@@ -7,16 +7,18 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pyarrow.compute as pc
 
-from penstock.errors import SourceError
+from penstock.errors import LedgerError, SourceError
 from penstock.flow import table_policy
-from penstock.flow.capture import enum_labels, relation_columns
+from penstock.flow.capture import enum_labels, gone_partitions, relation_columns
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
+from penstock.flow.capture.gone_partitions import GONE
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.table_verdict import (
     Verdict,
@@ -26,6 +28,7 @@ from penstock.flow.capture.table_verdict import (
     verdict,
 )
 from penstock.flow.context import Context
+from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import column_look, facts_of
 from penstock.ledger.records import (
     FetchRecord,
@@ -64,9 +67,13 @@ class Undecided:
     empty: Mapping[int, Lsn]
     through: Lsn
 
-    def verdict(self, explained: Iterable[int], unused: Iterable[int]) -> Verdict:
+    def verdict(
+        self, explained: Iterable[int], unused: Iterable[int], emptied: Mapping[int, str] | None = None
+    ) -> Verdict:
         """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
-        return _verdict(self.known, self.now, self.following, self.cleared | set(explained), unused)
+        return _verdict(
+            self.known, self.now, self.following, self.cleared | set(explained), unused=unused, emptied=emptied
+        )
 
     def best(self) -> Verdict:
         """Return the verdict if the stream explains everything."""
@@ -117,30 +124,31 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot) -> Look
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
     now = snapshot.by_oid
     cases: list[Undecided] = []
+    place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now:
         ctx.ledger.tables.note_column_looks(
             ctx.name, {oid: column_look(table) for oid, table in now.items()}, seen_lsn=server_info.flushed(conn)
         )
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            cases += _follow(ctx, conn, record, now[record.oid])
+            cases += _follow(ctx, conn, record, now[record.oid], place)
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
-            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid))
+            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place)
     if stamped := {oid: (snapshot.stamps[oid], table.digest()) for oid, table in now.items() if oid in snapshot.stamps}:
         ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
     return Look(now, tuple(cases), snapshot.unchanged)
 
 
-def settle(ctx: Context, look: Look, landed: Landed, window: WindowRecord) -> Attnums:
+def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Attnums:
     """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
 
     Return which of the catalog's columns the landed relations have.
     """
     fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
-    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.upto_lsn, fetches)
+    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
-        _settle(ctx, case, landed, window.upto_lsn)
+        _settle(ctx, conn, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
@@ -150,10 +158,11 @@ def settle(ctx: Context, look: Look, landed: Landed, window: WindowRecord) -> At
 
 @dataclass(frozen=True, slots=True)
 class _Brought:
-    """Hold what a window up to a position brought, with the attnums of its relations' columns."""
+    """Hold what a window brought, with the attnums of its relations' columns."""
 
     landed: Landed
     attnums: Attnums
+    since: Lsn
     upto: Lsn
     fetches: Sequence[FetchRecord]
 
@@ -178,14 +187,20 @@ def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brou
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
-    reason = _misfit(record, now, brought) or (now and _renamed_label(ctx, record, now, brought))
+    reason = (
+        _misfit(record, now, brought)
+        or _gone_misfit(ctx, record, brought)
+        or (now and _renamed_label(ctx, record, now, brought))
+    )
     if reason and not _copied_since(ctx, record, brought.upto):
         _refuse(ctx, record, reason)
     elif now is not None:
         _end_checks(ctx, record, brought.upto)
 
 
-def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None) -> list[Undecided]:
+def _follow(
+    ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None, place: Callable[[], Lsn]
+) -> list[Undecided]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
     cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
     following = followed_of(ctx, known)
@@ -197,8 +212,24 @@ def _follow(ctx: Context, conn: SourceSession, known: Known, now: SourceTable | 
     if decided.reason is not None:
         _refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetch is not None)
     elif now is not None:
-        _take(ctx, known, decided, _digest(conn, known, now))
+        digest = _digest(conn, known, now)
+        if decided.gone:
+            digest = _let_go(ctx, known, decided, digest, place())
+        _take(ctx, known, decided, digest)
     return []
+
+
+def _let_go(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any], lsn: Lsn) -> dict[str, Any]:
+    """Make a cut due at which the rows of partitions that are gone go, and return the digest that says which go or stay."""
+    names = ", ".join(each.name for each in decided.gone if not each.kept)
+    if names and not ctx.ledger.barriers.add(ctx.name, lsn, reason=f"rows of {names} go from {known.qualified}"):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected {ctx.name} to stand before {lsn}, but a window is planned beyond it; another run is at work: start over",
+        )
+    through = known.complete_through if isinstance(known, TableRecord) else None
+    gone = (replace(each, lsn=lsn) for each in decided.gone)
+    return {**digest, GONE: gone_partitions.with_gone(known.catalog_digest, gone, through)}
 
 
 def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
@@ -210,10 +241,16 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
 
 
 def _verdict(
-    known: Known, now: SourceTable | None, following: Following, cleared: Iterable[int], unused: Iterable[int] = ()
+    known: Known,
+    now: SourceTable | None,
+    following: Following,
+    cleared: Iterable[int],
+    *,
+    unused: Iterable[int] = (),
+    emptied: Mapping[int, str] | None = None,
 ) -> Verdict:
     facts = (known.columns, known.identity, known.catalog_digest)
-    return verdict(*facts, now, cleared, unused=unused, following=following)
+    return verdict(*facts, now, cleared, unused=unused, emptied=emptied or {}, following=following)
 
 
 def followed_of(ctx: Context, known: Known) -> Following:
@@ -222,7 +259,10 @@ def followed_of(ctx: Context, known: Known) -> Following:
         return ADDED_ONLY
     if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":
         return ADDED_ONLY
-    return Following(keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep")
+    return Following(
+        keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep",
+        partitions=ctx.pipeline.lake.on_dropped_partition,
+    )
 
 
 def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
@@ -236,7 +276,9 @@ def _refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change"
 
 
 def _take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
-    """Save what was added, and what the catalog looks like now."""
+    """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
+    if GONE in known.catalog_digest:
+        digest = {GONE: known.catalog_digest[GONE], **digest}
     if not decided.changes and digest == known.catalog_digest:
         return
     facts_now = _with(known, decided, digest)
@@ -283,6 +325,8 @@ def _undecided(
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if altered_with_its_rows(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
+    if now.kind == "p" and any(gone_partitions.missing(known.catalog_digest, now)):
+        return None
     suspected = suspects(known.columns, known.catalog_digest, now)
     files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
     heard = known.catalog_digest.get("heard", ())
@@ -304,19 +348,38 @@ def _undecided(
     return case if (files or blank) and case.best().reason is None else None
 
 
-def _settle(ctx: Context, case: Undecided, landed: Landed, upto: Lsn) -> None:
+def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, upto: Lsn) -> None:
     truncated = _truncations(ctx, landed, case.known.oid)
     heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
-    decided = case.verdict(
-        (oid for oid, xid in case.leaves.items() if xid in truncated),
-        (oid for oid, through in case.empty.items() if oid not in heard and upto >= through),
-    )
+    explained = {oid for oid, xid in case.leaves.items() if xid in truncated}
+    unused = [oid for oid, through in case.empty.items() if oid not in heard and upto >= through]
+    decided = case.verdict(explained, unused)
+    if decided.reason is not None and upto >= case.through and case.following.partitions is not None:
+        decided = case.verdict(explained, unused, _emptied(conn, case, explained))
     if decided.reason is None:
-        _take(ctx, case.known, decided, case.now.digest())
+        digest = case.now.digest()
+        if decided.gone:
+            digest = _let_go(ctx, case.known, decided, digest, server_info.sight(conn).lsn)
+        _take(ctx, case.known, decided, digest)
     elif upto >= case.through:
         _refuse(ctx, case.known, decided.reason, decided.slug)
     elif heard:
         _take(ctx, case.known, case.best(), case.digest(heard))
+
+
+def _emptied(conn: SourceSession, case: Undecided, explained: Set[int]) -> dict[int, str]:
+    """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
+    known = case.known.catalog_digest["leaves"]
+    open_ = (leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and str(leaf.oid) in known)
+    found = {leaf.oid: _ask_snapshot(conn, leaf) for leaf in open_}
+    return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
+
+
+def _ask_snapshot(conn: SourceSession, leaf: Leaf) -> str | None:
+    try:
+        return leaf_rows.empty_in(conn, leaf) if leaf.kind == "r" else None
+    except SourceError:
+        return None
 
 
 def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
@@ -353,10 +416,32 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
     if named & landed.old_nulls.get(record.oid, frozenset()):
         return "old rows came without the table's key: a partition had another replica identity for a while"
     known = {leaf.oid for leaf in now.leaves} if now else set(map(int, record.catalog_digest["leaves"]))
+    known |= {each.oid for each in gone_partitions.noted(record.catalog_digest) if (each.lsn or 0) > brought.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
             return vanished_partition(part.name)
     return None
+
+
+def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> str | None:
+    """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
+    landed, digest = brought.landed, record.catalog_digest
+    if any(gone_partitions.kept(digest)) and any(
+        entry.oid == record.oid and entry.counts.truncates for entry in landed.files
+    ):
+        return "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+    taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
+    for each, snapshot in gone_partitions.taken_again(digest, taken, brought.since):
+        if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
+            return f"rows came into the bounds of partition {each.name} again before the lake let its own go"
+    return None
+
+
+def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has seen all that a window brought of a table."""
+    files = [entry.path for entry in landed.files if entry.oid == oid]
+    xids = {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
+    return all(map(snapshot.sees, xids))
 
 
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:

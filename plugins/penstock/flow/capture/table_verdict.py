@@ -8,12 +8,14 @@ mean rows that the stream does not carry is a reason until the caller has looked
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from penstock.flow.capture import column_changes
-from penstock.flow.capture.column_changes import ADDED_ONLY, ColumnChange, Following
+from penstock.flow.capture import column_changes, gone_partitions
+from penstock.flow.capture.column_changes import ADDED_ONLY, ColumnChange, Following, Rule
 from penstock.flow.capture.column_fetch import Doubt, Fetch, fetch_of
+from penstock.flow.capture.gone_partitions import GonePartition
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.catalog import SourceColumn, SourceTable
@@ -28,7 +30,7 @@ _FILE = 2  # place of the file's number in a leaf's entry of a digest
 class Verdict:
     """Say what follows for one table: its columns and replica identity from now on and what was changed; or the reason to pause it.
 
-    With `fetch` it needs no more than the values of some columns to become that.
+    With `fetch` it needs no more than the values of some columns to become that. `gone` are the partitions whose rows go, or are kept.
     """
 
     columns: tuple[MirrorColumn, ...] = ()
@@ -37,6 +39,7 @@ class Verdict:
     reason: str | None = None
     slug: str = "schema-change"
     fetch: Fetch | None = None
+    gone: tuple[GonePartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,14 @@ def verdict(
     cleared: Iterable[int] = (),
     *,
     unused: Iterable[int] = (),
+    emptied: Mapping[int, str] = MappingProxyType({}),
     following: Following = ADDED_ONLY,
 ) -> Verdict:
     """Compare one table with what the ledger knows of it.
 
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
+    `emptied` are those with a new file and no row, with the snapshots that show it.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -75,6 +80,7 @@ def verdict(
         return Verdict(reason=why, slug="target-clash")
     blank = frozenset(unused)
     known = frozenset(cleared) | blank
+    gone = (*gone_partitions.missing(digest, now), *gone_partitions.emptied(digest, emptied)) if now.kind == "p" else ()
     followed = column_changes.follow(columns, now, following)
     same_key = following.columns and _same_key(columns, identity, now)
     doubts = [
@@ -86,14 +92,16 @@ def verdict(
         *map(Doubt, () if same_key else _identity_reasons(columns, identity, now)),
         *map(Doubt, _filter_reasons(digest, now)),
         *_type_reasons(digest, now),
-        *map(Doubt, _leaf_reasons(digest, now, known, blank)),
+        *map(Doubt, _gone_reasons(digest, now, gone, following)),
+        *map(Doubt, _leaf_reasons(digest, now, known, blank, frozenset(emptied))),
     ]
     reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
     fetch = fetch_of(doubts, digest, now) if doubts and following.columns else None
     if doubts and fetch is None:
         return Verdict(reason=reason)
-    changes = (*followed.changes, *_identity_changes(identity, now))
-    return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch)
+    gone = tuple(replace(each, kept=following.partitions == "keep") for each in gone)
+    changes = (*followed.changes, *_identity_changes(identity, now), *map(_gone_change, gone))
+    return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch, gone=gone)
 
 
 def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
@@ -263,7 +271,11 @@ def _attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Lea
 
 
 def _leaf_reasons(
-    digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int], unused: frozenset[int]
+    digest: Mapping[str, Any],
+    now: SourceTable,
+    cleared: frozenset[int],
+    unused: frozenset[int],
+    emptied: frozenset[int],
 ) -> Iterator[str]:
     if now.kind == "p":
         yield from _membership_reasons(digest, now, cleared, unused)
@@ -272,20 +284,46 @@ def _leaf_reasons(
         yield from _flip_reasons(digest, now)
     if _may_change_silently(now):
         what = "partition " if now.kind == "p" else ""
-        for leaf in _new_files(digest, now, cleared):
+        for leaf in _new_files(digest, now, cleared | emptied):
             yield (
                 f"{what}{leaf.name} has a new file without the rows of before: it was truncated by itself, rewritten, "
                 "or unlogged for a while"
             )
 
 
+def _gone_reasons(
+    digest: Mapping[str, Any], now: SourceTable, gone: Iterable[GonePartition], following: Following
+) -> Iterator[str]:
+    for each in gone:
+        what = f"partition {each.name} was {_lost(each)} with its rows"
+        if following.partitions is None:
+            # what is not ready yet is copied again, whatever was chosen
+            yield f"{what}, and lake.on_dropped_partition does not say what follows" if following.columns else what
+        elif following.partitions == "follow":
+            yield from _follow_reasons(digest, now, each, what)
+
+
+def _follow_reasons(digest: Mapping[str, Any], now: SourceTable, each: GonePartition, what: str) -> Iterator[str]:
+    if not each.separate(now):
+        yield f"{what}, and its bounds do not tell them from others in the lake"
+    for other in gone_partitions.kept(digest):
+        if not other.apart(each.bound):
+            yield f"{what}, and the lake keeps rows of {other.name} within the same bounds, which would go with them"
+
+
+def _gone_change(gone: GonePartition) -> ColumnChange:
+    rule: Rule = "drop-partition" if gone.snapshot is None else "truncate-partition"
+    rows = "the lake keeps its rows" if gone.kept else "its rows go"
+    return ColumnChange(rule, f"partition {gone.name} was {_lost(gone)}, and {rows}")
+
+
+def _lost(gone: GonePartition) -> str:
+    return "detached or dropped" if gone.snapshot is None else "truncated by itself"
+
+
 def _membership_reasons(
     digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int], unused: frozenset[int]
 ) -> Iterator[str]:
-    before = digest["leaves"]
-    there = {str(leaf.oid) for leaf in now.leaves}
-    for oid in before.keys() - there:
-        yield f"partition {before[oid][1]} was detached or dropped with its rows"
     for leaf, _ in _attached(digest, now):
         if leaf.oid not in cleared:
             yield f"partition {leaf.name} was attached with rows that it had"

@@ -11,7 +11,7 @@ from penstock.errors import LakeError
 from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.flow.merge import names, rebuild_plan
+from penstock.flow.merge import gone_rows, names, rebuild_plan
 from penstock.flow.merge.rebuild_plan import Landed
 from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
@@ -66,6 +66,8 @@ def settled(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:
     known = rebuild_plan.landed_relations(ctx)
     while True:
         queue, orders = with_switches(ctx, known)
+        if gone_rows.pause_passed(ctx, queue):
+            continue
         kept, fits = pause_reshaped(ctx, queue, known)
         if not queue.renames or (len(kept.tables) == len(queue.tables) and not names.pause_unnamed(ctx, queue)):
             return kept, orders, fits

@@ -14,6 +14,7 @@ from penstock.errors import LakeError
 from penstock.flow.capture.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
+from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import (
@@ -45,25 +46,6 @@ class Landed:
         relation = self.relations[entry.oid, entry.version]
         known = self.attnums.at(entry.oid, entry.version, window)
         return fit(table, relation, known[0] if known else by_name(table, relation), later)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Hold what a copy saw: its text is `xmin:xmax:xip,xip,...`."""
-
-    xmin: int
-    xmax: int
-    running: frozenset[int]
-
-    @classmethod
-    def parse(cls, text: str) -> Snapshot:
-        """Read the text of pg_current_snapshot()."""
-        xmin, xmax, running = text.split(":")
-        return cls(int(xmin), int(xmax), frozenset(map(int, running.split(","))) if running else frozenset())
-
-    def sees(self, xid: int) -> bool:
-        """Return whether the commit of a transaction was seen."""
-        return xid < self.xmin or (xid < self.xmax and xid not in self.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
+from penstock.flow.merge import gone_rows
 from penstock.jobs.merge_plan import FileRef, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.lake.mirror_column import MirrorColumn
@@ -38,6 +39,7 @@ def table_plan(
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
         fresh=_fresh(ctx, table, queue),
+        removed=gone_rows.bounds(table, queue.upto) if table.state == "ready" else (),
     )
 
 

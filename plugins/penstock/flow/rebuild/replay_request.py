@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import ConfigError, LakeError
+from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.rebuild.position import resolve_position
 from penstock.flow.rebuild.resync_request import not_ready, open_rebuilds
+from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
@@ -165,6 +167,7 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     *parents, name = record.target
     target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
     found = Source(_facts(ctx, record, copied), copied, needed, target, goal)
+    _require_no_lost_rows(record, found)
     _require_files(ctx, found)
     _require_shape(ctx, found)
     return found
@@ -181,7 +184,7 @@ def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
     """Return whether a copy has the rows of a transaction that no window has."""
     if skipped.xid is None:
         return copied.lsn > skipped.known_lsn
-    return rebuild_plan.Snapshot.parse(copied.snapshot).sees(skipped.xid)
+    return Snapshot.parse(copied.snapshot).sees(skipped.xid)
 
 
 def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
@@ -201,6 +204,18 @@ def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
     return TableFacts(
         facts.oid, facts.schema, facts.name, facts.target, former["identity"], columns, facts.catalog_digest
     )
+
+
+def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
+    """See that no partition was dropped since the copy: nothing that is landed says so; raises LakeError("range-unavailable")."""
+    for each in gone_partitions.leaving(record.catalog_digest):
+        if each.lsn is not None and found.copied.lsn < each.lsn <= (found.goal or each.lsn):
+            raise LakeError(
+                "range-unavailable",
+                f"expected every change of {record.qualified} since its copy in the landing zone, but its partition {each.name} was "
+                f"dropped before {each.lsn}, and a replay would bring its rows back; resync it, or build a shadow as of an earlier "
+                "position",
+            )
 
 
 def _require_files(ctx: Context, found: Source) -> None:

@@ -28,6 +28,11 @@ class Effect:
 
 
 METADATA = "metadata: no data file is written"
+_WITHOUT_ROWS = Effect(
+    "free",
+    "deletion vectors of its rows: no data file is written",
+    "the table without the rows of the partition, from a cut right after",
+)
 EFFECTS: Mapping[Rule, Effect] = {
     "add-column": Effect("free", METADATA, "the new column; rows from before show its constant default, or NULL"),
     "rename-column": Effect("free", METADATA, "the column under its new name; older cuts keep the old name"),
@@ -36,6 +41,8 @@ EFFECTS: Mapping[Rule, Effect] = {
     "rename-table": Effect(
         "free", METADATA, "the table under its new name from the cut on, and no table under the old one"
     ),
+    "drop-partition": _WITHOUT_ROWS,
+    "truncate-partition": _WITHOUT_ROWS,
     "replica-identity": Effect("free", METADATA, "the table as before; changes are matched by the same key"),
 }
 _NAME_KEPT = Effect("free", METADATA, "the table under the name that it has in the lake")

@@ -182,7 +182,8 @@ class _Case:
 
     def _renamed(self, record: TableRecord, now: SourceTable) -> Iterator[Change]:
         """Yield what another name means, where capture follows it."""
-        if self.ctx.pipeline.tables.on_change != "follow" or record.qualified == now.qualified:
+        policy = table_policy.on_change(self.ctx.pipeline, record.schema, record.name)
+        if policy != "follow" or record.qualified == now.qualified:
             return
         text = f"the table was renamed from {record.qualified} to {now.qualified}"
         if self.ctx.pipeline.lake.on_renamed_table == "follow" and self._shares_target(now):

@@ -17,6 +17,7 @@ from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable
 from penstock.errors import LakeError
+from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.health import table_alarms
@@ -160,15 +161,19 @@ class _Run:
             self.ctx.progress(line)
         return finding(read.chosen.record.oid, found, **read.chosen.place)
 
-    def _reshaped(self, before: TableRecord) -> bool:
-        """Return whether the lake's columns are other ones by now: the source was read under the names of before."""
-        now = next(record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == before.oid)
-        return columns_stamp(now.columns) != columns_stamp(before.columns)
+    def _changing(self, before: TableRecord, cut: CutRecord) -> str | None:
+        """Say what became of a table since the source was read, or is to become of it after the cut; None for nothing."""
+        now = self._record(before.oid)
+        if columns_stamp(now.columns) != columns_stamp(before.columns):
+            return "its columns changed while it was verified"  # the source was read under the names of before
+        if any(gone_partitions.open_at(now.catalog_digest, cut.lsn)):
+            return "the rows of a partition that was dropped are still to go"
+        return None
 
     def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
         """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
-        if self._reshaped(read.chosen.record):
-            return "its columns changed while it was verified"
+        if reason := self._changing(read.chosen.record, cut):
+            return reason
         oid = read.chosen.record.oid
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):

@@ -37,6 +37,7 @@ RULES = (
     table_rules.identities,
     table_rules.contents,
     table_rules.targets,
+    table_rules.partitions,
 )
 _ORDER = ("error", "warn", "ok")
 

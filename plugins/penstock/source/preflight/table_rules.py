@@ -102,6 +102,18 @@ def unfit(table: SourceTable, publication: PublicationFacts | None) -> tuple[str
     return None
 
 
+def partitions(asked: Asked) -> Iterator[Finding]:
+    """Ask what becomes of the lake's rows when a partition is dropped, since no default is right for everyone."""
+    found = [table.qualified for table in asked.tables if table.kind == "p"]
+    if found and asked.pipeline.lake.on_dropped_partition is None:
+        yield warn(
+            "partitions",
+            f"nobody has chosen what follows in the lake when a partition of {names(found)} is dropped or detached: the table is "
+            "copied again",
+            "set lake.on_dropped_partition: follow, and the rows of such a partition go from the lake",
+        )
+
+
 def _clash(table: SourceTable) -> str | None:
     return reserved(column.name for column in table.columns)
 

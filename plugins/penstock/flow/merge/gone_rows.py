@@ -1,0 +1,38 @@
+"""Which rows of dropped partitions go in the next cut: at the very place of the stream after which their bounds may have new rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.flow.capture import gone_partitions
+from penstock.flow.context import Context
+from penstock.ledger.merge_queue import MergeQueue
+from penstock.ledger.records import TableRecord
+from penstock.lsn import Lsn
+
+
+def bounds(table: TableRecord, upto: Lsn) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    """Return the bounds of the partitions whose rows go at this cut, by the lake's names of columns."""
+    names = {column.attnum: column.name for column in table.columns}
+    return tuple(
+        tuple((names[attnum], *rest) for attnum, *rest in each.bound)
+        for each in gone_partitions.leaving(table.catalog_digest)
+        if each.lsn == upto
+    )
+
+
+def pause_passed(ctx: Context, queue: MergeQueue) -> bool:
+    """Pause the tables that were in no cut at the place where rows of theirs go; return whether there were any."""
+    passed = [table for table in queue.tables if table.state == "ready" and _passed(table, queue.upto)]
+    for table in passed:
+        reason = "a partition was dropped, and the cut at which its rows go from the lake was made without this table"
+        ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
+        ctx.progress(f"paused {table.qualified}: {reason}")
+    return bool(passed)
+
+
+def _passed(table: TableRecord, upto: Lsn) -> bool:
+    through = table.complete_through or Lsn(0)
+    return any(
+        each.lsn is not None and through < each.lsn < upto for each in gone_partitions.leaving(table.catalog_digest)
+    )

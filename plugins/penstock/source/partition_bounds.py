@@ -1,0 +1,153 @@
+"""Which rows a partition can hold, as far as the lake's types compare as the server's do. Pure.
+
+A bound is a row of conditions, one for each level of partitions that can be told: a range of whole numbers, dates or
+timestamps, or a list of such values or of texts. A level of anything else, a default partition and a hash included, says
+nothing, so that a bound may hold more rows than its partition does, and none of them all is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+_KINDS = {20: "int", 21: "int", 23: "int", 1082: "date", 1114: "timestamp", 1184: "instant", 25: "text", 1043: "text"}
+_LITERAL = r"'(?:[^']|'')*'|[^\s,()']+"
+_RANGE = re.compile(rf"FOR VALUES FROM \(({_LITERAL})\) TO \(({_LITERAL})\)")
+_LIST = re.compile(rf"FOR VALUES IN \((?:{_LITERAL})(?:, (?:{_LITERAL}))*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Say which values one column has: from `low` on and below `high` (None: no end), or one of `values`.
+
+    `kind` is `int`, `date`, `timestamp`, `instant` (with time zone) or `text`; values are the server's texts, None for NULL.
+    """
+
+    column: str | int
+    kind: str
+    low: str | None = None
+    high: str | None = None
+    values: tuple[str | None, ...] | None = None
+
+    @property
+    def found_in_lake(self) -> bool:
+        """Return whether the lake's values alone say which rows meet it: one that does not fit its type is NULL there."""
+        if self.values is not None:
+            return None not in self.values
+        # beyond all that the lake holds lie more dates, with which a range without an end goes on
+        return self.kind == "int" or (self.low is not None and self.high is not None)
+
+    def misses(self, other: Condition) -> bool:
+        """Return whether no value of the column meets both."""
+        if self.values is not None:
+            return not any(other.holds(value) for value in self.values)
+        if other.values is not None:
+            return not any(self.holds(value) for value in other.values)
+        return _before(self.kind, self.high, other.low) or _before(self.kind, other.high, self.low)
+
+    def holds(self, value: str | None) -> bool:
+        """Return whether a value meets the condition."""
+        if self.values is not None:
+            return value in self.values
+        if value is None:
+            return False
+        found = _value(self.kind, value)
+        return (self.low is None or _value(self.kind, self.low) <= found) and (
+            self.high is None or found < _value(self.kind, self.high)
+        )
+
+
+Bound = tuple[Condition, ...]
+
+
+def read(levels: Sequence[Sequence[Any] | None]) -> Bound:
+    """Read the bounds of a partition from the root on, as the statement `heaps` gives them, but for levels that say too little."""
+    conditions = (None if level is None else _condition(*level) for level in levels)
+    return tuple(each for each in conditions if each is not None)
+
+
+def numbered(bound: Bound, attnums: Mapping[str, int]) -> list[list[Any]]:
+    """Return a bound as plain data, its columns by attribute number; one that is not among them says nothing."""
+    return [
+        [attnums[str(each.column)], each.kind, each.low, each.high, None if each.values is None else list(each.values)]
+        for each in bound
+        if each.column in attnums
+    ]
+
+
+def of(data: Sequence[Sequence[Any]]) -> Bound:
+    """Read what `numbered` wrote."""
+    return tuple(
+        Condition(column, kind, low, high, None if values is None else tuple(values))
+        for column, kind, low, high, values in data
+    )
+
+
+def apart(one: Bound, other: Bound) -> bool:
+    """Return whether it is sure that no row meets both bounds."""
+    return any(a.column == b.column and a.kind == b.kind and a.misses(b) for a in one for b in other)
+
+
+def found_in_lake(bound: Bound) -> bool:
+    """Return whether the rows of a bound are known by the lake's values."""
+    return bool(bound) and all(each.found_in_lake for each in bound)
+
+
+def _condition(strategy: str, column: str, oid: int, text: str) -> Condition | None:
+    kind = _KINDS.get(oid)
+    if kind is None:
+        return None
+    if strategy == "r" and kind != "text" and (found := _RANGE.fullmatch(text)):
+        ends = [_end(kind, each) for each in found.groups()]
+        return None if "" in ends else Condition(column, kind, low=ends[0], high=ends[1])
+    if strategy == "l" and _LIST.fullmatch(text):
+        values = tuple(_literals(text))
+        return (
+            Condition(column, kind, values=values)
+            if all(each is None or _known(kind, each) for each in values)
+            else None
+        )
+    return None
+
+
+def _end(kind: str, text: str) -> str | None:
+    """Return the end of a range: None for no end, nothing for one that is not known."""
+    if text in ("MINVALUE", "MAXVALUE"):
+        return None
+    value = _plain(text)
+    return value if _known(kind, value) else ""
+
+
+def _literals(text: str) -> Iterator[str | None]:
+    inner = text[text.index("(") + 1 : -1]
+    for each in re.findall(_LITERAL, inner):
+        yield None if each == "NULL" else _plain(each)
+
+
+def _plain(literal: str) -> str:
+    return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal
+
+
+def _known(kind: str, value: str) -> bool:
+    try:
+        _value(kind, value)
+    except ValueError:
+        return False
+    return True
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind == "int":
+        return int(text)
+    if kind == "date":
+        return date.fromisoformat(text)
+    if kind in ("timestamp", "instant"):
+        return datetime.fromisoformat(text)
+    return text
+
+
+def _before(kind: str, high: str | None, low: str | None) -> bool:
+    return high is not None and low is not None and _value(kind, high) <= _value(kind, low)

@@ -1,0 +1,222 @@
+"""Partitions that are dropped or detached: their rows go from the lake, at one place of the stream, without a copy."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.verify.compare import compare
+from tests.pipeline_env import PipelineEnv
+
+LEAVES = {
+    "ints": ("id int", "range (id)", ["from (0) to (100)", "from (100) to (200)", "from (-100) to (0)"], "{n}"),
+    "bigs": (
+        "id bigint",
+        "range (id)",
+        ["from (5000000000) to (6000000000)", "from (0) to (100)", "from (100) to (200)"],
+        "5000000000 + {n}",
+    ),
+    "days": (
+        "id int, d date not null",
+        "range (d)",
+        [
+            "from ('2026-01-01') to ('2026-02-01')",
+            "from ('2026-02-01') to ('2026-03-01')",
+            "from ('2026-03-01') to ('2026-04-01')",
+        ],
+        "{n}, date '2026-01-01' + {n}",
+    ),
+    "times": (
+        "id int, at timestamp not null",
+        "range (at)",
+        [
+            "from ('2026-01-01') to ('2026-02-01')",
+            "from ('2026-02-01') to ('2026-03-01')",
+            "from ('2026-03-01') to ('2026-04-01')",
+        ],
+        "{n}, timestamp '2026-01-01 12:00' + {n} * interval '1 day'",
+    ),
+    "zones": (
+        "id int, at timestamptz not null",
+        "range (at)",
+        [
+            "from ('2026-01-01 +02') to ('2026-02-01')",
+            "from ('2026-02-01') to ('2026-03-01')",
+            "from ('2026-03-01') to (maxvalue)",
+        ],
+        "{n}, timestamptz '2026-01-01 12:00 +00' + {n} * interval '1 day'",
+    ),
+    "texts": (
+        "id int, region text not null",
+        "list (region)",
+        ["in ('eu', 'O''Hare')", "in ('us')", "in ('asia')"],
+        "{n}, (array['eu','us','O''Hare'])[1 + {n} % 3]",
+    ),
+    "hashes": (
+        "id int",
+        "hash (id)",
+        ["with (modulus 3, remainder 0)", "with (modulus 3, remainder 1)", "with (modulus 3, remainder 2)"],
+        "{n}",
+    ),
+}
+
+
+def made() -> str:
+    return "".join(
+        f"create table {name} ({columns}, s text) partition by {by}; alter table {name} replica identity full;"
+        + "".join(leaf(f"{name}_{n}", name, bound) for n, bound in enumerate(leaves))
+        for name, (columns, by, leaves, _) in LEAVES.items()
+    )
+
+
+def leaf(name: str, root: str, bound: str) -> str:
+    made = "default" if bound == "default" else f"for values {bound}"
+    return f"create table {name} partition of {root} {made}; alter table {name} replica identity full;"
+
+
+def filled(name: str, first: int, last: int) -> str:
+    *_, row = LEAVES[name]
+    values = row.format(n="n")
+    return f"insert into {name} select {values}, 's' || n from generate_series({first}, {last}) n;"
+
+
+def test_the_rows_of_a_partition_that_is_gone_go_from_the_lake_and_nothing_is_copied(env: PipelineEnv) -> None:
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.days_0"]}
+    env.sql(made() + "".join(filled(name, 1, 20) for name in LEAVES))
+    env.bootstrap()
+    copied = copies(env)
+
+    # rows of the same window, an update within it, and one of two ways
+    for name in LEAVES:
+        gone = f"drop table {name}_0" if name != "days" else f"alter table {name} detach partition {name}_0"
+        env.sql(f"{filled(name, 21, 25)} update {name} set s = s || '+' where id % 2 = 0; {gone}")
+    settle(env)
+
+    assert states(env).pop("hashes")[0] == "paused", states(env)
+    assert {name: state for name, (state, _) in states(env).items() if name != "hashes"} == dict.fromkeys(
+        LEAVES.keys() - {"hashes"}, "ready"
+    ), states(env)
+    assert {table.name for table in compare(env.ctx).tables if not table.equal} == {"hashes"}
+    assert copies(env) == copied
+
+    # the same bounds again: what comes then stays
+    for name, (_, _, leaves, _) in LEAVES.items():
+        if name != "hashes":
+            env.sql(leaf(f"{name}_again", name, leaves[0]) + filled(name, 1, 9))
+    settle(env)
+    assert {table.name for table in compare(env.ctx).tables if not table.equal} == {"hashes"}
+
+
+DEEP = """
+create table deep (id int, d date not null, s text, primary key (id, d, s)) partition by range (d);
+create table deep_jan partition of deep for values from ('2026-01-01') to ('2026-02-01') partition by hash (id);
+create table deep_jan_0 partition of deep_jan for values with (modulus 2, remainder 0);
+create table deep_jan_1 partition of deep_jan for values with (modulus 2, remainder 1);
+create table deep_feb partition of deep for values from ('2026-02-01') to ('2026-03-01') partition by list (s);
+create table deep_feb_a partition of deep_feb for values in ('a');
+create table deep_feb_b partition of deep_feb for values in ('b', 'c');
+create table deep_rest partition of deep for values from ('2026-03-01') to (maxvalue);
+insert into deep select n, date '2026-01-01' + n, (array['a', 'b'])[1 + n % 2] from generate_series(1, 70) n;
+"""
+
+
+def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_next_look_keeps_its_new_rows(
+    env16: PipelineEnv,
+) -> None:
+    env = env16
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env.sql(DEEP)
+    env.bootstrap()
+    copied = copies(env)
+
+    # whole branch below the table, whose leaves have no bounds that the lake can compare
+    env.sql("update deep set id = id + 1000 where id = 5; delete from deep where id = 6; drop table deep_jan")
+    env.capture()
+    env.sql(
+        "create table deep_new partition of deep for values from ('2026-01-10') to ('2026-02-01');"
+        "insert into deep values (7, '2026-01-12', 'new'), (8, '2026-01-13', 'new')"
+    )
+    settle(env)
+    assert equal(env)
+    assert env.lake_rows("deep", "count(*)") == env.sql("select count(*) from deep")
+
+    env.sql(
+        "begin; insert into deep values (9, '2026-02-05', 'a'); update deep set d = '2026-03-05' where id = 40;"
+        "drop table deep_feb_a; commit"
+    )
+    env.sql("insert into deep values (10, '2026-02-05', 'b')")
+    settle(env)
+    assert equal(env)
+    assert states(env)["deep"] == ("ready", None)
+    assert copies(env) == copied
+
+
+def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env.sql(DEEP + "insert into deep values (900, '2026-01-02', 'a')")
+    env.bootstrap()
+    copied = copies(env)
+
+    env.sql("insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
+    settle(env)
+    assert equal(env)
+    env.sql("insert into deep values (902, '2026-02-07', 'a')")
+    settle(env)
+    assert equal(env)
+    assert states(env)["deep"] == ("ready", None)
+    assert copies(env) == copied
+
+    # what is not empty cannot be told from a rewrite that lost rows
+    env.sql("begin; truncate deep_feb_a; insert into deep values (903, '2026-02-07', 'a'); commit")
+    settle(env)
+    assert states(env)["deep"][0] == "paused"
+
+
+@pytest.mark.slow
+def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_ones_pause_the_table(
+    env16: PipelineEnv,
+) -> None:
+    env = env16
+    env.sql(made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES))
+    env.bootstrap()
+    env.sql("drop table bigs_0")
+    settle(env)
+    assert "lake.on_dropped_partition" in (states(env)["bigs"][1] or "")
+
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env.sql("drop table ints_0;" + leaf("ints_again", "ints", "from (0) to (50)"))
+    env.sql("drop table days_0;" + leaf("days_rest", "days", "default"))
+    env.capture()
+    assert (states(env)["ints"][0], states(env)["days"][0]) == ("paused", "paused")
+
+    env.sql("alter table times detach partition times_0")
+    env.capture()
+    env.sql(
+        "delete from times_0;"
+        "alter table times attach partition times_0 for values from ('2026-01-01') to ('2026-02-01');"
+        "insert into times values (1, '2026-01-20', 'new')"
+    )
+    settle(env)
+    assert all(table.equal for table in compare(env.ctx).tables if states(env)[table.name][0] == "ready")
+
+
+def equal(env: PipelineEnv) -> bool:
+    """Return whether source and lake hold the same rows."""
+    return compare(env.ctx).equal
+
+
+def settle(env: PipelineEnv) -> None:
+    """Capture and merge until nothing is left to do."""
+    for _ in range(4):
+        env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'test', 'x')")
+        env.capture()
+        env.merge()
+
+
+def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
+    return {table.name: (table.state, table.paused_reason) for table in env.ctx.ledger.tables.all(env.name)}
+
+
+def copies(env: PipelineEnv) -> set[tuple[str, int]]:
+    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}

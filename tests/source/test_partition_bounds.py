@@ -1,0 +1,108 @@
+"""Bounds of partitions as the server prints them: what is read, what is left to a copy, and which exclude each other."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from penstock.source.partition_bounds import apart, found_in_lake, numbered, of, read
+from stack.servers.postgres import Database
+
+TABLES = {
+    "i": (
+        "k int",
+        "range",
+        ["from (-10) to (0)", "from (0) to (100)", "from (100) to (maxvalue)", "from (minvalue) to (-10)"],
+    ),
+    "b": ("k bigint", "list", ["in (1, -5000000000)", "in (2)"]),
+    "d": ("k date", "range", ["from ('2026-01-01') to ('2026-02-01')", "from ('2026-02-01') to ('2026-03-01')"]),
+    "t": (
+        "k timestamp",
+        "range",
+        ["from ('2026-01-01') to ('2026-01-01 12:30:00.5')", "from ('2026-02-01') to ('2026-03-01')"],
+    ),
+    "z": (
+        "k timestamptz",
+        "range",
+        ["from ('2026-01-01 +02') to ('2026-02-01')", "from ('2026-02-01') to ('2026-03-01')"],
+    ),
+    "s": ("k text", "list", ["in ('a', 'it''s, (b)', '')", "in ('NULL')"]),
+}
+OPEN = {
+    "e": (
+        "k date",
+        "range",
+        [
+            "from ('2026-01-01') to (maxvalue)",
+            "from (minvalue) to ('2025-01-01')",
+            "from ('2025-01-01') to ('2026-01-01')",
+        ],
+    ),
+    "n": ("k int", "list", ["in (1, null)", "in (2)"]),
+}
+LEFT = {
+    "y": ("k date", "range", ["from ('2025-01-01') to ('12025-01-01')"]),
+    "x": ("k text", "range", ["from ('a') to ('b')"]),
+    "h": ("k int", "hash", ["with (modulus 2, remainder 0)"]),
+    "f": ("k int", "list", ["in (7)"]),
+}
+
+
+def levels(database: Database, name: str, columns: str, strategy: str, bounds: list[str]) -> list[tuple[str, int, str]]:
+    database.execute(f"create table {name} ({columns}) partition by {strategy} (k)")
+    for number, bound in enumerate(bounds):
+        database.execute(f"create table {name}_{number} partition of {name} for values {bound}")
+    if name == "f":
+        database.execute("create table f_d partition of f default")
+    return database.execute(
+        "select p.partstrat::text, a.atttypid::bigint, pg_get_expr(c.relpartbound, c.oid) from pg_inherits i "
+        "join pg_class c on c.oid = i.inhrelid join pg_partitioned_table p on p.partrelid = i.inhparent "
+        f"join pg_attribute a on a.attrelid = i.inhparent and a.attname = 'k' where i.inhparent = '{name}'::regclass order by c.relname"
+    )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_partitions_of_one_table_are_apart_and_each_holds_what_it_holds(database16: Database, name: str) -> None:
+    found = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *TABLES[name])]
+
+    assert all(found_in_lake(bound) for bound in found)
+    assert all(apart(one, other) for one, other in itertools.permutations(found, 2))
+    assert not any(apart(one, one) for one in found)
+    assert [of(numbered(bound, {"k": 1})) != () for bound in found] == [True] * len(found)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_bounds_of_values_that_the_lake_may_not_hold_tell_partitions_apart_and_find_no_rows(
+    database16: Database, name: str
+) -> None:
+    *found, last = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *OPEN[name])]
+
+    assert all(apart(one, other) for one, other in itertools.permutations([*found, last], 2))
+    assert not any(map(found_in_lake, found))
+    assert found_in_lake(last)
+
+
+@pytest.mark.parametrize("name", [name for name in LEFT if name != "f"])
+def test_bounds_that_the_lake_cannot_compare_say_nothing(database16: Database, name: str) -> None:
+    found = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *LEFT[name])]
+
+    assert found == [()] * len(found)
+    assert not any(map(found_in_lake, found))
+
+
+def test_a_default_partition_has_no_bounds_and_is_apart_from_nothing(database16: Database) -> None:
+    one, default = (read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, "f", *LEFT["f"]))
+
+    assert default == ()
+    assert not apart(one, default)
+
+
+def test_levels_add_up_and_one_that_is_not_known_says_nothing(database16: Database) -> None:
+    inner, outer = ("r", "n", 23, "FOR VALUES FROM (0) TO (10)"), ("l", "region", 25, "FOR VALUES IN ('eu')")
+    us = ("l", "region", 25, "FOR VALUES IN ('us')")
+
+    assert apart(read([outer, inner]), read([us, inner]))
+    assert not apart(read([outer, inner]), read([outer]))
+    assert apart(read([outer, None]), read([us, None]))
+    assert numbered(read([outer, inner]), {"n": 1}) == numbered(read([inner]), {"n": 1})
