@@ -18,6 +18,7 @@ from penstock.flow.errors import record_errors
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.resync_request import fit_to_copy
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.flow.sequences import RECOVERY, carry_out
@@ -110,12 +111,16 @@ class Driven:
                 )
 
     def note_stuck(self) -> None:
-        """Find tables that take longer than they may to be ready."""
+        """Find tables that take longer than they may to be ready, though a copy would make them right.
+
+        The others wait for a replica identity, which a person gives and the next one takes away again.
+        """
         found: list[TableRecord] = [
             table
             for table in self.ctx.ledger.tables.all(self.env.name)
             if table.state not in ("ready", "dropped") and table.left_lsn is None
         ]
+        found = fit_to_copy(self.ctx, found)
         self.waiting = {table.qualified: self.waiting.get(table.qualified, 0) + 1 for table in found}
         for table in found:
             if self.waiting[table.qualified] == PATIENCE:
