@@ -123,7 +123,7 @@ def land_once(server: Address, upto: Lsn, folder: Path) -> Landed:
         batch_bytes=BATCH_BYTES,
     )
     decoder = ColumnarDecoder(xid_horizon=1 << 40)
-    return land(messages, decoder, LandingZone.open(str(folder), {}), "bench/window", lambda _: 1)
+    return land(messages, decoder, LandingZone.open(str(folder), {}), "bench/window", lambda *_: 1)
 
 
 def _rss(server: Server, upto: Lsn) -> float:

@@ -226,6 +226,10 @@ def _conditions() -> dict[str, Condition]:
             "The publication does not send every kind of change.",
             alarm=_critical("with every change that it leaves out"),
         ),
+        "ddl-trigger-missing": Condition(
+            "The event trigger that source.ddl_trigger asks for is missing, disabled or of another version.",
+            alarm=_warn("not at all: a change of columns may cost a copy"),
+        ),
         # alarms about the server
         "slot-abandoned": Condition("A slot that is not the pipeline's is inactive and keeps WAL.", alarm=_critical()),
         "slots-nearly-full": Condition(

@@ -47,6 +47,8 @@ class Source(Section):
     """`none` leaves out every change that came from another server (PostgreSQL 16+)."""
     skip_origins: list[str] = []
     """Leave out the changes of these replication origins (all versions)."""
+    ddl_trigger: bool = False
+    """Read what an event trigger at the source tells of each command of DDL; a superuser installs it there."""
     slot_timeout: ServerSeconds = 120
     """Wait this long for transactions that block slot creation."""
 

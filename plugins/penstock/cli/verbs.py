@@ -40,6 +40,7 @@ from penstock.flow.trial import run as trial_flow
 from penstock.flow.verify import run as verify_flow
 from penstock.flow.verify.now import verify_now
 from penstock.ledger.verifications import Mode
+from penstock.source import ddl_trigger as trigger
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 
@@ -296,6 +297,16 @@ def plan_migration(
         for line in trial_report.lines(found):
             printing.show(line)
     raise typer.Exit(trial_report.exit_status(found))
+
+
+@app.command()
+def ddl_trigger(
+    name: Name,
+    remove: Annotated[bool, typer.Option("--remove", help="Print what removes it instead.")] = False,
+) -> None:
+    """Print the statement with which a superuser installs the event trigger of source.ddl_trigger, or removes it."""
+    with unrecorded(name, 1):
+        typer.echo(trigger.remove_statement() if remove else trigger.install_statement())
 
 
 @app.command()

@@ -196,6 +196,7 @@ def _begin_era(transaction: Transaction, name: str) -> None:
         "pipelines/forget_tables",
         "pipelines/forget_planned_windows",
         "pipelines/forget_column_looks",
+        "pipelines/forget_table_states",
         "pipelines/forget_attnums",
     ):
         transaction.change(step, name=name)

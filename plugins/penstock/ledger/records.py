@@ -180,15 +180,24 @@ ColumnState = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """Hold the published columns of a table by attnum, in order, as a look has found them, and how many attnums were given out."""
+    """Hold the published columns of a table by attnum, in order, as a look has found them, and how many attnums were given out.
+
+    `trigger` is the token of the source's event trigger at that time, None where that is not read or may miss commands.
+    `sure`: everything was so at the position that was asked for.
+    """
 
     count: int
     columns: Mapping[int, ColumnState]
+    trigger: str | None = None
+    sure: bool = False
 
     @classmethod
-    def from_json(cls, count: int, columns: Sequence[tuple[int, str, int, int]]) -> ColumnLook:
+    def from_json(
+        cls, count: int, columns: Sequence[tuple[int, str, int, int]], trigger: str | None = None, *, sure: bool = False
+    ) -> ColumnLook:
         """Read plain data."""
-        return cls(count, {attnum: (name, oid, typmod) for attnum, name, oid, typmod in columns})
+        states = {attnum: (name, oid, typmod) for attnum, name, oid, typmod in columns}
+        return cls(count, states, trigger, sure)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

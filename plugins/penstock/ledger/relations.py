@@ -20,21 +20,22 @@ class RelationVersions:
 
     def __init__(self, known: Callable[[], Iterable[RelationRecord]] = list) -> None:
         self._known: Callable[[], Iterable[RelationRecord]] | None = known
-        self._numbers: dict[Relation, int] = {}
+        self._numbers: dict[Relation, list[int]] = {}
         self._last: dict[int, int] = {}
 
-    def number(self, relation: Relation) -> int:
-        """Return the number of this content, counted from 1 per oid."""
+    def number(self, relation: Relation, split: int = 0) -> int:
+        """Return the number of this content, counted from 1 per oid; another one where it has stood for other columns in the window."""
         self._load()
-        if relation not in self._numbers:
+        numbers = self._numbers.setdefault(relation, [])
+        while len(numbers) <= split:
             self._last[relation.oid] = self._last.get(relation.oid, 0) + 1
-            self._numbers[relation] = self._last[relation.oid]
-        return self._numbers[relation]
+            numbers.append(self._last[relation.oid])
+        return numbers[split]
 
     def _load(self) -> None:
         if self._known is None:
             return
         for record in self._known():
-            self._numbers[record.relation] = record.version
+            self._numbers.setdefault(record.relation, []).append(record.version)
             self._last[record.relation.oid] = max(record.version, self._last.get(record.relation.oid, 0))
         self._known = None

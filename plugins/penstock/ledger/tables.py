@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from psycopg import errors as pg
@@ -55,10 +55,24 @@ class Tables(Part):
         with self.transaction() as transaction:
             transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
 
-    def note_column_looks(self, name: str, looks: Mapping[int, ColumnLook], *, seen_lsn: Lsn) -> None:
-        """Note what a look has found of tables' columns, which were so by a position, where that is new."""
+    def note_column_looks(
+        self,
+        name: str,
+        looks: Mapping[int, ColumnLook],
+        *,
+        seen_lsn: Lsn,
+        trigger: str | None = None,
+        unchanged: Iterable[int] = (),
+    ) -> None:
+        """Note what a look has found of tables' columns, which were so by a position, where that is new.
+
+        `trigger` is the token of the source's event trigger, which is noted of `unchanged` tables, too.
+        """
         with self.transaction() as transaction:
-            note_column_looks(transaction, name, looks, seen_lsn)
+            note_column_looks(transaction, name, looks, seen_lsn, trigger)
+            if trigger is not None:
+                same = {"seen_lsn": seen_lsn, "trigger": trigger, "oids": list(unchanged)}
+                transaction.change("tables/repeat_column_looks", name=name, **same)
 
     def pause(self, name: str, oid: int, *, slug: str, reason: str, fetchable: bool = False) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
@@ -157,11 +171,15 @@ def note_schema_changes(transaction: Transaction, name: str, changes: Sequence[S
 
 
 def note_column_looks(
-    transaction: Transaction, name: str, looks: Mapping[int, ColumnLook], seen_lsn: Lsn | None
+    transaction: Transaction,
+    name: str,
+    looks: Mapping[int, ColumnLook],
+    seen_lsn: Lsn | None,
+    trigger: str | None = None,
 ) -> None:
     """Note what a look has found of tables' columns, where that is new, inside a transaction."""
     listed = [{"oid": oid, **look.to_json()} for oid, look in looks.items()]
-    transaction.change("tables/note_column_looks", name=name, looks=Jsonb(listed), seen_lsn=seen_lsn)
+    transaction.change("tables/note_column_looks", name=name, looks=Jsonb(listed), seen_lsn=seen_lsn, trigger=trigger)
 
 
 def tables(

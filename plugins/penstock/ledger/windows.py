@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
 from penstock.contract.manifest import FileEntry, moment
+from penstock.contract.table_state import TableState, TableStates
 from penstock.errors import LedgerError
 from penstock.ledger.fetches import fetches
 from penstock.ledger.json_codec import relation_to_json
@@ -100,12 +101,15 @@ class Windows(Part):
         files: Sequence[FileEntry],
         relations: Mapping[tuple[int, int], Relation],
         attnums: Mapping[tuple[int, int], Sequence[int] | None] = MappingProxyType({}),
+        states: TableStates | None = None,
         transactions: int,
         messages: int,
         digest: str,
         seconds: float,
     ) -> WindowRecord:
         """Make the window exist: its files, its relations by (oid, version) with their attnums, and the pipeline's new position.
+
+        `states` are what the source's event trigger told last of tables, None where it is not listened to.
 
         Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
         another window is due), "pipeline-halted", "not-bootstrapped".
@@ -139,6 +143,7 @@ class Windows(Part):
                     {"oid": oid, "version": version, "attnums": each} for (oid, version), each in attnums.items()
                 ]
                 transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(numbers))
+                _keep_states(transaction, name, states)
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:
@@ -211,11 +216,17 @@ class Windows(Part):
         """Return what looks have found of these tables' columns from a position on, the oldest first."""
         found: dict[int, list[ColumnLook]] = {}
         with self.transaction() as transaction:
-            for oid, count, columns in transaction.rows(
+            for oid, count, columns, trigger, sure in transaction.rows(
                 "windows/column_looks", name=name, oids=list(oids), from_lsn=since
             ):
-                found.setdefault(oid, []).append(ColumnLook.from_json(count, columns))
+                found.setdefault(oid, []).append(ColumnLook.from_json(count, columns, trigger, sure=sure))
         return found
+
+    def table_states(self, name: str, oids: Iterable[int]) -> dict[int, TableState]:
+        """Return what the source's event trigger told last of these tables, up to where the pipeline stands."""
+        with self.transaction() as transaction:
+            rows = transaction.rows("windows/table_states", name=name, oids=list(oids))
+        return {oid: TableState.from_json(state) for oid, state in rows}
 
     def attnums(self, name: str, oids: Iterable[int] | None = None) -> RelationAttnums:
         """Return the attnums of landed relations, of some tables or of all."""
@@ -241,6 +252,19 @@ def windows(
     """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
     conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
     return transaction.records(WindowRecord, "windows/windows", name=name, **conditions)
+
+
+def _keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:
+    """Keep the last states that were told; none of those known where something may have been missed since."""
+    if states is None or states.lapsed:
+        transaction.change("windows/doubt_column_looks", name=name)
+        transaction.change("windows/forget_table_states", name=name, oids=None)
+    if states is None:
+        return
+    if gone := [state.oid for state in states.last if state.gone]:
+        transaction.change("windows/forget_table_states", name=name, oids=gone)
+    if last := [{"oid": state.oid, "state": state.to_json()} for state in states.last if not state.gone]:
+        transaction.change("windows/add_table_states", name=name, states=Jsonb(last))
 
 
 def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
-from penstock.source import server_info, slot, transactions
+from penstock.source import ddl_trigger, server_info, slot, transactions
+from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
@@ -46,7 +47,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Hold all that one health check saw of the source; `flushed` is the end of its WAL."""
+    """Hold all that one health check saw of the source; `flushed` is the end of its WAL.
+
+    `ddl_trigger` is None where it was not asked for.
+    """
 
     server: ServerFacts
     around: Surroundings
@@ -56,10 +60,11 @@ class Seen:
     transactions: tuple[OpenTransaction, ...]
     wal_directory: int | None
     unseen: tuple[str, ...]
+    ddl_trigger: DdlTrigger | None = None
 
 
-def look(conn: SourceSession) -> Seen:
-    """Read the source's views once; raises SourceError."""
+def look(conn: SourceSession, *, trigger: bool = False) -> Seen:
+    """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
     around, oldest = _around(conn), transactions.open_now(conn, limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
@@ -72,6 +77,7 @@ def look(conn: SourceSession) -> Seen:
         transactions=tuple(oldest),
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
+        ddl_trigger=ddl_trigger.read(conn) if trigger else None,
     )
 
 

@@ -12,8 +12,8 @@ Input: protocol 1, text values, option `messages`; neither two_phase nor streami
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -24,30 +24,35 @@ from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
 from penstock.wire.batch import MessageBatch, explain
-from penstock.wire.controls import ControlReader, Partition, read_relation
+from penstock.wire.controls import ControlReader, Partition, Told, read_relation
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import Relation, RelationColumn, Type
 from penstock.wire.pgoutput import Decoder, Place, Within
 
-__all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Totals", "warm_up"]
+__all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Told", "Totals", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
     """Hold changes of one shape of a relation, in stream order, as a record batch of the landing contract.
 
-    `old_nulls` names the columns that are NULL in an old row.
+    `old_nulls` names the columns that are NULL in an old row. `split` counts how often the same content stood for other columns before.
     """
 
     relation: Relation
     batch: pa.RecordBatch
     counts: ChangeCounts
     old_nulls: frozenset[str] = frozenset()
+    split: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart."""
+    """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
+
+    `told` holds what the event trigger told, by table; `lapses` counts its messages that say nothing. `after` says for each
+    relation and split where it was announced: so many states of the table had been told.
+    """
 
     messages: int
     transactions: int
@@ -62,6 +67,9 @@ class Totals:
     partitions: tuple[Partition, ...]
     first_commit_lsn: Lsn | None
     last_commit_lsn: Lsn | None
+    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
+    lapses: int = 0
+    after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
 
 
 class ColumnarDecoder:
@@ -120,6 +128,9 @@ class ColumnarDecoder:
             partitions=tuple(self._partitions.values()),
             first_commit_lsn=self._first_lsn,
             last_commit_lsn=self._newest_lsn() if progress.transactions else None,
+            told=controls.told,
+            lapses=controls.lapses,
+            after=controls.places(),
         )
 
     def _scan(self, batch: MessageBatch) -> tuple[Rows, Sizes]:
@@ -184,7 +195,11 @@ class ColumnarDecoder:
                 sizes=sizes.of(version, self._controls.catalogue),
             )
             yield ChangeBlock(
-                relation, arrays, _counts(taken, arrays.column("unchanged")), _old_nulls(relation, arrays.column("old"))
+                relation,
+                arrays,
+                _counts(taken, arrays.column("unchanged")),
+                _old_nulls(relation, arrays.column("old")),
+                self._controls.splits[version],
             )
 
     def _place(self) -> Place:

@@ -1,7 +1,8 @@
 """What Python makes of the control messages (R, Y, O, M) before the compiled pass runs.
 
 Shapes, origins and skipping become numbers in small arrays, one entry per control message. A relation gets a new version
-when its RELATION message says something new; the server repeats identical ones after any ANALYZE or CREATE INDEX.
+when its RELATION message says something new; the server repeats identical ones after any ANALYZE or CREATE INDEX. It also
+gets one where the source's event trigger has told that the same names are other columns now (`contract/table_state.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.contract import table_state
+from penstock.contract.table_state import TableState
 from penstock.wire.arrays import NONE, Catalogue, Controls
 from penstock.wire.cursor import Cursor
 from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
@@ -26,14 +29,36 @@ class Partition:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Hold what the event trigger told of one table, in stream order, with how many of its messages said nothing until then."""
+
+    state: TableState
+    lapses: int
+
+
+_TOLD_BYTES = 64 << 20
+"""Of messages that are kept; whatever else comes in one peek is taken for messages that say nothing."""
+
+
 class ControlReader:
     """Read control messages in stream order and remember what they have named.
 
-    `shapes` are all relation shapes so far, by version; `origins` all origins, by number.
+    `shapes` are all relation shapes so far, by version, and `splits` count for each how often its content had stood for other
+    columns before; `after` are the places of its announcements: so many states of its table had been `told`. `origins` are all
+    origins, by number; `lapses` counts the event trigger's messages that say nothing.
     """
 
     def __init__(self, skip_origins: frozenset[str]) -> None:
         self.shapes: list[Relation] = []
+        self.splits: list[int] = []
+        self.after: list[set[int]] = []
+        self.told: dict[int, list[Told]] = {}
+        self.lapses = 0
+        self._told_bytes = 0
+        self._numbers: list[tuple[int, ...] | None] = []
+        self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
+        self._times: dict[Relation, int] = {}
         self.origins: list[str] = []
         self.types: set[Type] = set()
         self.prefixes: set[str] = set()
@@ -47,6 +72,13 @@ class ControlReader:
         """Return the relations as they stand at this place of the stream, by oid."""
         present = zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True)
         return {oid: self.shapes[version] for oid, version in present if version != NONE}
+
+    def places(self) -> dict[tuple[Relation, int], frozenset[int]]:
+        """Return after how many told states of its table each relation, by content and split, was announced."""
+        found: dict[tuple[Relation, int], frozenset[int]] = {}
+        for shape, split, after in zip(self.shapes, self.splits, self.after, strict=True):
+            found[shape, split] = found.get((shape, split), frozenset()) | after
+        return found
 
     def read(self, messages: Sequence[bytes]) -> Controls:
         """Read the control messages of a batch and bring `catalogue` up to date; raises ProtocolError."""
@@ -72,8 +104,10 @@ class ControlReader:
                 if name not in self.origins:
                     self.origins.append(name)
                 return self.origins.index(name)
-            case LogicalMessage(transactional=transactional, prefix=prefix):
+            case LogicalMessage(transactional=transactional, prefix=prefix, content=content):
                 self.prefixes.add(prefix)
+                if prefix == table_state.PREFIX:
+                    self._hear(content)
                 self.transactional += transactional
                 self.other += not transactional
                 return int(transactional)
@@ -82,12 +116,34 @@ class ControlReader:
         return 0
 
     def _version(self, relation: Relation) -> int:
+        told = self.told.get(relation.oid, [])
+        numbers = told[-1].state.attnums(relation_columns(relation)) if told else None
         version = self._newest.get(relation.oid, NONE)
-        if version == NONE or self.shapes[version] != relation:
-            version = len(self.shapes)
-            self.shapes.append(relation)
+        if version == NONE or (self.shapes[version], self._numbers[version]) != (relation, numbers):
+            version = self._version_of(relation, numbers)
             self._newest[relation.oid] = version
+        self.after[version].add(len(told))
         return version
+
+    def _version_of(self, relation: Relation, numbers: tuple[int, ...] | None) -> int:
+        version = len(self.shapes)
+        self.shapes.append(relation)
+        self._numbers.append(numbers)
+        self.after.append(set())
+        if (relation, numbers) not in self._known:
+            self._known[relation, numbers] = self._times.get(relation, 0)
+            self._times[relation] = self._known[relation, numbers] + 1
+        self.splits.append(self._known[relation, numbers])
+        return version
+
+    def _hear(self, content: bytes) -> None:
+        """Note what the event trigger tells; anybody else may have written it, so it is bounded and proves nothing alone."""
+        self._told_bytes += len(content)
+        state = table_state.read(content) if self._told_bytes <= _TOLD_BYTES else None
+        if state is None:
+            self.lapses += 1
+        else:
+            self.told.setdefault(state.oid, []).append(Told(state, self.lapses))
 
     def _extend_catalogue(self) -> None:
         before = dict(zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True))
@@ -96,6 +152,11 @@ class ControlReader:
         first = np.cumsum(width, dtype=np.int64) - width
         current = np.array([before.get(oid, NONE) for oid in oids], np.int32)
         self.catalogue = Catalogue(np.array(oids, np.int64), current, width, first)
+
+
+def relation_columns(relation: Relation) -> list[tuple[str, int, int]]:
+    """Return name, type oid and typmod of each column."""
+    return [(column.name, column.type_oid, column.typmod) for column in relation.columns]
 
 
 def read_relation(data: bytes) -> Relation:

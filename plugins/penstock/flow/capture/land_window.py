@@ -8,7 +8,7 @@ handed on before it asks for more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from penstock.lsn import Lsn
 from penstock.source import peek
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation, Totals
 
-VersionOf = Callable[[Relation], int]
+VersionOf = Callable[[Relation, int], int]
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
 
 
@@ -37,6 +37,8 @@ class Landed:
     totals: Totals
     old_nulls: Mapping[int, frozenset[str]]
     """The columns that are NULL in an old row, by relation."""
+    after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    """After how many told states of its table each relation version was announced."""
 
     @cached_property
     def shapes(self) -> dict[int, list[Relation]]:
@@ -71,17 +73,18 @@ def land(
 ) -> Landed:
     """Write every change of the window's messages below `folder`; on any error no file of it is left open.
 
-    `batches` are arrays of pgoutput messages in stream order; `version_of` numbers relation shapes.
+    `batches` are arrays of pgoutput messages in stream order; `version_of` numbers relation shapes, by content and split.
     Raises ProtocolError, SourceError or LakeError; files of a failed attempt are never referred to.
     """
     writers: dict[tuple[int, int], _Open] = {}
     relations: dict[tuple[int, int], Relation] = {}
+    splits: dict[tuple[int, int], int] = {}
     try:
         pulled = prefetch(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
         for block in prefetch(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
-            key = (block.relation.oid, version_of(block.relation))
+            key = (block.relation.oid, version_of(block.relation, block.split))
             if key not in writers:
-                relations[key] = block.relation
+                relations[key], splits[key] = block.relation, block.split
                 names = [column.name for column in block.relation.columns]
                 writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
             writers[key].write(block)
@@ -95,7 +98,8 @@ def land(
         for opened in writers.values():
             opened.writer.abort()
         raise
-    return Landed(files, relations, totals, old_nulls)
+    after = {key: totals.after[relation, splits[key]] for key, relation in relations.items()}
+    return Landed(files, relations, totals, old_nulls, after)
 
 
 def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:

@@ -27,7 +27,7 @@ from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
+from penstock.source import catalog_snapshot, ddl_trigger, lock, publication, server_info, session, slot
 from penstock.wire.columnar import ColumnarDecoder
 from penstock.wire.digest import StreamDigest
 
@@ -185,6 +185,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     # after the position: so the catalog knows every column that the window can bring
     known = schema_drift.looked(ctx)
     chosen = ctx.pipeline.tables if patterns else None
+    trigger = ddl_trigger.read(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
     before = source_state.with_readings(conn, record, found.publication, end.flushed)
     window_proof.heal(ctx, conn, record, before)
@@ -195,7 +196,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
         slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
     follow_options(ctx, conn, found.publication)
     follow_publication(ctx, conn, found, position=record.position)
-    look = schema_drift.follow(ctx, conn, found)
+    look = schema_drift.follow(ctx, conn, found, trigger.token if trigger else None)
     recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
@@ -277,6 +278,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         files=landed.files,
         relations=landed.relations,
         attnums=attnums,
+        states=schema_drift.told_states(ctx, landed),
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,

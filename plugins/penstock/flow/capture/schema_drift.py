@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from penstock.contract.table_state import TableStates
 from penstock.errors import LedgerError, SourceError
 from penstock.flow import table_policy
-from penstock.flow.capture import enum_labels, gone_partitions, relation_columns
+from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.gone_partitions import GONE
 from penstock.flow.capture.land_window import Landed
@@ -27,6 +28,7 @@ from penstock.flow.capture.table_verdict import (
     vanished_partition,
     verdict,
 )
+from penstock.flow.capture.told_columns import History
 from penstock.flow.context import Context
 from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import column_look, facts_of
@@ -120,14 +122,21 @@ def looked(ctx: Context) -> dict[int, str]:
     return ctx.ledger.tables.looked(ctx.name, WATCHED)
 
 
-def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot) -> Look:
-    """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise."""
+def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger: str | None = None) -> Look:
+    """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise.
+
+    `trigger` is the token of the source's event trigger as it was no later than the look.
+    """
     now = snapshot.by_oid
     cases: list[Undecided] = []
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
-    if now:
+    if now or trigger:
         ctx.ledger.tables.note_column_looks(
-            ctx.name, {oid: column_look(table) for oid, table in now.items()}, seen_lsn=server_info.flushed(conn)
+            ctx.name,
+            {oid: column_look(table) for oid, table in now.items()},
+            seen_lsn=server_info.flushed(conn),
+            trigger=trigger,
+            unchanged=snapshot.unchanged,
         )
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
@@ -175,12 +184,33 @@ class _Brought:
 
 def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
-    looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since) if landed.shapes else {}
-    return {
-        (oid, version): relation_columns.attnums(relation, looks[oid])
-        for (oid, version), relation in landed.relations.items()
+    if not landed.shapes:
+        return {}
+    looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since)
+    listens = ctx.pipeline.source.ddl_trigger
+    before = ctx.ledger.windows.table_states(ctx.name, landed.shapes) if listens else {}
+    totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
+    histories = {
+        oid: History(looks[oid], before.get(oid), totals.told.get(oid, ()), totals.lapses, complete)
+        if listens
+        else History(looks[oid])
+        for oid in landed.shapes
         if oid in looks
     }
+    return {
+        (oid, version): told_columns.read(relation, landed.after[oid, version], histories[oid])
+        for (oid, version), relation in landed.relations.items()
+        if oid in histories
+    }
+
+
+def told_states(ctx: Context, landed: Landed) -> TableStates | None:
+    """Return what the source's event trigger told last of each table, None where the pipeline does not listen."""
+    if not ctx.pipeline.source.ddl_trigger:
+        return None
+    totals = landed.totals
+    last = [told[-1].state for told in totals.told.values() if told[-1].lapses == totals.lapses]
+    return TableStates(last, lapsed=totals.lapses > 0)
 
 
 def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from penstock.conditions import LEVELS
-from penstock.flow.health import conflict_rule, own_rules, server_rules, verified_rule
+from penstock.flow.health import conflict_rule, ddl_trigger_rule, own_rules, server_rules, verified_rule
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.health.limits import Forecast, Limits, limits
@@ -36,6 +36,7 @@ RULES = (
     server_rules.standby,
     verified_rule.verified,
     conflict_rule.conflicts,
+    ddl_trigger_rule.ddl_trigger,
 )
 _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 

@@ -93,7 +93,7 @@ class Observation:
 def observe(ctx: Context, capture: CaptureState) -> Observation:
     """Look at source and ledger once; raises SourceError, LedgerError."""
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
-        seen = source.look(conn)
+        seen = source.look(conn, trigger=ctx.pipeline.source.ddl_trigger)
     return Observation(
         pipeline=ctx.name,
         slot=ctx.pipeline.slot,

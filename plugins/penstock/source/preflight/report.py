@@ -13,6 +13,7 @@ from typing import Literal
 from psycopg import sql
 
 from penstock.config import Pipeline
+from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.patterns import Choice
 from penstock.source.publication import PublicationFacts
 from penstock.source.server_info import ServerFacts
@@ -72,6 +73,7 @@ class ForeignRows:
 class Asked:
     """Hold the pipeline and all that the source answered.
 
+    `ddl_trigger` is the event trigger, None where the pipeline does not ask for it.
     `own` is the pipeline's slot and `publication` its publication, if they exist; `own_slot` says that the slot is
     known to be ours. `wanted` are the tables that the patterns choose; `tables` those that are published, or would be.
     """
@@ -90,6 +92,7 @@ class Asked:
     tables: Sequence[SourceTable]
     privileges: Sequence[Privileges]
     foreign: Sequence[ForeignRows] = ()
+    ddl_trigger: DdlTrigger | None = None
 
     @property
     def follows(self) -> bool:

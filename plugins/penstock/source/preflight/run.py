@@ -7,7 +7,7 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 from __future__ import annotations
 
 from penstock.config import Pipeline
-from penstock.source import catalog_snapshot, server_info, slot, transactions
+from penstock.source import catalog_snapshot, ddl_trigger, server_info, slot, transactions
 from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
@@ -26,6 +26,7 @@ RULES = (
     server_rules.slot,
     server_rules.blockers,
     server_rules.large_rows,
+    server_rules.ddl_trigger,
     publication_rules.patterns,
     publication_rules.publication,
     publication_rules.membership,
@@ -80,4 +81,5 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         tables=tables,
         privileges=conn.records(Privileges, "preflight/privileges", oids=sorted(relations)),
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
+        ddl_trigger=ddl_trigger.read(conn) if pipeline.source.ddl_trigger else None,
     )

@@ -233,3 +233,18 @@ def _unusable(own: SlotFacts, server: ServerFacts) -> Iterator[str]:
 
 def _mib(size: int) -> str:
     return f"{size >> 20} MiB"
+
+
+def ddl_trigger(asked: Asked) -> Iterator[Finding]:
+    """Check that the event trigger is there, where the pipeline asks for it: without it more changes cost a copy."""
+    if asked.ddl_trigger is None:
+        return
+    if asked.ddl_trigger.problem is None:
+        yield ok("ddl_trigger", f"event trigger of version {asked.ddl_trigger.version} is installed")
+    else:
+        yield warn(
+            "ddl_trigger",
+            f"expected the event trigger that source.ddl_trigger asks for, but {asked.ddl_trigger.problem}",
+            f"a superuser runs what `penstock ddl-trigger {asked.pipeline.name}` prints; docs/runbooks/ddl-trigger-missing.md",
+            "ddl-trigger-missing",
+        )

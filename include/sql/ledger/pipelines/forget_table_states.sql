@@ -1,0 +1,1 @@
+delete from penstock.table_state where pipeline = %(name)s

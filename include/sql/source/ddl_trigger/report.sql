@@ -1,0 +1,89 @@
+-- penstock ddl trigger, version {version}
+-- Tells readers of the WAL what each table is after a command that made, altered or dropped it: names, types and numbers of its
+-- columns, never a row's value and never the command's text. It fails no command: what it cannot find out, it says to be missing.
+declare
+  named oid[];
+  gone oid[];
+  told bytea[];
+  each bytea;
+begin
+  begin
+    if tg_event = 'sql_drop' then
+      select array_agg(distinct d.objid) filter (where d.objsubid > 0), array_agg(distinct d.objid) filter (where d.objsubid = 0)
+      into named, gone
+      from pg_event_trigger_dropped_objects() as d
+      where d.classid = 'pg_class'::regclass and d.object_type in ('table', 'table column') and not d.is_temporary;
+    else
+      select array_agg(distinct d.objid) into named
+      from pg_event_trigger_ddl_commands() as d
+      where d.classid = 'pg_class'::regclass;
+      if tg_tag = 'ALTER TYPE' then
+        select named || array_agg(c.oid) into named
+        from pg_event_trigger_ddl_commands() as d
+        join pg_type as t on (d.classid, d.objid) in (('pg_type'::regclass, t.oid), ('pg_class'::regclass, t.typrelid))
+        join pg_class as c on c.reloftype = t.oid;
+      end if;
+    end if;
+    if named is null and gone is null then
+      return;
+    end if;
+    -- Partitions and children are altered with a table whose own columns this transaction has written.
+    with recursive touched (oid) as (
+      select n.oid from unnest(named) as n (oid)
+      union
+      select i.inhrelid
+      from touched as t
+      join pg_inherits as i on i.inhparent = t.oid
+      where exists (select from pg_attribute as a where a.attrelid = t.oid and a.attnum > 0 and age(a.xmin) <= 0)
+    )
+    select array_agg(convert_to(f.facts::text, 'UTF8') order by f.oid) into told
+    from (
+      select
+        c.oid,
+        json_build_object(
+          'version', {version},
+          'tag', tg_tag,
+          'trigger', ({token}),
+          'xid', pg_current_xact_id()::text,
+          'oid', c.oid::bigint,
+          'schema', n.nspname,
+          'name', c.relname,
+          'kind', c.relkind,
+          'identity', c.relreplident,
+          'key', (
+            select coalesce(json_agg(k.attnum order by k.place), '[]')
+            from pg_index as x
+            cross join unnest((x.indkey::int2[])[0:x.indnkeyatts - 1]) with ordinality as k (attnum, place)
+            where x.indrelid = c.oid
+              and x.indisvalid
+              and case c.relreplident when 'd' then x.indisprimary and x.indimmediate when 'f' then x.indisprimary else x.indisreplident end
+          ),
+          'file', c.relfilenode::bigint,
+          'count', c.relnatts,
+          'columns', (
+            select coalesce(json_agg(json_build_array(a.attnum, a.attname, a.atttypid::bigint, a.atttypmod) order by a.attnum), '[]')
+            from pg_attribute as a
+            where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+          ),
+          'dropped', (
+            select coalesce(json_agg(json_build_array(a.attnum, a.xmin::text::bigint) order by a.attnum), '[]')
+            from pg_attribute as a
+            where a.attrelid = c.oid and a.attnum > 0 and a.attisdropped
+          )
+        ) as facts
+      from touched as t
+      join pg_class as c on c.oid = t.oid
+      join pg_namespace as n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p') and c.relpersistence <> 't'
+      union all
+      select g.oid, json_build_object('version', {version}, 'tag', tg_tag, 'trigger', ({token}), 'oid', g.oid::bigint, 'gone', true)
+      from unnest(gone) as g (oid)
+    ) as f;
+  exception when others then
+    told := array[convert_to(json_build_object('version', {version}, 'tag', tg_tag, 'missing', sqlstate)::text, 'UTF8')];
+  end;
+  -- out here: within the block each message would take a transaction id of its own
+  foreach each in array coalesce(told, array[]::bytea[]) loop
+    perform pg_logical_emit_message(true, {prefix}, each);
+  end loop;
+end

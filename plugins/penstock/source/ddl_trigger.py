@@ -1,0 +1,69 @@
+"""The event trigger that writes what each command of DDL made of a table into the WAL, where a reader finds it in its place.
+
+A superuser installs it with the statement that `install_statement` returns; Penstock itself only looks whether it is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg import sql
+
+from penstock.contract.table_state import PREFIX, VERSION
+from penstock.source.session import SourceSession, translating
+from penstock.sql import load
+
+Condition = Literal["installed", "missing", "disabled", "old", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class DdlTrigger:
+    """Say which version of the trigger's function is there, None for none, and its token, None where it may miss commands."""
+
+    version: int | None
+    token: str | None
+
+    @property
+    def condition(self) -> Condition:
+        """Return how it stands: of an older or a newer version than ours it writes what we do not read."""
+        if self.version is None:
+            return "missing"
+        if self.version != VERSION:
+            return "old" if self.version < VERSION else "new"
+        return "disabled" if self.token is None else "installed"
+
+    @property
+    def problem(self) -> str | None:
+        """Say what is wrong, None where nothing is."""
+        return {
+            "installed": None,
+            "missing": "the event trigger is not installed in this database",
+            "disabled": "one of its two event triggers is missing, restricted, or not enabled in every session (enable always)",
+            "old": f"its version {self.version} is older than {VERSION}, which this Penstock reads",
+            "new": f"its version {self.version} is newer than {VERSION}, which this Penstock reads",
+        }[self.condition]
+
+
+def read(conn: SourceSession) -> DdlTrigger:
+    """Look whether the trigger is there; raises SourceError."""
+    with translating(conn.place):
+        ((version, token),) = conn.execute(sql.SQL(load("source/ddl_trigger/state")).format(token=_token())).fetchall()
+    return DdlTrigger(version, token)
+
+
+def install_statement() -> str:
+    """Return what a superuser runs once in the source's database; run again, it changes nothing or brings up to date."""
+    parts = {"version": sql.Literal(VERSION), "prefix": sql.Literal(PREFIX), "token": _token()}
+    body = sql.SQL(load("source/ddl_trigger/report")).format(**parts).as_string(None)
+    return sql.SQL(load("source/ddl_trigger/install")).format(body=sql.SQL(f"$report${body}$report$")).as_string(None)
+
+
+def remove_statement() -> str:
+    """Return what a superuser runs to remove it."""
+    return load("source/ddl_trigger/remove")
+
+
+def _token() -> sql.SQL:
+    lines = load("source/ddl_trigger/token").splitlines()
+    return sql.SQL("\n".join(line for line in lines if not line.startswith("--")))
