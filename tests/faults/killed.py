@@ -123,6 +123,8 @@ def run(env: PipelineEnv, verb: str) -> None:
         recover.begin(env.ctx, recover.look(env.ctx))
         recover.new_era(env.ctx)
         bootstrap.copy(env.ctx, copy_without_spark)
+    elif verb == "resync":  # whatever waits
+        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, spark_elsewhere), spark_elsewhere)
     elif verb.startswith("resync:"):
         tables = verb.removeprefix("resync:").split(",")
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, tables, spark_elsewhere), spark_elsewhere)
