@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.engine.failure import EngineFailure
@@ -160,10 +160,12 @@ class Staging:
         """
         self._require_sound(answer)
         update = self.transaction.newRowDelta()
-        for new in answer.files:
-            update = update.addRows(self.data_file(new))
+        added = [self.data_file(new) for new in answer.files]
+        deletes = {vector.data_file: self._delete_file(vector) for vector in answer.vectors}
+        for data_file in added:
+            update = update.addRows(data_file)
         for vector in answer.vectors:
-            update = update.addDeletes(self._delete_file(vector))
+            update = update.addDeletes(deletes[vector.data_file])
             if vector.data_file in self.vectors:
                 update = update.removeDeletes(self.vectors[vector.data_file])
         for path in removed:
@@ -175,6 +177,14 @@ class Staging:
             update = update.validateFromSnapshot(int(head.snapshotId())).validateDataFilesExist(touched)
             update = update.validateDeletedFiles().validateNoConflictingDeleteFiles()
         commit_marked(update, self.marks)
+        for vector in answer.vectors:
+            self.files[vector.data_file] = replace(self.files[vector.data_file], vector=vector.vector)
+        self.vectors |= deletes
+        for path in removed:
+            del self.files[path], self.data_files[path]
+            self.vectors.pop(path, None)
+        for data_file in added:
+            self._know(data_file)
 
     def stage(self) -> tuple[Pointer, int]:
         """Write the metadata file with the transaction's snapshots on main; return its pointer, and main's snapshot there."""

@@ -12,21 +12,20 @@ from pyspark.sql import SparkSession
 
 from penstock.conditions import Directive
 from penstock.contract.manifest import ChangeCounts
-from penstock.engine import split, task
-from penstock.engine.order import MergeAnswer, TargetFile
+from penstock.engine import task
+from penstock.engine.order import MergeAnswer
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, mirror_columns
 from penstock.lake.evolution import Evolution, evolution
-from penstock_spark import data_files, executors, landing, stores, table_layout
-from penstock_spark.executors import Executors, stays_in_driver
+from penstock_spark import data_files, landing, table_layout
+from penstock_spark.batch import Batch, all_of
 from penstock_spark.failures import OwnFailureError, frames, own_failure
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.staging import Staging
-from penstock_spark.task_order import task_order
 
 COUNTS = (
     *("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written"),
@@ -103,6 +102,7 @@ class TableMerge:
     def __post_init__(self) -> None:
         self.landed = sum((file.counts for file in self.order.files), ChangeCounts())
         self.table = self._lake_table(self.order.fresh or self.order.target)
+        self.batch = Batch(self.session, self.plan, self.order, self.table, self.environment, self.threads)
         through = self.plan.upto_lsn if self.order.through is None else self.order.through
         self.marks = properties.watermark(self.plan.pipeline, through, self.plan.attempt)
         self.switches = self.order.fresh is not None and self.plan.cut
@@ -146,11 +146,10 @@ class TableMerge:
         if order.copy_files is not None:
             self._load(staged, order.copy_files)
         elif there.main is not None:
-            staged.plan_files(self._key_bounds(there, files) if staged.many_files else {})
+            staged.plan_files(self.batch.key_bounds(there, files, wanted) if staged.many_files else {})
         moved = order.copy_files is not None or self.switches
         if self.landed.rows:
-            answer = self._task(there, files, tuple(staged.files.values()))
-            moved = self._commit(staged, answer) or moved
+            moved = self._bring(staged, files) or moved
         if order.removed and staged.has_rows:
             moved = self._remove(staged) or moved
         if not moved and wanted:
@@ -167,8 +166,7 @@ class TableMerge:
         moving = [name for name, _ in wanted.renamed if not before[name].always_fits]
         if not moving or there.main is None:
             return
-        paths, reached = staged.data_paths(), stores.task_files(self.session, self.plan, self.environment, there.folder)
-        if task.hold_misfits(paths, there.ids(MISFITS.name)[0], moving, reached):
+        if task.hold_misfits(staged.data_paths(), there.ids(MISFITS.name)[0], moving, self.batch.reached(there)):
             raise LakeError(
                 "schema-change",
                 f"expected no exact texts of {', '.join(moving)} in {MISFITS.name}, which name the column as it was before it "
@@ -185,41 +183,33 @@ class TableMerge:
         self.counts.update(rows_deleted=gone, rows_written=came)
         others = [file for file in files if file.rows and file not in ready]
         if others:
-            answer = self._task(staged.there, others, (), copy=True)
+            answer = self.batch.merge(staged.there, others, (), all_of(others), copy=True)
             staged.append(answer.files)
             self.counts.update(answer.counts)
 
-    def _key_bounds(self, there: IcebergTable, files: Sequence[FileRef]) -> dict[str, tuple[int, int]]:
-        if not any(column.key for column in self.order.columns):
-            return {}
-        wanted = task_order(
-            self.plan, self.order, self.table, there, files=files, target=(), copy=False, threads=self.threads
-        )
-        return task.key_bounds(wanted, stores.task_files(self.session, self.plan, self.environment, there.folder))
+    def _bring(self, staged: Staging, files: Sequence[FileRef]) -> bool:
+        """Bring landed changes in, those of each key onto what those of the key before have left; return whether there were any."""
+        answers = list[MergeAnswer]()
+        for segment in self.batch.segments(staged.there, files):
+            answer = self.batch.merge(staged.there, files, tuple(staged.files.values()), segment)
+            self._commit(staged, answer)
+            answers.append(answer)
+        return self._count_ops([answer.ops for answer in answers])
 
-    def _task(
-        self, there: IcebergTable, files: Sequence[FileRef], target: Sequence[TargetFile], *, copy: bool = False
-    ) -> MergeAnswer:
-        """Let the engine write what these landed files make of the table: here, or where the cluster has room."""
-        context = self.session.sparkContext
-        stays = stays_in_driver(context.master, sum(file.bytes for file in files), sum(file.rows for file in target))
-        threads = self.threads if stays else executors.task_cpus(context)
-        wanted = task_order(
-            self.plan, self.order, self.table, there, files=files, target=target, copy=copy, threads=threads
-        )
-        reached = stores.task_files(self.session, self.plan, self.environment, there.folder)
-        if stays:
-            return task.merge(wanted, reached)
-        return split.merge(wanted, split.shape_of(wanted, executors.slots(context)), reached, Executors(context))
+    def _count_ops(self, known: Sequence[Mapping[str, int] | None]) -> bool:
+        """Count the changes that were not left out, where some may have been; return whether there were any."""
+        ops = Counter[str]()
+        for each in known:
+            if each is None:
+                return True
+            ops.update(each)
+        self.counts.update({name: -self.counts[name] for name in _OPS.values()})
+        self.counts.update({_OPS[op]: count for op, count in ops.items()})
+        self.counts["skipped"] = self.landed.rows - ops.total()
+        return bool(ops)
 
-    def _commit(self, staged: Staging, answer: MergeAnswer) -> bool:
-        """Commit a task's answer; return whether it held any change."""
-        if answer.ops is not None:
-            self.counts.update({name: -self.counts[name] for name in _OPS.values()})
-            self.counts.update({_OPS[op]: count for op, count in answer.ops.items()})
-            self.counts["skipped"] = self.landed.rows - sum(answer.ops.values())
-            if not answer.ops:
-                return False
+    def _commit(self, staged: Staging, answer: MergeAnswer) -> None:
+        """Commit a task's answer."""
         counts = Counter(answer.counts)
         if answer.truncated:
             gone, _ = staged.replace_all([staged.data_file(new) for new in answer.files])
@@ -227,17 +217,11 @@ class TableMerge:
         elif answer.files or answer.vectors:
             staged.apply(answer)
         self.counts.update(counts)
-        return True
 
     def _remove(self, staged: Staging) -> bool:
         """Let the rows of partitions go that are gone at the source; return whether there were any."""
         staged.plan_again()
-        target = tuple(staged.files.values())
-        wanted = task_order(
-            self.plan, self.order, self.table, staged.there, files=(), target=target, copy=False, threads=self.threads
-        )
-        reached = stores.task_files(self.session, self.plan, self.environment, staged.there.folder)
-        answer = task.remove(wanted, self.order.removed, reached)
+        answer = self.batch.remove(staged.there, tuple(staged.files.values()))
         if not answer.vectors:
             return False
         staged.apply(answer)

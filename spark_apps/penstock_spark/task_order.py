@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from penstock.contract.manifest import ChangeCounts
 from penstock.engine.order import Column, LandedFile, MergeOrder, Resources, SourceSnapshot, TargetFile
+from penstock.engine.segments import Segment
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
 from penstock.lake.columns import MISFITS, lake_column
 from penstock_spark import table_layout
@@ -23,15 +24,17 @@ def task_order(
     target: Sequence[TargetFile],
     copy: bool,
     threads: int,
+    segment: Segment,
 ) -> MergeOrder:
-    """Return the order to bring these landed files into the Iceberg table `there`, whose data files are `target`."""
+    """Return the order to bring a segment of these landed files into the Iceberg table `there`, whose data files are `target`."""
+    files = [files[at] for at in segment.files]
     landed = sum((file.counts for file in files), ChangeCounts())
     columns = tuple(
         Column(
             name=column.name,
             lake_type=lake_column(column).type,
             ids=there.ids(column.name),
-            key=column.key,
+            key=column.key if segment.key is None else column.name in segment.key,
             missing_text=column.missing_text,
             default=there.default(column.name),
         )
@@ -41,12 +44,7 @@ def task_order(
     return MergeOrder(
         columns=columns,
         misfits_ids=there.ids(MISFITS.name),
-        landed=tuple(
-            LandedFile(
-                file.uri, file.rows, file.columns, frozenset(dict(file.typed)), fields=file.fields, partial=file.partial
-            )
-            for file in files
-        ),
+        landed=tuple(map(landed_file, files)),
         target=tuple(target),
         folder=table_layout.data_folder(there),
         copy=copy,
@@ -57,6 +55,8 @@ def task_order(
         skip=plan.skip_commit_lsns,
         seen_by=seen,
         before=order.before,
+        since=segment.since,
+        until=segment.until,
         stop_on_conflict=plan.on_conflict == "fail",
         stop_on_misfit=plan.on_misfit == "fail",
         partition=table_layout.partition(table, there, columns),
@@ -64,3 +64,9 @@ def task_order(
         storage=table_layout.storage(table, there),
         resources=Resources(threads, plan.task_memory),
     )
+
+
+def landed_file(file: FileRef) -> LandedFile:
+    """Return a landing file as the engine names it."""
+    typed = frozenset(dict(file.typed))
+    return LandedFile(file.uri, file.rows, file.columns, typed, fields=file.fields, partial=file.partial)

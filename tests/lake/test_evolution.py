@@ -89,7 +89,6 @@ def test_a_wider_decimal_is_widened_under_its_new_name() -> None:
             NUMBERS,
             "note has",
         ),
-        ((ID, NOTE, column("k", 3, key=True)), FIELDS, NUMBERS, "k is new and part of the key"),
         ((ID, NOTE), FIELDS[:-1], NUMBERS, "_misfits is missing in the lake"),
         ((ID, NOTE, column("_misfits", 3)), FIELDS, NUMBERS, "no source column named _misfits"),
     ],

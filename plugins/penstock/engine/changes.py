@@ -17,6 +17,7 @@ from penstock.errors import LakeError
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
+PLACE = "(commit_lsn::hugeint << 44) + (ordinal << 1)"
 ROW_BITS = 36
 """A landed file has fewer rows than 2^36, and a batch fewer files than 2^24: an id and three bits more fit 64."""
 
@@ -120,7 +121,7 @@ def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) ->
     ]
     numbers = ", ".join(str(number) for number, _ in members)
     known = [
-        "(commit_lsn::hugeint << 44) + (ordinal << 1) as place",
+        f"{PLACE} as place",
         "commit_lsn",
         "xid",
         "op",
@@ -151,6 +152,10 @@ def _conditions(order: MergeOrder) -> Iterable[str]:
     """Yield what a change must fulfil: not skipped by the operator, not seen by the copy, not too late."""
     if order.before is not None:
         yield f"commit_lsn < {order.before}"
+    if order.since is not None:
+        yield f"place >= {order.since}"
+    if order.until is not None:
+        yield f"place < {order.until}"
     if order.skip:
         yield f"commit_lsn not in ({', '.join(map(str, order.skip))})"
     if order.seen_by is not None:

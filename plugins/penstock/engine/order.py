@@ -156,7 +156,8 @@ class MergeOrder:
     the table's data files: none where no row of it can matter. New files go below `folder`, the table's data folder.
     `grows_only` says that the table has neither key nor REPLICA IDENTITY FULL. `moves`, `unchanged` and `truncates` say
     what may be among the changes, by the counts of the manifests. `skip` are the commit LSNs to leave out, `seen_by`
-    the snapshot whose changes are to be left out, `before` a commit LSN from which on all is left out.
+    the snapshot whose changes are to be left out, `before` a commit LSN from which on all is left out; `since` and `until`
+    bound the places of the changes (`engine.segments`).
     """
 
     columns: tuple[Column, ...]
@@ -172,6 +173,8 @@ class MergeOrder:
     skip: tuple[int, ...] = ()
     seen_by: SourceSnapshot | None = None
     before: int | None = None
+    since: int | None = None
+    until: int | None = None
     stop_on_conflict: bool = False
     stop_on_misfit: bool = False
     partition: tuple[PartitionField, ...] = ()

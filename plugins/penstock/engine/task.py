@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import duckdb
 
-from penstock.engine import changed_keys, duck, keyed, keyless, removal, target
+from penstock.engine import changed_keys, duck, keyed, keyless, removal, segments, target
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import MergeAnswer, MergeOrder, Resources, Settled
+from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, Resources, Settled
+from penstock.engine.segments import Key, Segment
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 
@@ -74,6 +75,17 @@ def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
     try:
         with duck.connect(order.resources, files, len(order.columns)) as db:
             return changed_keys.bounds(db, open_changes(db, order))
+    except duckdb.Error as error:
+        raise EngineFailure.of(error) from None
+
+
+def cut(landed: Sequence[LandedFile], keys: Sequence[Key], resources: Resources, files: Files) -> tuple[Segment, ...]:
+    """Return the segments of a batch, each of changes of one key; raises EngineFailure."""
+    if (whole := segments.of_one_key(keys)) is not None:
+        return whole
+    try:
+        with duck.connect(resources, files) as db:
+            return segments.cut(db, landed, keys)
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
 

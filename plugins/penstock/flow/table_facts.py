@@ -26,7 +26,8 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
 def column_look(table: SourceTable) -> ColumnLook:
     """Return what a look at the catalog has found of a table's published columns."""
     states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
-    return ColumnLook(table.attnums, states)
+    key = tuple(column.attnum for column in table.columns if column.key)
+    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
 
 
 def _kept_target(ctx: Context, table: SourceTable) -> tuple[str, ...] | None:

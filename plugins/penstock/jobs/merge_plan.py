@@ -25,7 +25,8 @@ class FileRef:
     """Name one landing file and what is known of it before it is read.
 
     `columns` are the fields of its `new` and `old` structs; `fields` are the lake's names of these, None for one that the
-    lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks.
+    lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks. `key` are the
+    lake's columns by which its changes find their rows, where these are not the table's key: none where whole rows do.
     """
 
     uri: str
@@ -36,6 +37,7 @@ class FileRef:
     typed: Typed = ()
     fields: tuple[str | None, ...] | None = None
     partial: bool = False
+    key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +203,8 @@ def _table(data: dict[str, Any]) -> TablePlan:
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    fields = data.pop("fields")
-    return FileRef(
-        **from_lists(data)
-        | {"counts": ChangeCounts(**data["counts"]), "fields": None if fields is None else tuple(fields)}
-    )
+    lists = {name: None if data[name] is None else tuple(data[name]) for name in ("fields", "key")}
+    return FileRef(**from_lists(data) | lists | {"counts": ChangeCounts(**data["counts"])})
 
 
 def _type(data: dict[str, Any]) -> PgType:

@@ -51,8 +51,7 @@ def evolution(
 ) -> Evolution:
     """Compare the plan's columns with the table's fields; `numbers` are the source's by field id, if the table has them.
 
-    Raises LakeError("schema-change") on a difference that metadata cannot bring: another type, a field of nobody's, a new
-    column that is part of the key.
+    Raises LakeError("schema-change") on a difference that metadata cannot bring: another type, or a field of nobody's.
     """
     types = {column.name: column.type for column in mirror_columns(columns)}
     there, misfits = [each for each in fields if each.name != MISFITS_COLUMN], len(fields)
@@ -64,7 +63,6 @@ def evolution(
         if (field := found.get(_number(column))) and not holds(types[column.name], field.type)
     ]
     added = tuple(column for column in columns if _number(column) not in found)
-    wrong += [f"{column.name} is new and part of the key" for column in added if column.key]
     if len(there) == misfits:
         wrong.append(f"{MISFITS_COLUMN} is missing in the lake")
     if wrong:

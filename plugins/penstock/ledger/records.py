@@ -184,45 +184,74 @@ class ColumnLook:
 
     `trigger` is the token of the source's event trigger at that time, None where that is not read or may miss commands.
     `sure`: everything was so at the position that was asked for.
+    `key` are the attnums of those that identify a row, `key_index` the index that sees to that (0 for none). `hidden` are columns
+    that were not published.
     """
 
     count: int
     columns: Mapping[int, ColumnState]
     trigger: str | None = None
     sure: bool = False
+    key: tuple[int, ...] = ()
+    key_index: int = 0
+    hidden: tuple[int, ...] = ()
 
     @classmethod
-    def from_json(
-        cls, count: int, columns: Sequence[tuple[int, str, int, int]], trigger: str | None = None, *, sure: bool = False
+    def from_row(
+        cls,
+        count: int,
+        columns: Sequence[tuple[int, str, int, int]],
+        trigger: str | None,
+        *,
+        sure: bool,
+        key: Sequence[int],
+        key_index: int,
+        hidden: Sequence[int],
     ) -> ColumnLook:
-        """Read plain data."""
+        """Read what the ledger has."""
         states = {attnum: (name, oid, typmod) for attnum, name, oid, typmod in columns}
-        return cls(count, states, trigger, sure)
+        return cls(count, states, trigger, sure, tuple(key), key_index, tuple(hidden))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"count": self.count, "columns": [[attnum, *state] for attnum, state in self.columns.items()]}
+        columns = [[attnum, *state] for attnum, state in self.columns.items()]
+        return {
+            "count": self.count,
+            "columns": columns,
+            "key": list(self.key),
+            "key_index": self.key_index,
+            "hidden": list(self.hidden),
+        }
+
+
+@dataclass(frozen=True)
+class RelationNumbers:
+    """Say which of the table's columns those of a relation version are, None where that cannot be told.
+
+    `key` are those by which its changes find their rows: none where only whole rows do, None where that is not known.
+    """
+
+    attnums: tuple[int, ...] | None
+    key: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class RelationAttnums:
     """Hold which of the table's columns those of relation versions are: by oid and version, since which window, in order."""
 
-    since: Mapping[tuple[int, int], Sequence[tuple[Lsn, tuple[int, ...] | None]]]
+    since: Mapping[tuple[int, int], Sequence[tuple[Lsn, RelationNumbers]]]
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, Lsn, list[int] | None]]) -> RelationAttnums:
+    def of(cls, rows: Iterable[tuple[int, int, Lsn, list[int] | None, list[int] | None]]) -> RelationAttnums:
         """Read rows in the order of positions."""
-        since: dict[tuple[int, int], list[tuple[Lsn, tuple[int, ...] | None]]] = {}
-        for oid, version, lsn, numbers in rows:
-            since.setdefault((oid, version), []).append((lsn, None if numbers is None else tuple(numbers)))
+        since: dict[tuple[int, int], list[tuple[Lsn, RelationNumbers]]] = {}
+        for oid, version, lsn, *lists in rows:
+            numbers = RelationNumbers(*(None if each is None else tuple(each) for each in lists))
+            since.setdefault((oid, version), []).append((lsn, numbers))
         return cls(since)
 
-    def at(self, oid: int, version: int, window: Lsn) -> Sequence[tuple[int, ...] | None]:
-        """Return the attnums of a version's columns in the window from a position on, None where they cannot be told.
-
-        There are none at all where nobody has looked.
-        """
+    def at(self, oid: int, version: int, window: Lsn) -> Sequence[RelationNumbers]:
+        """Return what a version's columns are in the window from a position on; nothing where nobody has looked."""
         return [numbers for lsn, numbers in self.since.get((oid, version), ()) if lsn <= window][-1:]
 
 
@@ -252,7 +281,10 @@ class TableFacts:
         """Return what of its columns a look at the catalog has found."""
         there = sorted(present(self.columns), key=lambda column: column.attnum)
         states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
-        return ColumnLook(self.catalog_digest.get("attnums", max(states, default=0)), states)
+        key = tuple(column.attnum for column in there if column.key)
+        digest = self.catalog_digest
+        count, hidden = digest.get("attnums", max(states, default=0)), digest.get("versions", {}).get("hidden", ())
+        return ColumnLook(count, states, key=key, key_index=digest.get("key_index", 0), hidden=tuple(hidden))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
-from penstock.contract.manifest import FileEntry, moment
+from penstock.contract.manifest import FileEntry, moment, vars_of
 from penstock.contract.table_state import TableState, TableStates
 from penstock.errors import LedgerError
 from penstock.ledger.fetches import fetches
@@ -27,6 +27,7 @@ from penstock.ledger.records import (
     CutRecord,
     RebuildRecord,
     RelationAttnums,
+    RelationNumbers,
     RelationRecord,
     TableRecord,
     WindowRecord,
@@ -100,7 +101,7 @@ class Windows(Part):
         attempt: str,
         files: Sequence[FileEntry],
         relations: Mapping[tuple[int, int], Relation],
-        attnums: Mapping[tuple[int, int], Sequence[int] | None] = MappingProxyType({}),
+        numbers: Mapping[tuple[int, int], RelationNumbers] = MappingProxyType({}),
         states: TableStates | None = None,
         transactions: int,
         messages: int,
@@ -139,10 +140,8 @@ class Windows(Part):
                 raise moved(name, from_lsn, known.position)
             if changed:
                 _add_relations(transaction, name, relations, window.upto_lsn)
-                numbers = [
-                    {"oid": oid, "version": version, "attnums": each} for (oid, version), each in attnums.items()
-                ]
-                transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(numbers))
+                listed = [{"oid": oid, "version": version, **vars_of(each)} for (oid, version), each in numbers.items()]
+                transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(listed))
                 _keep_states(transaction, name, states)
             return window
 
@@ -216,10 +215,10 @@ class Windows(Part):
         """Return what looks have found of these tables' columns from a position on, the oldest first."""
         found: dict[int, list[ColumnLook]] = {}
         with self.transaction() as transaction:
-            for oid, count, columns, trigger, sure in transaction.rows(
-                "windows/column_looks", name=name, oids=list(oids), from_lsn=since
-            ):
-                found.setdefault(oid, []).append(ColumnLook.from_json(count, columns, trigger, sure=sure))
+            rows = transaction.rows("windows/column_looks", name=name, oids=list(oids), from_lsn=since)
+            for oid, count, columns, trigger, sure, key, index, hidden in rows:
+                look = ColumnLook.from_row(count, columns, trigger, sure=sure, key=key, key_index=index, hidden=hidden)
+                found.setdefault(oid, []).append(look)
         return found
 
     def table_states(self, name: str, oids: Iterable[int]) -> dict[int, TableState]:

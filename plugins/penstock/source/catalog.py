@@ -86,6 +86,7 @@ class _HeapRow:
     attnums: int
     parents: list[int]
     key: list[str]
+    key_index: int
     ranged: bool
     has_unique: bool
     chain: list[str]
@@ -235,6 +236,7 @@ class _Assembly:
             persistence=row.persistence,
             identity=row.identity if key or row.replica_identity == "f" else "n",
             key=key,
+            key_index=row.key_index if key else 0,
             columns=tuple(self._column(column, key) for column in streamed),
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
             hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),

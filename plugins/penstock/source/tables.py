@@ -90,7 +90,7 @@ class SourceTable:
     `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
     given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
     or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
-    `f` the primary key's, or none. `filter_digest` is equal as long as the publication's row filter is, None without one;
+    `f` the primary key's, or none; `key_index` is that index, 0 for none. `filter_digest` is equal as long as the publication's row filter is, None without one;
     `row_filter` is that filter in SQL, only where it was asked for. `membership` names what makes the table a member of the
     publication, with other names after it has left and come back. `attnums` counts the columns that it ever had.
     """
@@ -116,6 +116,7 @@ class SourceTable:
     part_names: Mapping[int, str] = field(default_factory=dict)
     row_filter: str | None = None
     attnums: int = 0
+    key_index: int = 0
 
     @property
     def qualified(self) -> str:
@@ -160,6 +161,7 @@ class SourceTable:
             "hidden": list(self.hidden),
             "attnums": self.attnums,
             "identity": self.identity,
+            "key_index": self.key_index,
             "filter": self.filter_digest,
             "membership": list(self.membership),
             "enums": {str(oid): list(labels) for oid, labels in self.enums.items()},

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow.capture.relation_columns import DROPPED, attnums, by_name, fit
+from penstock.flow.capture.relation_columns import DROPPED, attnums, by_name, fit, numbers
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import ColumnLook, ColumnState
+from penstock.ledger.records import ColumnLook, ColumnState, RelationNumbers
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
@@ -163,7 +163,7 @@ def fields(
     *columns: MirrorColumn, sent: Relation, numbers: tuple[int, ...] | None = None
 ) -> tuple[str | None, ...] | str:
     table = table_record(7, "t", columns=columns, complete_through=Lsn(1))
-    found = fit(table, sent, numbers or by_name(table, sent))
+    found = fit(table, sent, RelationNumbers(numbers or by_name(table, sent)))
     return found.reason or found.fields
 
 
@@ -190,12 +190,92 @@ def test_landed_rows_of_another_type_are_refused(sent: str, now: int, told: str)
     assert told in fields(column("id", 1, now, key=True), sent=relation(sent), numbers=(1,))
 
 
-def test_old_rows_without_the_tables_key_are_refused() -> None:
-    other = Relation(
-        7, "public", "t", "i", (RelationColumn("id", INT, -1, False), RelationColumn("note", TEXT, -1, True))
-    )
+def keyed(*names: str, identity: str = "d", key: tuple[str, ...] = ("id",)) -> Relation:
+    columns = tuple(RelationColumn(name, TEXT, -1, identity == "f" or name in key) for name in names)
+    return Relation(7, "public", "t", identity, columns)
 
-    assert "replica identity was another one" in fields(ID, column("note", 2), sent=other, numbers=(1, 2))
+
+@pytest.mark.parametrize(
+    ("identity", "marked", "keys", "found"),
+    [
+        ("d", ("id",), [((1,), 10), ((2,), 11)], (1,)),
+        ("i", ("note",), [((1,), 10), ((2,), 11)], (2,)),
+        ("d", (), [((1,), 10), ((), 0)], ()),
+        ("f", (), [((1,), 10), ((1,), 10)], (1,)),
+        ("f", (), [((1,), 10), ((2,), 11)], ()),
+        ("f", (), [((1,), 10), ((1,), 11)], ()),
+        ("f", (), [((), 0), ((), 0)], ()),
+    ],
+    ids=[
+        "old",
+        "new",
+        "none",
+        "full with a key",
+        "full, another key",
+        "full, the key made again",
+        "full without a key",
+    ],
+)
+def test_a_message_or_the_looks_around_it_say_by_which_key_its_rows_are_found(
+    identity: str, marked: tuple[str, ...], keys: list[tuple[tuple[int, ...], int]], found: tuple[int, ...]
+) -> None:
+    states = {1: ("id", TEXT, -1), 2: ("note", TEXT, -1)}
+    looks = [ColumnLook(2, states, key=key, key_index=index) for key, index in keys]
+
+    assert numbers(keyed("id", "note", identity=identity, key=marked), (1, 2), looks) == RelationNumbers((1, 2), found)
+
+
+@pytest.mark.parametrize(
+    ("keys", "hidden", "found"),
+    [
+        (((1,), (1,)), (), (2,)),
+        (((1,), (2,)), (3,), (2,)),
+        (((1,), (1,)), (3,), (DROPPED,)),
+        (((), ()), (3,), ()),
+    ],
+    ids=["nothing hidden", "known from a look", "perhaps with a hidden column", "known to have a hidden column"],
+)
+def test_a_key_that_may_have_a_hidden_column_is_not_believed(
+    keys: tuple[tuple[int, ...], ...], hidden: tuple[int, ...], found: tuple[int, ...]
+) -> None:
+    states = {1: ("id", TEXT, -1), 2: ("note", TEXT, -1)}
+    looks = [ColumnLook(3, states, key=key, key_index=9, hidden=hidden) for key in keys]
+
+    assert numbers(keyed("id", "note", key=("note",)), (1, 2), looks).key == found
+
+
+@pytest.mark.parametrize(
+    ("identity", "key", "found"),
+    [("d", (1,), None), ("d", (2,), ("text",)), ("d", (), ()), ("f", (1,), None), ("f", (), ()), ("f", None, None)],
+)
+def test_landed_rows_are_found_by_the_key_of_their_time_under_the_lakes_names(
+    identity: str, key: tuple[int, ...] | None, found: tuple[str, ...] | None
+) -> None:
+    table = table_record(7, "t", columns=(column("id", 1, key=True), column("text", 2)), complete_through=Lsn(1))
+
+    assert fit(table, keyed("id", "note", identity=identity), RelationNumbers((1, 2), key)).key == found
+
+
+@pytest.mark.parametrize(
+    ("columns", "identity", "key", "kind", "told"),
+    [
+        ((column("note", 2, key=True),), "d", (1,), "r", "a key that is not known"),
+        ((column("id", 1, key=True), column("note", 2)), "d", (2,), "p", "partitions change theirs one by one"),
+        (
+            (column("id", 1, key=True), column("note", 2), column("old", 3, dropped=True)),
+            "f",
+            (),
+            "r",
+            "without column old",
+        ),
+    ],
+)
+def test_landed_rows_that_cannot_be_found_are_refused(
+    columns: tuple[MirrorColumn, ...], identity: str, key: tuple[int, ...], kind: str, told: str
+) -> None:
+    table = table_record(7, "t", columns=columns, complete_through=Lsn(1), catalog_digest={"kind": kind})
+
+    assert told in (fit(table, keyed("id", "note", identity=identity), RelationNumbers((1, 2), key)).reason or "")
 
 
 def test_texts_of_any_text_type_stand_in_a_text_column() -> None:

@@ -165,21 +165,79 @@ def test_another_replica_identity_with_the_same_key_is_followed() -> None:
 
     assert judge(full, TABLE, Following()).identity == "f"
     assert judge(TABLE, full, Following()).reason is None
-    assert "replica identity changed" in (judge(replace(TABLE, identity="n", key=()), TABLE, Following()).reason or "")
-    other = replace(TABLE, identity="i", columns=(replace(ID, key=False), replace(NAME, key=True)), key=("name",))
-    assert "replica identity changed" in (judge(other, TABLE, Following()).reason or "")
+
+
+BY_NAME = replace(TABLE, identity="i", columns=(replace(ID, key=False), replace(NAME, key=True)), key=("name",))
+WITHOUT_KEY = replace(TABLE, columns=(replace(ID, key=False), NAME), key=())
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (TABLE, BY_NAME, "the key is (name) now, it was (id)"),
+        (TABLE, replace(WITHOUT_KEY, identity="f"), "the key is the whole row now, it was (id)"),
+        (replace(WITHOUT_KEY, identity="f"), TABLE, "the key is (id) now, it was the whole row"),
+        (TABLE, replace(WITHOUT_KEY, identity="n"), "the key is none, for inserts only now, it was (id)"),
+        (
+            replace(WITHOUT_KEY, identity="n"),
+            replace(WITHOUT_KEY, identity="f"),
+            "the key is the whole row now, it was none, for inserts only",
+        ),
+        (
+            TABLE,
+            replace(WITHOUT_KEY, columns=(NAME,), identity="n"),
+            "the key is none, for inserts only now, it was (id)",
+        ),
+    ],
+    ids=["another", "to whole rows", "from whole rows", "to none", "from none to whole rows", "dropped"],
+)
+def test_another_key_is_followed(before: SourceTable, now: SourceTable, told: str) -> None:
+    found = judge(now, before, Following())
+
+    assert found.reason is None
+    assert [each.text for each in found.changes if each.rule in ("change-key", "drop-key")] == [told]
+    assert {column.attnum for column in found.columns if column.key} == {
+        column.attnum for column in now.columns if column.key
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "following"),
+    [
+        (TABLE, BY_NAME, ADDED_ONLY),
+        (replace(TABLE, kind="p"), replace(BY_NAME, kind="p"), Following()),
+        (TABLE, replace(BY_NAME, leaves=(NEWER,), columns=(ID, replace(NAME, key=True, version="705"))), Following()),
+    ],
+    ids=["not wanted", "of partitions", "of a table whose values are fetched"],
+)
+def test_another_key_is_a_reason_to_pause_where_rows_might_be_missed(
+    before: SourceTable, now: SourceTable, following: Following
+) -> None:
+    found = judge(now, before, following)
+
+    assert "the replica identity changed" in (found.reason or "")
+    assert found.fetch is None
+
+
+def test_whole_rows_tell_nothing_apart_where_the_lake_keeps_a_dropped_column() -> None:
+    known = tuple(map(column_plan, TABLE.columns))
+    kept = (*known, replace(known[1], name="old", attnum=4, dropped=True))
+    found = verdict(kept, "d", TABLE.digest(), replace(WITHOUT_KEY, identity="f"), following=Following())
+
+    assert "column old was dropped, and without a key" in (found.reason or "")
 
 
 def test_a_dropped_column_goes_where_the_operator_wants_that() -> None:
-    assert [
-        each.name for each in judge(replace(TABLE, columns=(ID,)), TABLE, Following(keep_dropped=False)).columns
-    ] == ["id"]
+    gone = Following(keep_dropped=False)
+
+    assert [each.name for each in judge(replace(TABLE, columns=(ID,)), TABLE, gone).columns] == ["id"]
+    no_key = replace(TABLE, columns=(NAME,), key=(), identity="n")
+    assert "id was dropped, and older changes find their rows by it" in (judge(no_key, TABLE, gone).reason or "")
 
 
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (replace(TABLE, columns=(NAME,), key=()), "column id was dropped"),
         (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to int4"),
         (replace(TABLE, columns=(ID,), hidden_attnums=(2, 3)), "is not in the stream any more"),
         (REWRITTEN, "column name was altered and the table rewritten"),

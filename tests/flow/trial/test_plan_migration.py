@@ -137,7 +137,7 @@ def test_what_loses_or_needs_a_person_ends_with_two(planned: Plan, shop15: Datab
     assert "LOSES   public.customer" in lost.stdout
     assert "LOSES   public.orders" in removed.stdout
     assert "until a person runs `penstock resync`" in by_hand.stdout
-    assert "give it (and each partition) one identity" in keyless.stdout
+    assert "refuses the application's updates and deletes until there is a key" in keyless.stdout
     assert "pauses: the whole pipeline stops" in halted.stdout
     assert "it does not send updates, deletes, truncates any more" in narrow.stdout
 

@@ -1,7 +1,7 @@
 -- The wanted tables, and below each partitioned one its partitions down to the leaves, one row each.
 -- bounds: of each step of the chain the strategy, the key and the bounds, null where the key is not one plain column.
 -- key: the columns of the replica identity's index; under FULL those of the primary key. A deferrable primary key is
--- no replica identity, but identifies rows at each commit, which is all that FULL needs of it.
+-- no replica identity, but identifies rows at each commit, which is all that FULL needs of it. key_index: that index, 0 for none.
 -- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
 -- attached again has another one.
 -- attached: place in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
@@ -59,19 +59,11 @@ select
   ) as parents,
   array(
     select a.attname::text
-    from pg_index x
-    cross join unnest((x.indkey::int2[])[0:x.indnkeyatts - 1]) with ordinality as k (attnum, place)
+    from unnest(identity.columns) with ordinality as k (attnum, place)
     join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
-    where x.indrelid = c.oid
-      and x.indisvalid
-      and case c.relreplident
-        when 'd' then x.indisprimary and x.indimmediate
-        when 'f' then x.indisprimary
-        when 'i' then x.indisreplident
-        else false
-      end
     order by k.place
   ) as key,
+  coalesce(identity.index, 0) as key_index,
   coalesce(m.amname = 'heap', false) as ranged,
   exists (
     select from pg_index x where x.indrelid = c.oid and x.indisunique and x.indimmediate and x.indpred is null
@@ -97,4 +89,16 @@ from tree
 join pg_class c on c.oid = tree.oid
 join pg_namespace n on n.oid = c.relnamespace
 left join pg_am m on m.oid = c.relam
+left join lateral (
+  select x.indexrelid::bigint as index, (x.indkey::int2[])[0:x.indnkeyatts - 1] as columns
+  from pg_index x
+  where x.indrelid = c.oid
+    and x.indisvalid
+    and case c.relreplident
+      when 'd' then x.indisprimary and x.indimmediate
+      when 'f' then x.indisprimary
+      when 'i' then x.indisreplident
+      else false
+    end
+) as identity on true
 order by tree.root, n.nspname, c.relname

@@ -23,6 +23,8 @@ Rule = Literal[
     "drop-column",
     "retype-column",
     "replica-identity",
+    "change-key",
+    "drop-key",
     "rename-table",
     "drop-partition",
     "truncate-partition",
@@ -75,7 +77,7 @@ def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Followi
             doubts += [Doubt(reason)] if reason else []
             changes.append(ColumnChange("drop-column", f"column {column.name} was dropped"))
             if following.keep_dropped:
-                kept.append(replace(column, dropped=True, missing_text=None))
+                kept.append(replace(column, dropped=True, missing_text=None, key=False))
         else:
             kept.append(replace(column, name=found.name, type=found.type, key=found.key))
             made, wrong = _compared(column, found, following)
@@ -90,10 +92,10 @@ def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Followi
 def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Following) -> str | None:
     if column.attnum in now.hidden_attnums:
         return f"column {column.name} is not in the stream any more: it is generated or not published"
-    if not following.columns or column.key:
+    if not following.columns:
         return f"column {column.name} was dropped"
-    if following.keep_dropped and now.identity == "f" and not now.key:
-        return f"column {column.name} was dropped, and without a key only whole rows tell which of the lake's are meant"
+    if column.key and not following.keep_dropped:
+        return f"column {column.name} was dropped, and older changes find their rows by it"
     return None
 
 

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from penstock.contract.manifest import FileEntry
 from penstock.lake.mirror_column import present
-from penstock.ledger.records import ColumnLook, ColumnState, FetchRecord, TableFacts, TableRecord
+from penstock.ledger.records import ColumnLook, ColumnState, FetchRecord, RelationNumbers, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 from penstock.wire.messages import Relation, RelationColumn
@@ -25,6 +26,32 @@ _TEXTS = {25: _TEXT, 1043: _TEXT} | dict.fromkeys(
     (1009, 1015), PgType(1009, -1, "pg_catalog", "_text", "b", element=_TEXT)
 )
 """text, varchar and their arrays. Source: PostgreSQL's pg_type.dat."""
+
+
+def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[ColumnLook]) -> RelationNumbers:
+    """Return what a relation's columns are, whose attnums were `found`; it had them between the first and the last of the looks.
+
+    Its message marks the columns that come with each old row. Under REPLICA IDENTITY FULL these are all, and a row is known by
+    the primary key where that was the same throughout, index and all; else only whole rows tell which are meant.
+    """
+    if found is None:
+        return RelationNumbers(None)
+    if relation.replica_identity != "f":
+        return RelationNumbers(found, _told_key(_marked(relation, found), looks))
+    keys = {(look.key, look.key_index) for look in looks}
+    return RelationNumbers(found, looks[0].key if len(keys) == 1 else ())
+
+
+def _told_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
+    """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
+    sure = not any(look.hidden for look in looks) and not _come_and_gone(looks)
+    if sure or any(set(marked) == set(look.key) for look in looks):
+        return marked
+    return (DROPPED,) if any(look.key for look in looks) else ()
+
+
+def _marked(relation: Relation, numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(attnum for sent, attnum in zip(relation.columns, numbers, strict=True) if sent.key)
 
 
 def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
@@ -105,41 +132,81 @@ def _like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Say what landed rows are to the lake's table: per field its column, None for one that the lake does not have; or why not."""
+    """Say what landed rows are to the lake's table: per field its column, None for one that the lake does not have; or why not.
+
+    `key` are the columns by which they find their rows, where these are others than the table's key: none for whole rows.
+    """
 
     fields: tuple[str | None, ...] = ()
     reason: str | None = None
+    key: tuple[str, ...] | None = None
 
 
 def fit(
     table: TableRecord | TableFacts,
     relation: Relation,
-    numbers: Sequence[int] | None,
+    known: RelationNumbers,
     overwritten: Collection[int] = (),
 ) -> Fit:
-    """Hold landed rows of a relation, whose columns have these attnums, against a table's columns.
+    """Hold landed rows of a relation, whose columns are known by number, against a table's columns.
 
     The values of `overwritten` columns count for nothing, so they may be of another type.
     """
-    if numbers is None:
+    if known.attnums is None:
         return Fit(reason=_unreadable(table, relation))
     columns = {column.attnum: column for column in table.columns}
-    fields: list[str | None] = []
-    for sent, attnum in zip(relation.columns, numbers, strict=True):
+    fields: dict[int, str] = {}
+    for sent, attnum in zip(relation.columns, known.attnums, strict=True):
         column = None if attnum in overwritten else columns.get(attnum)
         if column is not None and not column.dropped and not _followed(sent, column.type):
             return Fit(reason=f"column {sent.name} changed its type from {column.type.name} under a window")
-        fields.append(column.name if column else None)
-    keys = {attnum for sent, attnum in zip(relation.columns, numbers, strict=True) if sent.key}
-    if table.identity not in ("f", "n") and not {each.attnum for each in table.columns if each.key} <= keys:
-        return Fit(reason="the replica identity was another one under a window, so old rows came without their key")
-    return Fit(tuple(fields))
+        if column is not None:
+            fields[attnum] = column.name
+    key = known.key
+    if key is None:
+        key = _own_key(table) if relation.replica_identity == "f" else _marked(relation, known.attnums)
+    named = tuple(map(fields.get, known.attnums))
+    return _fit(table, named, fields, key, whole_rows=relation.replica_identity == "f")
 
 
-def fetched_fit(table: TableRecord | TableFacts, numbers: Sequence[int], overwritten: Collection[int]) -> Fit:
-    """Say what fetched values of columns with these attnums are to a table."""
+def _fit(
+    table: TableRecord | TableFacts,
+    named: tuple[str | None, ...],
+    fields: Mapping[int, str],
+    key: Collection[int],
+    *,
+    whole_rows: bool,
+) -> Fit:
+    """Say by which of the lake's columns rows that have these `fields` are found; `whole_rows` says that they bring those."""
+    differs = set(key) != set(_own_key(table))
+    if differs and table.catalog_digest.get("kind") == "p":
+        return Fit(
+            reason="the replica identity was another one under a window, and partitions change theirs one by one"
+        )
+    if not fields.keys() >= set(key):
+        return Fit(
+            reason="old rows came under a window with a key that is not known, or that the lake does not have any more"
+        )
+    strange = [column.name for column in table.columns if column.dropped and column.attnum not in fields]
+    if whole_rows and not key and strange:
+        return Fit(reason=f"old rows came whole and without a key under a window, but without column {strange[0]}")
+    return Fit(named, key=tuple(fields[attnum] for attnum in key) if differs else None)
+
+
+def _own_key(table: TableRecord | TableFacts) -> tuple[int, ...]:
+    return tuple(column.attnum for column in table.columns if column.key)
+
+
+def fetched_fit(
+    table: TableRecord | TableFacts, entry: FileEntry, fetches: Iterable[FetchRecord], overwritten: Collection[int]
+) -> Fit:
+    """Say what fetched values are to a table: they come with the key of that time."""
+    attnums = entry.attnums or ()
     names = {column.attnum: column.name for column in table.columns if column.attnum not in overwritten}
-    return Fit(tuple(map(names.get, numbers)))
+    fields = {attnum: names[attnum] for attnum in attnums if attnum in names}
+    asked = {attnum for each in fetches if entry in each.files for attnum in each.attnums}
+    key = [attnum for attnum in attnums if attnum not in asked]
+    return _fit(table, tuple(map(fields.get, attnums)), fields, key, whole_rows=False)
 
 
 def overwritten(fetches: Iterable[FetchRecord], oid: int, last: int | None) -> frozenset[int]:

@@ -270,14 +270,14 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due.known, due.before)
-    attnums = schema_drift.settle(ctx, conn, due.look, landed, window)
+    numbers = schema_drift.settle(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
         attempt=window.attempt,
         files=landed.files,
         relations=landed.relations,
-        attnums=attnums,
+        numbers=numbers,
         states=schema_drift.told_states(ctx, landed),
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,

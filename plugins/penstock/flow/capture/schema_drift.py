@@ -35,6 +35,7 @@ from penstock.flow.table_facts import column_look, facts_of
 from penstock.ledger.records import (
     FetchRecord,
     RebuildRecord,
+    RelationNumbers,
     SchemaChange,
     TableFacts,
     TableRecord,
@@ -48,8 +49,8 @@ from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf, SourceTable
 
 Known = TableRecord | RebuildRecord
-Attnums = Mapping[tuple[int, int], tuple[int, ...] | None]
-"""The attnums of landed relations' columns by oid and version, None where they cannot be told; without those nobody looks at."""
+Numbers = Mapping[tuple[int, int], RelationNumbers]
+"""Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
 WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 
 
@@ -149,31 +150,36 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     return Look(now, tuple(cases), snapshot.unchanged)
 
 
-def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Attnums:
+def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
     """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
 
     Return which of the catalog's columns the landed relations have.
     """
     fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
-    brought = _Brought(landed, _attnums(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
         _settle(ctx, conn, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
             _settle_landed(ctx, record, look, brought)
-    return brought.attnums
+    return brought.numbers
 
 
 @dataclass(frozen=True, slots=True)
 class _Brought:
-    """Hold what a window brought, with the attnums of its relations' columns."""
+    """Hold what a window brought, with what its relations' columns are."""
 
     landed: Landed
-    attnums: Attnums
+    numbers: Numbers
     since: Lsn
     upto: Lsn
     fetches: Sequence[FetchRecord]
+
+    def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
+        """Return the attnums of a relation version's columns, if they are known."""
+        known = self.numbers.get(shape)
+        return known.attnums if known else None
 
     def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
         """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
@@ -182,7 +188,7 @@ class _Brought:
         return relation_columns.overwritten(self.fetches, shape[0], last)
 
 
-def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
+def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
     if not landed.shapes:
         return {}
@@ -198,7 +204,9 @@ def _attnums(ctx: Context, landed: Landed, since: Lsn) -> Attnums:
         if oid in looks
     }
     return {
-        (oid, version): told_columns.read(relation, landed.after[oid, version], histories[oid])
+        (oid, version): relation_columns.numbers(
+            relation, told_columns.read(relation, landed.after[oid, version], histories[oid]), looks[oid]
+        )
         for (oid, version), relation in landed.relations.items()
         if oid in histories
     }
@@ -427,20 +435,20 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
     """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
     landed = brought.landed
     shapes = [
-        (relation, brought.attnums[key], brought.overwritten(key))
+        (relation, brought.numbers[key], brought.overwritten(key))
         for key, relation in landed.relations.items()
-        if key[0] == record.oid and key in brought.attnums
+        if key[0] == record.oid and key in brought.numbers
     ]
-    for relation, attnums, overwritten in shapes:
-        if reason := relation_columns.fit(record, relation, attnums, overwritten).reason:
+    for relation, numbers, overwritten in shapes:
+        if reason := relation_columns.fit(record, relation, numbers, overwritten).reason:
             return reason
     if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
     keys = {column.attnum for column in record.columns if column.key}
     named = {
         sent.name
-        for relation, attnums, _ in shapes
-        for sent, attnum in zip(relation.columns, attnums or (), strict=bool(attnums))
+        for relation, numbers, _ in shapes
+        for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
         if attnum in keys
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
@@ -477,7 +485,7 @@ def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> boo
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
     checks = enum_labels.open_checks(record.catalog_digest)
     ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
-    files = {entry: brought.attnums.get((entry.oid, entry.version)) or () for entry in ours}
+    files = {entry: brought.attnums((entry.oid, entry.version)) or () for entry in ours}
     return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
 
 

@@ -82,25 +82,28 @@ def verdict(
     known = frozenset(cleared) | blank
     gone = (*gone_partitions.missing(digest, now), *gone_partitions.emptied(digest, emptied)) if now.kind == "p" else ()
     followed = column_changes.follow(columns, now, following)
-    same_key = following.columns and _same_key(columns, identity, now)
+    key = _key_change(columns, identity, digest, now, following)
     doubts = [
         *map(Doubt, _name_reasons(digest, now)),
         *followed.doubts,
         *_hidden_reasons(columns, digest, now),
         *(_altered_reasons(columns, digest, now) if _new_files(digest, now, known) else ()),
         *(_added_reasons(columns, now) if _new_files(digest, now, frozenset()) else ()),
-        *map(Doubt, () if same_key else _identity_reasons(columns, identity, now)),
+        *map(Doubt, _whole_row_reasons(followed.columns, now)),
         *map(Doubt, _filter_reasons(digest, now)),
         *_type_reasons(digest, now),
         *map(Doubt, _gone_reasons(digest, now, gone, following)),
         *map(Doubt, _leaf_reasons(digest, now, known, blank, frozenset(emptied))),
     ]
+    key_changed = any(each.rule != "replica-identity" for each in key or ())
+    if key is None or (doubts and key_changed):  # what is fetched is found by one key
+        doubts += map(Doubt, _identity_reasons(columns, identity, now))
     reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
     fetch = fetch_of(doubts, digest, now) if doubts and following.columns else None
     if doubts and fetch is None:
         return Verdict(reason=reason)
     gone = tuple(replace(each, kept=following.partitions == "keep") for each in gone)
-    changes = (*followed.changes, *_identity_changes(identity, now), *map(_gone_change, gone))
+    changes = (*followed.changes, *(key or ()), *map(_gone_change, gone))
     return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch, gone=gone)
 
 
@@ -216,19 +219,43 @@ def _may_change_silently(now: SourceTable) -> bool:
     return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
 
 
-def _same_key(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> bool:
-    """Return whether old rows come with the same key, alone or with all columns: each change says itself which it has."""
-    before = {column.attnum for column in columns if column.key}
-    kept = before == {column.attnum for column in now.columns if column.key}
-    return bool(before) and kept and "n" not in (identity, now.identity)
+def _key_change(
+    columns: Sequence[MirrorColumn], identity: str, digest: Mapping[str, Any], now: SourceTable, following: Following
+) -> tuple[ColumnChange, ...] | None:
+    """Return what became of the key and the replica identity, None where that is not followed: of partitions each has its own.
 
-
-def _identity_changes(identity: str, now: SourceTable) -> tuple[ColumnChange, ...]:
-    if identity == now.identity:
+    Each change of a row says itself which columns it is found by.
+    """
+    before, after = _key(columns), _key(now.columns)
+    if before.keys() == after.keys() and identity == now.identity:
         return ()
-    return (
-        ColumnChange("replica-identity", f"the replica identity is {_IDENTITIES[now.identity]} now, with the same key"),
-    )
+    if not following.columns:
+        return None
+    if before and before.keys() == after.keys() and "n" not in (identity, now.identity):
+        text = f"the replica identity is {_IDENTITIES[now.identity]} now, with the same key"
+        return (ColumnChange("replica-identity", text),)
+    if now.kind != "r" or digest.get("kind") != "r":
+        return None
+    text = f"the key is {_named(after, now.identity)} now, it was {_named(before, identity)}"
+    return (ColumnChange("drop-key" if now.identity == "n" else "change-key", text),)
+
+
+def _key(columns: Iterable[MirrorColumn | SourceColumn]) -> dict[int, str]:
+    """Return the names of the key's columns by attnum."""
+    return {column.attnum: column.name for column in columns if column.key}
+
+
+def _named(key: Mapping[int, str], identity: str) -> str:
+    if key:
+        return f"({', '.join(key.values())})"
+    return "the whole row" if identity == "f" else "none, for inserts only"
+
+
+def _whole_row_reasons(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[str]:
+    """Name a dropped column that the lake keeps, where whole rows are to tell which of the lake's are meant."""
+    kept = [column.name for column in columns if column.dropped]
+    if kept and now.identity == "f" and not now.key:
+        yield f"column {kept[0]} was dropped, and without a key only whole rows tell which of the lake's are meant"
 
 
 def _identity_reasons(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> Iterator[str]:

@@ -22,6 +22,7 @@ from penstock.ledger.records import (
     FetchRecord,
     RebuildRecord,
     RelationAttnums,
+    RelationNumbers,
     TableFacts,
     TableRecord,
     WindowRecord,
@@ -42,10 +43,10 @@ class Landed:
         """Say what the rows of a file, in the window from a position on, are to a table."""
         later = overwritten(self.fetches, entry.oid, entry.max_commit_lsn)
         if entry.attnums is not None:
-            return fetched_fit(table, entry.attnums, later)
+            return fetched_fit(table, entry, self.fetches, later)
         relation = self.relations[entry.oid, entry.version]
         known = self.attnums.at(entry.oid, entry.version, window)
-        return fit(table, relation, known[0] if known else by_name(table, relation), later)
+        return fit(table, relation, known[0] if known else RelationNumbers(by_name(table, relation)), later)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,12 @@ EFFECTS: Mapping[Rule, Effect] = {
     "drop-partition": _WITHOUT_ROWS,
     "truncate-partition": _WITHOUT_ROWS,
     "replica-identity": Effect("free", METADATA, "the table as before; changes are matched by the same key"),
+    "change-key": Effect("free", METADATA, "the table as before; changes from here on are matched by the new key"),
+    "drop-key": Effect(
+        "pauses",
+        METADATA,
+        "inserts only: the server refuses the application's updates and deletes until there is a key",
+    ),
 }
 _NAME_KEPT = Effect("free", METADATA, "the table under the name that it has in the lake")
 _LOST = Effect("loses", METADATA, "no such column any more: its values are left in older cuts only")

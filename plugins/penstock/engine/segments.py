@@ -1,0 +1,72 @@
+"""A batch in which a table's key changes, cut where it does: what comes before is matched by the old key, what follows by the new one.
+
+A landing file has one key, and files of two keys may take turns within one transaction: so the cuts are places in the
+stream, and a segment is the part of its files that lies between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.engine.changes import PLACE
+from penstock.engine.duck import Duck
+from penstock.engine.order import LandedFile
+
+Key = tuple[str, ...] | None
+"""The columns by which changes find their rows, None for the table's own key; none of them where whole rows do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Say by which key the changes of some files are matched, from one place of the stream up to another.
+
+    `files` are numbers in the batch. Without `since` the segment begins where the batch does; without `until` it ends there.
+    """
+
+    key: Key
+    files: tuple[int, ...]
+    since: int | None = None
+    until: int | None = None
+
+
+def of_one_key(keys: Sequence[Key]) -> tuple[Segment, ...] | None:
+    """Return the one segment of a batch whose files all have one key, or None for another batch."""
+    return (Segment(keys[0], tuple(range(len(keys)))),) if len(set(keys)) == 1 else None
+
+
+def cut(db: Duck, landed: Sequence[LandedFile], keys: Sequence[Key]) -> tuple[Segment, ...]:
+    """Cut a batch where the key of its changes is another one than before; `keys` are those of the files."""
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    spans = dict[int, tuple[int, int]]()
+    parts = list[str]()
+    for key, number in numbers.items():
+        files = [at for at, each in enumerate(keys) if each == key and landed[at].rows]
+        if files:
+            source = f"read_parquet({db.landed(landed[at].uri for at in files)}, hive_partitioning = false)"
+            parts.append(f"select {PLACE} as place, {number} as key from {source}")
+            found = db.rows(f"select file_index, min({PLACE}), max({PLACE}) from {source} group by all")
+            spans |= {files[at]: (first, last) for at, first, last in found}
+    if not parts:
+        return ()
+    starts = db.rows(
+        "select place, key from (select place, key, lag(key) over (order by place) as before from ("
+        f"{' union all '.join(parts)})) where before is distinct from key order by place"
+    )
+    names = list(numbers)
+    ends: list[int | None] = [*(place for place, _ in starts[1:]), None]
+    return tuple(
+        Segment(names[number], _between(spans, keys, names[number], since, until), since, until)
+        for (since, number), until in zip(starts, ends, strict=True)
+    )
+
+
+def _between(
+    spans: Mapping[int, tuple[int, int]], keys: Sequence[Key], key: Key, since: int, until: int | None
+) -> tuple[int, ...]:
+    """Return the files of a key that reach into a part of the stream."""
+    return tuple(
+        at
+        for at, (first, last) in sorted(spans.items())
+        if keys[at] == key and last >= since and (until is None or first < until)
+    )

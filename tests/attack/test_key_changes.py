@@ -1,0 +1,148 @@
+"""What else happens around a change of a table's key: windows that lie apart, rebuilds, kills, and what makes rows hard to tell apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.merge import publish as publishing
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.rebuild.run import Replay
+from penstock.flow.verify.compare import compare
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import data_files, paused
+from tests.scenarios.key_changes import missed
+from tests.scenarios.recovery import flush
+
+pytestmark = pytest.mark.spark
+
+MADE = (
+    "create table {t} (id int primary key, code text not null unique, note text); "
+    "insert into {t} select i, 'c' || i, 'n' || i from generate_series(1, 9) i"
+)
+BY_CODE = "alter table {t} drop constraint {t}_pkey, add constraint {t}_pkey primary key (code)"
+STEPS = (
+    "update {t} set note = 'by id' where id in (1, 2); delete from {t} where id = 3",
+    BY_CODE,
+    "update {t} set note = 'by code' where code in ('c2', 'c4'); delete from {t} where code = 'c5'; "
+    "update {t} set code = 'moved' where code = 'c6'",
+    "alter table {t} drop constraint {t}_pkey, drop constraint {t}_code_key, replica identity full; "
+    "insert into {t} select 7, 'c7', 'equal' from generate_series(1, 2)",
+    "delete from {t} where note = 'equal'; update {t} set note = 'whole' where id = 8",
+    "alter table {t} add constraint {t}_pkey primary key (id), replica identity default; "
+    "update {t} set note = 'by id again' where id in (1, 8)",
+)
+
+
+def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: PipelineEnv) -> None:
+    names = ("replayed", "resynced")
+    for name in names:
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap()
+    for step in STEPS:
+        for name in names:
+            env16.sql(step.format(t=name))
+        flush(env16)
+        env16.capture()
+    env16.merge()
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+
+    ids = [
+        *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),
+        *rebuild.resync(env16.ctx, ["public.resynced"], env16.submit),
+    ]
+    for name in names:
+        env16.sql(f"update {name} set note = 'later' where id in (2, 9)")
+    flush(env16)
+    env16.capture()
+    rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.merge()
+
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+
+
+def test_a_merge_of_two_keys_that_dies_after_spark_or_in_the_publish_is_made_again(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env16.sql(MADE.format(t="t"))
+    env16.bootstrap()
+    before = sorted(env16.lake_rows("t"))
+    env16.sql("begin; " + "; ".join(STEPS[:3]).format(t="t") + "; commit")
+    env16.capture()
+
+    for owner, step in ((merge, "publish"), (publishing, "_published")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, dies)
+            with pytest.raises(KeyboardInterrupt):
+                env16.merge()
+        assert sorted(env16.lake_rows("t")) == before
+
+    env16.merge()
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+
+
+def dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: PipelineEnv) -> None:
+    env16.sql(MADE.format(t="t"))
+    env16.bootstrap()
+    files = data_files(env16, "t")
+
+    env16.sql(BY_CODE.format(t="t"))
+    env16.capture()
+    env16.merge()
+
+    assert data_files(env16, "t") == files
+    assert env16.merge() is None, "nothing is left to do"
+    [told] = env16.ctx.ledger.events.untold(env16.name, "schema-followed")
+    assert (told.details["rule"], told.message) == ("change-key", "the key is (code) now, it was (id)")
+
+    env16.sql("update t set note = 'x' where code = 'c2'; delete from t where code = 'c3'")
+    env16.capture()
+    env16.merge()
+    assert compare(env16.ctx).equal
+
+
+def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: PipelineEnv) -> None:
+    env16.sql(MADE.format(t="t"))
+    env16.bootstrap()
+    env16.sql("alter table t add column u uuid default gen_random_uuid()")
+    env16.capture()
+    assert set(paused(env16)) == {"t"}
+    assert rebuild.resync(env16.ctx, None, env16.submit, woken=True) == []
+    assert paused(env16) == {}
+
+    env16.sql(f"begin; update t set note = 'x' where id = 2; {'; '.join(STEPS[1:3])}; commit".format(t="t"))
+    env16.capture()
+    env16.merge()
+
+    assert paused(env16) == {}
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+
+
+def test_the_key_of_a_partitioned_table_and_one_beside_a_rewrite_cost_a_copy(env16: PipelineEnv) -> None:
+    env16.sql(
+        "create table parted (id int, code int, primary key (id)) partition by range (id); "
+        "create table parted_1 partition of parted for values from (0) to (100); insert into parted values (1, 1)"
+    )
+    env16.sql(MADE.format(t="rewritten"))
+    env16.bootstrap()
+
+    env16.sql("alter table parted drop constraint parted_pkey, add primary key (id, code)")
+    env16.sql(f"{BY_CODE.format(t='rewritten')}; alter table rewritten alter column id type bigint")
+    env16.capture()
+
+    found = paused(env16)
+    assert set(found) == {"parted", "rewritten"}
+    assert all("the replica identity changed" in reason for reason in found.values())
+    env16.merge()
+    ids = rebuild.resync(env16.ctx, ["public.parted", "public.rewritten"], env16.submit)
+    env16.capture()
+    rebuild.switch(env16.ctx, ids, env16.submit)
+    assert compare(env16.ctx).equal
