@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.lake import start_spark
 from penstock.flow.spark_job import SparkJob
+from penstock.source import ddl_trigger
 from stack import ports
 from stack.servers import lake_catalog
 from stack.servers.binaries import from_wheel
@@ -92,10 +93,10 @@ class Stand(PipelineEnv):
 
 
 @contextmanager
-def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[PipelineEnv]:
+def stand(name: str, *, apart: bool, told: bool = False, spark: bool = True) -> Iterator[PipelineEnv]:
     """Start everything, bootstrap the pipeline, and remove it all afterwards.
 
-    `apart` keeps ledger and catalog in two databases; without `spark` there are servers only, and no pipeline yet.
+    `apart` keeps ledger and catalog in two databases; `told` installs the event trigger at the source; without `spark` there are servers only, and no pipeline yet.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-torture-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
@@ -119,7 +120,7 @@ def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[PipelineEnv
                     return
                 env.spark = start_spark(lake, Path(made), memory="1500m")
                 try:
-                    begin(env)
+                    begin(env, told=told)
                     yield env
                 finally:
                     env.spark.stop()
@@ -128,14 +129,16 @@ def stand(name: str, *, apart: bool, spark: bool = True) -> Iterator[PipelineEnv
             control.remove()
 
 
-def begin(env: PipelineEnv) -> None:
+def begin(env: PipelineEnv, *, told: bool = False) -> None:
     """Make and fill the tables, and bootstrap the pipeline over them."""
+    if told:
+        env.sql(ddl_trigger.install_statement())
     env.settings = {
         **env.settings,
         "copy": {"parallel": 2},
         "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "1s", "old_tables": "1s"},
         "lake": {"wait": 60, "on_dropped_partition": "follow"},
-        "source": {**env.settings.get("source", {}), "slot_timeout": 10},
+        "source": {**env.settings.get("source", {}), "slot_timeout": 10, "ddl_trigger": told},
     }
     env.sql(TABLES)
     env.sql(FILLED)
