@@ -9,7 +9,8 @@ import pytest
 
 from penstock.engine import split
 from penstock.errors import LakeError
-from penstock_spark import batch, executors
+from penstock_spark import batch as spark_batch
+from penstock_spark import executors
 from tests.spark import merged_histories
 from tests.spark.histories import UNCHANGED, D, I, U, tx
 from tests.spark.workbench import Workbench, column
@@ -21,7 +22,7 @@ COLUMNS = (column("k", "int4", key=True), column("a"), column("d", "date"))
 
 @pytest.fixture(autouse=True)
 def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "stays_in_driver", lambda *sizes: False)
+    monkeypatch.setattr(spark_batch, "stays_in_driver", lambda *sizes: False)
 
 
 def test_a_table_is_merged_by_an_executor_as_by_the_driver(workbench: Workbench) -> None:
