@@ -2,142 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from penstock.connections import Connection
+from penstock.flow.capture import run as capture
+from penstock.flow.context import Context
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
+from penstock.lsn import Lsn
+from penstock.source import ddl_trigger, session
 from tests.pipeline_env import PipelineEnv
+from tests.scenarios.ambiguous_changes import AMBIGUOUS, bootstrapped, follow_ambiguous_changes, migrate
 from tests.scenarios.column_changes import copies, paused
 
-MADE = """
-create table {t} (id int primary key, a text, b text, c text);
-alter table {t} alter column b set storage external;
-insert into {t} select i, 'a' || i, repeat(i::text, 3000), 'c' || i from generate_series(1, 20) i
-"""
-EDGES = "update {t} set {set} where id = {n}; update {t} set id = id + 100 where id = {n}; insert into {t} (id) values ({n} + 200)"
+DROPPED = "alter table {t} drop column a; update {t} set n = 1 where id = 1"
+AGAIN = "alter table {t} add column a text; update {t} set a = 'new', n = 2 where id = 2"
+OFF = "alter event trigger penstock_ddl_end disable; alter event trigger penstock_ddl_drop disable"
+ON = "alter event trigger penstock_ddl_end enable always; alter event trigger penstock_ddl_drop enable always"
 
 
-def rows(n: int, set_: str) -> str:
-    return EDGES.replace("{set}", set_).replace("{n}", str(n))
-
-
-AMBIGUOUS = {
-    "again": [
-        "alter table {t} drop column c",
-        rows(1, "a = 'between'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'new'"),
-    ],
-    "within_one": [
-        "begin",
-        rows(1, "c = 'old'"),
-        "alter table {t} drop column c",
-        "alter table {t} add column c text",
-        rows(2, "c = 'new'"),
-        "alter table {t} drop column a",
-        "alter table {t} add column a text",
-        rows(3, "a = 'new', c = 'newer'"),
-        "commit",
-    ],
-    "went": [
-        "alter table {t} add column x text",
-        rows(1, "x = 'x'"),
-        "alter table {t} drop column x",
-        "alter table {t} add column y text default 'y'",
-        rows(2, "y = 'z'"),
-    ],
-    "both_dropped": [
-        "alter table {t} drop column a",
-        rows(1, "c = 'one'"),
-        "alter table {t} drop column c",
-        rows(2, "b = b || 'x'"),
-        "alter table {t} add column z text",
-        rows(3, "z = 'z'"),
-    ],
-    "names_passed_on": [
-        "alter table {t} drop column a",
-        "alter table {t} rename c to a",
-        rows(1, "a = 'was c'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'new', a = 'still'"),
-        "alter table {t} drop column a",
-        "alter table {t} add column a text",
-        rows(3, "a = 'newest'"),
-    ],
-    "savepoint": [
-        "begin",
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        "savepoint s",
-        "alter table {t} add column c int",
-        rows(2, "c = 1"),
-        "rollback to savepoint s",
-        "alter table {t} add column c text",
-        rows(3, "c = 'kept'"),
-        "commit",
-    ],
-    "prepared": [
-        "begin",
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'prepared'"),
-        "prepare transaction '{t}'",
-        "commit prepared '{t}'",
-        rows(3, "c = 'later'"),
-    ],
-    "rolled_back": [
-        "begin",
-        "alter table {t} drop column c",
-        "alter table {t} add column c text",
-        rows(1, "c = 'never'"),
-        "rollback",
-        rows(2, "c = 'x'"),
-    ],
-    'hos"tile; ${env:HOME}': [
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        'alter table {t} add column "select"" -- $report$" text',
-        rows(2, '"select"" -- $report$" = \'x\''),
-        'alter table {t} drop column "select"" -- $report$"',
-        'alter table {t} add column "select"" -- $report$" text',
-        rows(3, '"select"" -- $report$" = \'y\''),
-    ],
-}
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def migrate(env: PipelineEnv, name: str) -> None:
-    with env.source.connect() as conn:
-        for statement in AMBIGUOUS[name]:
-            text = statement.replace("{t}", quoted(name) if "prepare" not in statement else "prepared")
-            conn.execute(text.encode())
-
-
-def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
-    for name in AMBIGUOUS:
-        env.sql(MADE.format(t=quoted(name)))
-    if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
-    env.capture()
-
-
-def test_ambiguous_changes_are_followed_without_a_copy(env: PipelineEnv) -> None:
-    bootstrapped(env, trigger=True)
-    copied = copies(env)
-
-    for name in AMBIGUOUS:
-        migrate(env, name)
-    env.capture()
-    env.merge()
-
-    assert paused(env) == {}
-    compared = compare(env.ctx)
-    assert compared.equal, compared
-    assert copies(env) == copied
+def test_ambiguous_changes_are_followed_without_a_copy(env16: PipelineEnv) -> None:
+    follow_ambiguous_changes(env16)
 
 
 def test_without_the_trigger_the_same_changes_are_not_guessed(env16: PipelineEnv) -> None:
@@ -148,3 +32,110 @@ def test_without_the_trigger_the_same_changes_are_not_guessed(env16: PipelineEnv
     env16.capture()
 
     assert set(paused(env16)) == AMBIGUOUS.keys() - {"rolled_back"}
+
+
+STORIES = {
+    "present": [DROPPED, AGAIN],
+    "disabled": [OFF, DROPPED, AGAIN, ON],
+    "disabled_after": [DROPPED, OFF, AGAIN, ON],
+    "half_disabled": ["alter event trigger penstock_ddl_end disable", DROPPED, AGAIN, ON],
+    "disabled_within": ["begin;" + OFF, DROPPED, AGAIN, ON, "commit"],
+    "removed": [ddl_trigger.remove_statement(), DROPPED, AGAIN, ddl_trigger.install_statement()],
+    "replica": ["set session_replication_role = replica", DROPPED, AGAIN, "reset session_replication_role"],
+    "only_origin": ["alter event trigger penstock_ddl_end enable", DROPPED, AGAIN, ON],
+    "failing": ["{broken}", DROPPED, AGAIN, "{mended}"],
+    "forged": ["{forged}", DROPPED, AGAIN],
+    "present_again": [DROPPED, AGAIN],
+}
+BROKEN = ddl_trigger.install_statement().replace("'count', c.relnatts", "'count', 1 / (c.relnatts - c.relnatts)")
+
+
+def forged(env: PipelineEnv, name: str) -> str:
+    """Return what a user sends who would have the new column be taken for the old one."""
+    ((oid,),) = env.sql(f"select '{name}'::regclass::oid::bigint")
+    with session.connect(env.ctx.source, what="test") as conn:
+        trigger = ddl_trigger.read(conn).token
+    state = (
+        f'{{"version": 1, "oid": {oid}, "trigger": "{trigger}", "xid": "3", "count": 3, '
+        '"columns": [[1, "id", 23, -1], [3, "a", 25, -1]], "dropped": [[2, 3]]}'
+    )
+    return f"select pg_logical_emit_message(true, 'penstock.ddl', '{state}')"
+
+
+def test_where_the_trigger_was_away_or_lied_to_nothing_is_guessed(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    for name in STORIES:
+        env.sql(
+            f"create table {name} (id int primary key, n int, a text); insert into {name} values (1, 0, 'x'), (2, 0, 'y')"
+        )
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+
+    for name, story in STORIES.items():
+        texts = {
+            "{t}": name,
+            "{broken}": BROKEN,
+            "{mended}": ddl_trigger.install_statement(),
+            "{forged}": forged(env, name),
+        }
+        with env.source.connect() as conn:
+            for text in story:
+                for placeholder, value in texts.items():
+                    text = value if text == placeholder else text.replace(placeholder, value)  # noqa: PLW2901
+                conn.execute(text.encode())
+        env.capture()
+    env.merge()
+
+    assert set(paused(env)) == {"disabled", "disabled_within", "removed", "failing", "forged"}
+    assert all("in more than one way" in reason for reason in paused(env).values())
+    equal = {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal}
+    assert STORIES.keys() - paused(env).keys() <= equal, "some are told enough to be read between two states"
+
+
+def as_reader(env: PipelineEnv) -> Context:
+    """Return the pipeline's context with a login that owns nothing."""
+    role, password = f"reader_{env.name}", env.source.server.password
+    env.sql(
+        f"create role {role} login replication password '{password}'; grant select on all tables in schema public to {role}"
+    )
+    ctx = env.ctx
+
+    def resolve(conn_id: str) -> Connection:
+        found = ctx.connections(conn_id)
+        return replace(found, user=role) if conn_id == "penstock_source" else found
+
+    return replace(ctx, connections=resolve)
+
+
+def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_without_rights(
+    env16: PipelineEnv,
+) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env.sql(
+        "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i"
+    )
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+    copied, reader = copies(env), as_reader(env)
+
+    ends = []
+    with env.source.connect() as conn:
+        for n in range(1, 101):
+            conn.execute(f"alter table t drop column a; update t set n = {n} where id = {n}".encode())
+            conn.execute(
+                f"alter table t add column a text; update t set a = 'a{n}' where id between {n} and {n + 9}".encode()
+            )
+            if n % 30 == 0:
+                ends.append(Lsn.parse(str(conn.execute("select pg_current_wal_flush_lsn()::text").fetchone()[0])))
+    for end in ends:
+        capture.capture_window(reader, limit=end)  # each with a look at what the table has become at last
+    capture.capture(reader)
+    env.merge()
+
+    assert paused(env) == {}
+    assert compare(env.ctx).equal
+    assert copies(env) == copied

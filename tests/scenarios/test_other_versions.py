@@ -17,6 +17,7 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
+from tests.scenarios.ambiguous_changes import follow_ambiguous_changes
 from tests.scenarios.column_changes import change_columns, paused
 from tests.scenarios.recovery import flush
 
@@ -88,5 +89,11 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: P
 
 def test_changes_of_columns_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
     change_columns(env_of_version)
+
+    assert paused(env_of_version) == {}
+
+
+def test_ambiguous_changes_are_followed_with_the_trigger_on_every_version(env_of_version: PipelineEnv) -> None:
+    follow_ambiguous_changes(env_of_version)
 
     assert paused(env_of_version) == {}

@@ -44,6 +44,12 @@ class Listener:
 
 
 @pytest.fixture
+def database(database16: Database) -> Database:
+    """All but the first test run on one version; scenarios do the rest."""
+    return database16
+
+
+@pytest.fixture
 def listener(database: Database) -> Iterator[Listener]:
     listener = Listener(database)
     database.execute(ddl_trigger.install_statement())
@@ -231,6 +237,16 @@ def test_the_least_privileged_role_sees_whether_it_is_there(
 ) -> None:
     with session.connect(new_role("reader"), what="test") as conn:
         assert ddl_trigger.read(conn).condition == "installed"
+
+
+def test_readers_of_two_slots_hear_the_same(database: Database, listener: Listener) -> None:
+    database.execute("select pg_create_logical_replication_slot('two_' || current_database(), 'pgoutput')")
+    database.execute("create table t (id int); alter table t add a text")
+    heard = listener.contents()
+    listener.slot = f"two_{database.name}"
+
+    assert len(heard) == 2
+    assert listener.contents() == heard
 
 
 def test_another_database_is_not_concerned(database: Database, listener: Listener) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.conditions import CONDITIONS
 from penstock.source import publication, session, slot
+from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.report import Asked, Finding, Level
@@ -427,3 +428,22 @@ def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
 
     assert rules
     assert [each.__name__ for each in rules if each not in preflight.RULES] == []
+
+
+@pytest.mark.parametrize(
+    ("found", "level_", "said"),
+    [
+        (DdlTrigger(1, "token"), "ok", "version 1 is installed"),
+        (DdlTrigger(None, None), "warn", "not installed"),
+        (DdlTrigger(1, None), "warn", "not enabled in every session"),
+        (DdlTrigger(0, "token"), "warn", "older than 1"),
+        (DdlTrigger(2, "token"), "warn", "newer than 1"),
+    ],
+)
+def test_an_event_trigger_that_is_asked_for_is_looked_at(
+    asked: Asked, found: DdlTrigger, level_: Level, said: str
+) -> None:
+    (finding,) = server_rules.ddl_trigger(replace(asked, ddl_trigger=found))
+
+    assert (finding.level, said in finding.message) == (level_, True)
+    assert list(server_rules.ddl_trigger(replace(asked, ddl_trigger=None))) == []

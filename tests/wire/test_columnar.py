@@ -1,5 +1,6 @@
 """The columnar decoder: its contract, what it carries from batch to batch, what it refuses and what it never says."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.contract.schema import landing_schema
+from penstock.contract.table_state import PREFIX, VERSION, TableState
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
+from penstock.wire import controls, passes
 from penstock.wire import messages as m
-from penstock.wire import passes
 from penstock.wire.arrays import LARGE, Gathered
 from penstock.wire.columnar import ColumnarDecoder, warm_up
 from penstock.wire.controls import Partition
@@ -422,3 +424,63 @@ def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> N
     )
 
     assert status(code) == 0
+
+
+# --- what the source's event trigger tells ---------------------------------------------------------------------
+
+
+def told(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
+    state = TableState(1, "token", len(columns) + len(dropped), columns, dropped, 900)
+    return m.LogicalMessage(True, Lsn(0x90), PREFIX, json.dumps({"version": VERSION, **state.to_json()}).encode())
+
+
+def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_columns() -> None:
+    first, second = {1: ("id", 23, -1), 2: ("note", 25, -1)}, {1: ("id", 23, -1), 3: ("note", 25, -1)}
+    stream = [
+        BEGIN,
+        T,
+        insert(T, "1", "a"),
+        told(first, {}),
+        T,
+        insert(T, "2", "b"),
+        told(first, {}),
+        T,
+        insert(T, "3", "c"),
+    ]
+    stream += [told({1: ("id", 23, -1)}, {2: 900}), told(second, {2: 900}), T, insert(T, "4", "d"), COMMIT]
+
+    for cuts in ([], range(1, len(stream))):
+        blocks, totals = feed(batches(encoded(stream), cuts))
+        ids = {
+            split: [
+                row
+                for block in blocks
+                if block.split == split
+                for row in block.batch.column("new").field("id").to_pylist()
+            ]
+            for split in range(3)
+        }
+        assert ids == {0: ["1"], 1: ["2", "3"], 2: ["4"]}
+        assert totals.after == {(T, 0): {0}, (T, 1): {1, 2}, (T, 2): {4}}
+        assert [list(each.state.columns) for each in totals.told[1]] == [[1, 2], [1, 2], [1], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"null", b'{"version": 1}', b'{"version": 2}', b"\xff", b"[" * 9999]
+)
+def test_a_message_of_the_trigger_that_says_nothing_is_counted(content: bytes) -> None:
+    lapse = m.LogicalMessage(True, Lsn(0x90), PREFIX, content)
+    _, totals = feed(batches(encoded([BEGIN, told({1: ("id", 23, -1)}, {}), lapse, told({}, {1: 7}), COMMIT])))
+
+    assert totals.lapses == 1
+    assert [each.lapses for each in totals.told[1]] == [0, 1]
+
+
+def test_what_is_told_is_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controls, "TOLD_BYTES", 1000)
+    stream = [BEGIN, *([told({1: ("id", 23, -1)}, {})] * 100), COMMIT]
+
+    _, totals = feed(batches(encoded(stream)))
+
+    assert len(totals.told[1]) + totals.lapses == 100
+    assert len(totals.told[1]) < 10

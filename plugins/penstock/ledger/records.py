@@ -182,7 +182,7 @@ ColumnState = tuple[str, int, int]
 class ColumnLook:
     """Hold the published columns of a table by attnum, in order, as a look has found them, and how many attnums were given out.
 
-    `trigger` is the token of the source's event trigger at that time, None where that is not read or may miss commands.
+    `trigger` is the token of the source's event trigger at that time, empty where that may miss commands, None where it is not read.
     `sure`: everything was so at the position that was asked for.
     `key` are the attnums of those that identify a row, `key_index` the index that sees to that (0 for none). `hidden` are columns
     that were not published.

@@ -37,7 +37,7 @@ class Told:
     lapses: int
 
 
-_TOLD_BYTES = 64 << 20
+TOLD_BYTES = 64 << 20
 """Of messages that are kept; whatever else comes in one peek is taken for messages that say nothing."""
 
 
@@ -139,7 +139,7 @@ class ControlReader:
     def _hear(self, content: bytes) -> None:
         """Note what the event trigger tells; anybody else may have written it, so it is bounded and proves nothing alone."""
         self._told_bytes += len(content)
-        state = table_state.read(content) if self._told_bytes <= _TOLD_BYTES else None
+        state = table_state.read(content) if self._told_bytes <= TOLD_BYTES else None
         if state is None:
             self.lapses += 1
         else:

@@ -33,3 +33,22 @@ def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, e
     assert {alarm["slug"] for alarm in json.loads(plain.stdout)["alarms"]} == {"slot-retained", "slot-unread"}
     assert watched.open_alarms() == {}
     assert watched.env.ctx.ledger.health.slot_samples(watched.env.name, watched.slot) == []
+
+
+def test_an_event_trigger_that_is_asked_for_is_an_alarm_until_the_printed_statement_has_run(
+    watched: Watched, environment: str
+) -> None:
+    env = watched.env
+    env.settings["source"] = {**env.settings.get("source", {}), "ddl_trigger": True}
+    watched.check()
+    assert watched.open_alarms()["ddl-trigger-missing"] == "warn"
+
+    printed = CliRunner().invoke(app, ["ddl-trigger", environment])
+    env.sql(printed.stdout)
+    watched.check()
+    assert "ddl-trigger-missing" not in watched.open_alarms()
+
+    removing = CliRunner().invoke(app, ["ddl-trigger", environment, "--remove"])
+    env.sql(removing.stdout)
+    watched.check()
+    assert watched.open_alarms()["ddl-trigger-missing"] == "warn"

@@ -1,4 +1,4 @@
--- Only what differs from the newest look of the same table.
+-- Only what differs from the newest look of the same table; whoever did not ask for the event trigger does not compare that.
 insert into penstock.column_look (pipeline, oid, number, seen_lsn, count, columns, ddl_trigger, key, key_index, hidden)
 select
     %(name)s, l.oid, coalesce(n.number, 0) + 1, %(seen_lsn)s, l.count, l.columns, %(trigger)s, l.key, l.key_index, l.hidden
@@ -11,5 +11,5 @@ left join lateral (
     limit 1
 ) as n on true
 where
-    (n.count, n.columns, n.ddl_trigger, n.key, n.key_index, n.hidden)
-    is distinct from (l.count, l.columns, %(trigger)s, l.key, l.key_index, l.hidden)
+    (n.count, n.columns, n.key, n.key_index, n.hidden) is distinct from (l.count, l.columns, l.key, l.key_index, l.hidden)
+    or (%(trigger)s::text is not null and n.ddl_trigger is distinct from %(trigger)s)

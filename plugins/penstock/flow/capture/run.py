@@ -196,7 +196,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
         slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
     follow_options(ctx, conn, found.publication)
     follow_publication(ctx, conn, found, position=record.position)
-    look = schema_drift.follow(ctx, conn, found, trigger.token if trigger else None)
+    look = schema_drift.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
     recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))

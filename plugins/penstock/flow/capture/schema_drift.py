@@ -126,12 +126,12 @@ def looked(ctx: Context) -> dict[int, str]:
 def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger: str | None = None) -> Look:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise.
 
-    `trigger` is the token of the source's event trigger as it was no later than the look.
+    `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
     now = snapshot.by_oid
     cases: list[Undecided] = []
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
-    if now or trigger:
+    if now or trigger is not None:
         ctx.ledger.tables.note_column_looks(
             ctx.name,
             {oid: column_look(table) for oid, table in now.items()},

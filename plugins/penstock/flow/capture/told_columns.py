@@ -96,7 +96,7 @@ def _at(relation: Relation, here: _Known | None, following: _Known | None, histo
 
 def _nothing_between(here: _Known, following: _Known, history: History) -> bool:
     """Return whether no command changed the table between two places: the trigger was there, and told of none."""
-    if here.look.trigger is None or here.look.trigger != following.look.trigger or here.lapses != following.lapses:
+    if not here.look.trigger or here.look.trigger != following.look.trigger or here.lapses != following.lapses:
         return False
     if not following.xid:
         return history.complete
