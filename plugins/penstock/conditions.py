@@ -142,6 +142,7 @@ def _conditions() -> dict[str, Condition]:
             "Another process does work on this pipeline that must not run twice at once.", retry
         ),
         "rebuild-open": Condition("The table is being rebuilt already, in another way.", fail),
+        "archive-kept": Condition("A copy would lose rows that only the lake has: their partitions are gone.", fail),
         "rebuild-given-up": Condition("A table could not be rebuilt; the one that readers see is as it was.", fail),
         "pipeline-halted": Condition("The pipeline is halted; its reason says why.", halt, _critical()),
         "not-bootstrapped": Condition("The pipeline has no slot yet: run bootstrap first.", fail),

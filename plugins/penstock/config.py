@@ -133,8 +133,8 @@ class Lake(Section):
     """`keep` leaves a column that the source has dropped in the lake's table, with NULL in rows written since."""
     on_renamed_table: Literal["follow", "keep"] = "follow"
     """`follow` gives the lake's table the name of the source's in the next cut; `keep` leaves it the name that readers know."""
-    on_dropped_partition: Literal["follow"] | None = None
-    """`follow` removes the rows of a partition that is dropped, detached or truncated; there is no default, and null copies the table."""
+    on_dropped_partition: Literal["follow", "keep"] | None = None
+    """`follow` removes the rows of a partition that is dropped, detached or truncated, `keep` leaves them; null copies the table."""
     wait: Seconds = 3600
     """How long a merge waits for maintenance to leave the lake's tables, and the other way round."""
 

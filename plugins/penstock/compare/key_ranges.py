@@ -1,4 +1,4 @@
-"""The lake's side of a part of a table: the rows whose first key column lies in a range.
+"""The lake's side of a part of a table: the rows whose first key column lies in a range, or outside of bounds.
 
 It must choose the rows that `KeyRange.condition` chooses at the source. Values that the lake's type cannot hold are
 NULL there and lie beyond every value that it holds: below those with a minus sign or before Christ, above the rest.
@@ -6,11 +6,15 @@ NULL there and lie beyond every value that it holds: below those with a minus si
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.compare.pg_text import row_texts
 from penstock.source.key_range import KeyRange
+from penstock.source.partition_bounds import Bound, Condition
 
 _BELOW = "^-| BC$"
 
@@ -25,6 +29,29 @@ def within(batch: pa.RecordBatch, part: KeyRange | None) -> pa.RecordBatch:
     values = batch.column(part.column)
     inside = _between(values, part)
     return batch.filter(inside if not values.null_count else pc.coalesce(inside, _beyond(batch, part)))
+
+
+def outside(batch: pa.RecordBatch, bounds: Sequence[Bound]) -> pa.RecordBatch:
+    """Return the rows of a batch that are within none of these bounds, as `partition_bounds.outside` says it to the source."""
+    for bound in bounds:
+        inside = pc.fill_null(reduce(pc.and_kleene, (_met(batch, each) for each in bound)), False)
+        batch = batch.filter(pc.invert(inside))
+    return batch
+
+
+def _met(batch: pa.RecordBatch, condition: Condition) -> pa.Array:
+    values = batch.column(str(condition.column))
+    if condition.values is not None:
+        wanted = pa.array(
+            [_value(each, values.type).as_py() for each in condition.values if each is not None], values.type
+        )
+        return pc.is_in(values, value_set=wanted)
+    met = values.is_valid()
+    if condition.low is not None:
+        met = pc.and_kleene(met, pc.greater_equal(values, _value(condition.low, values.type)))
+    if condition.high is not None:
+        met = pc.and_kleene(met, pc.less(values, _value(condition.high, values.type)))
+    return met
 
 
 def _between(values: pa.Array, part: KeyRange) -> pa.Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.compare.lake_reader import Target
 from penstock.errors import PenstockError
 from penstock.source.key_range import KeyRange
+from penstock.source.partition_bounds import Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class ComparedTable:
 
     `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
     range of keys to compare, None for all rows. `unpromised` are the kinds of difference (`missing`, `extra`, `different`)
-    that the publication does not promise to avoid; `kept` the lake's columns that the source has dropped.
+    that the publication does not promise to avoid; `kept` the lake's columns that the source has dropped; `archive` the bounds of
+    partitions whose rows only the lake has: nothing within them is compared, and `where` leaves it out at the source.
     """
 
     schema: str
@@ -36,6 +38,7 @@ class ComparedTable:
     part: KeyRange | None = None
     unpromised: tuple[str, ...] = ()
     kept: frozenset[str] = frozenset()
+    archive: tuple[Bound, ...] = ()
 
     @property
     def relations(self) -> tuple[tuple[str, str], ...]:

@@ -124,14 +124,10 @@ def taken_again(
                 yield each, None
 
 
-def only_in_lake(digest: Mapping[str, Any], leaves: Mapping[str, Any]) -> list[str]:
-    """Name the partitions whose rows a copy would not have: those that are kept, and those that are not, or not as they were, in `leaves`.
-
-    `leaves` are those of a digest of what is copied; a partition with another file may have been truncated.
-    """
+def lost(digest: Mapping[str, Any], leaves: Mapping[str, int], *, files: bool) -> list[str]:
+    """Name the partitions of a digest that are not in `leaves`, given with their files, or, if asked, have another file there."""
     before = digest["leaves"]
-    lost = [each[1] for oid, each in before.items() if oid not in leaves or leaves[oid][2] != each[2]]
-    return list(dict.fromkeys([*(each.name for each in kept(digest)), *lost]))
+    return [name for oid, (_, name, file) in before.items() if oid not in leaves or (files and leaves[oid] != file)]
 
 
 def _leaves(digest: Mapping[str, Any]) -> Iterator[GonePartition]:

@@ -79,11 +79,13 @@ class Undecided:
         )
 
     def best(self) -> Verdict:
-        """Return the verdict if the stream explains everything."""
-        return self.verdict(self.leaves, self.empty)
+        """Return the verdict if the stream explains everything, but for partitions that are gone: these wait for the others."""
+        found = self.verdict(self.leaves, self.empty)
+        changes = tuple(change for change in found.changes if change.rule != "drop-partition")
+        return replace(found, changes=changes, gone=())
 
     def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
-        """Return the digest of now, but of the undecided leaves that of before, and until when they wait.
+        """Return the digest of now, but of the undecided and missing leaves that of before, and until when they wait.
 
         `heard` are those of which the stream has brought something meanwhile.
         """
@@ -94,7 +96,12 @@ class Undecided:
         leaves = {
             oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in undecided - known.keys()
         }
-        versions = {**digest["versions"], "leaves": {oid: digest["versions"]["leaves"][oid] for oid in leaves}}
+        gone = (
+            {oid: entry for oid, entry in before.items() if oid not in digest["leaves"]} if self.now.kind == "p" else {}
+        )
+        seen = {**self.known.catalog_digest["versions"]["leaves"], **digest["versions"]["leaves"]}
+        leaves |= gone
+        versions = {**digest["versions"], "leaves": {oid: seen[oid] for oid in leaves}}
         waiting = {str(oid): str(through) for oid, through in open_.items()}
         all_heard = {*self.known.catalog_digest.get("heard", ()), *heard}
         return {
@@ -363,8 +370,6 @@ def _undecided(
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if altered_with_its_rows(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
         return None
-    if now.kind == "p" and any(gone_partitions.missing(known.catalog_digest, now)):
-        return None
     suspected = suspects(known.columns, known.catalog_digest, now)
     files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
     heard = known.catalog_digest.get("heard", ())
@@ -453,7 +458,7 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
         return "old rows came without the table's key: a partition had another replica identity for a while"
-    known = {leaf.oid for leaf in now.leaves} if now else set(map(int, record.catalog_digest["leaves"]))
+    known = {*map(int, record.catalog_digest["leaves"]), *(leaf.oid for leaf in (now.leaves if now else ()))}
     known |= {each.oid for each in gone_partitions.noted(record.catalog_digest) if (each.lsn or 0) > brought.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
@@ -464,9 +469,8 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
 def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> str | None:
     """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
     landed, digest = brought.landed, record.catalog_digest
-    if any(gone_partitions.kept(digest)) and any(
-        entry.oid == record.oid and entry.counts.truncates for entry in landed.files
-    ):
+    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and any(gone_partitions.kept(digest))
+    if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
         return "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
     for each, snapshot in gone_partitions.taken_again(digest, taken, brought.since):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
+from penstock.flow import archives
 from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
@@ -17,7 +18,7 @@ from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import TableRecord
+from penstock.ledger.records import RebuildRecord, TableRecord
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
@@ -50,6 +51,7 @@ def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePl
     queue, orders = _queue(ctx), []
     for each in queue.rebuilds:
         try:
+            _require_archive(ctx, each)
             last = rebuild_plan.due(queue.windows, each.through_lsn)
             orders.append(rebuild_plan.rebuild_plan(ctx, each, last, known))
         except LakeError as error:
@@ -59,6 +61,17 @@ def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePl
             ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
             return with_switches(ctx, known)
     return queue, names.with_vacated(queue, orders)
+
+
+def _require_archive(ctx: Context, rebuild: RebuildRecord) -> None:
+    """See that a rebuilt table has all rows that the lake is to keep; raises LakeError("schema-change")."""
+    record = next((table for table in ctx.ledger.tables.all(ctx.name) if table.oid == rebuild.oid), None)
+    if names := archives.lost_by(ctx, record, rebuild):
+        raise LakeError(
+            "schema-change",
+            f"expected the rebuilt table to hold what {rebuild.qualified} keeps, but it lacks the rows of {', '.join(names)}, whose "
+            "partitions the source lost meanwhile",
+        )
 
 
 def settled(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:

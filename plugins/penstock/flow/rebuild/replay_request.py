@@ -207,7 +207,17 @@ def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
 
 
 def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
-    """See that no partition was dropped since the copy: nothing that is landed says so; raises LakeError("range-unavailable")."""
+    """See that a replay neither brings rows of gone partitions back nor loses kept ones; raises LakeError("range-unavailable").
+
+    Nothing that is landed says what became of them.
+    """
+    for each in gone_partitions.kept(record.catalog_digest):
+        if each.lsn is not None and found.copied.lsn >= each.lsn:
+            raise LakeError(
+                "range-unavailable",
+                f"expected a copy of {record.qualified} from before {each.lsn}, since the lake keeps rows of partition {each.name}, "
+                f"which the source has not had since then, but the copy is of {found.copied.lsn}; choose an older copy",
+            )
     for each in gone_partitions.leaving(record.catalog_digest):
         if each.lsn is not None and found.copied.lsn < each.lsn <= (found.goal or each.lsn):
             raise LakeError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import LedgerError, PenstockError, SourceError
+from penstock.flow import archives
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.flow.copy.blockers import why_no_copy
@@ -30,6 +31,8 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = Fa
     open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
     now = published(ctx, sizes=True).by_oid
     _require_published(ctx, records, now)
+    if tables is not None:
+        archives.require_none(ctx, records, now, "a copy")
     return [
         f"{record.schema}.{record.name} ({record.state}): "
         + (
@@ -63,6 +66,7 @@ def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, Tab
     found = published(ctx)
     now = found.by_oid
     _require_published(ctx, records, now)
+    archives.require_none(ctx, records, now, "a copy")
     for record in records:
         if blocker := why_no_copy(now[record.oid], found.publication, joining=record.state == "new"):
             raise blocker
@@ -78,7 +82,7 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecor
         return []
     found = published(ctx)
     now, fit = found.by_oid, []
-    for record in records:
+    for record in archives.spared(ctx, records, now):
         if record.oid not in now:
             ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
             continue

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow import check
+from penstock.flow import archives, check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import window_proof
 from penstock.flow.check import Finding
@@ -81,13 +81,24 @@ def look(ctx: Context) -> Outlook:
 
 
 def start(ctx: Context, *, dry_run: bool) -> bool:
-    """Say what recovery would do, and begin it unless this is a dry run; return whether it goes on. Raises what `look` does."""
+    """Say what recovery would do, and begin it unless this is a dry run; return whether it goes on.
+
+    Raises what `look` does, and LakeError("archive-kept").
+    """
     outlook = look(ctx)
     for line in outlook.lines:
         ctx.progress(line)
     if not dry_run:
+        _require_no_archive(ctx)
         begin(ctx, outlook)
     return not dry_run
+
+
+def _require_no_archive(ctx: Context) -> None:
+    """See that no table has rows that no copy brings back; raises LakeError("archive-kept")."""
+    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
+        now = {table.oid: table for table in _to_copy(ctx, conn)}
+    archives.require_none(ctx, ctx.ledger.tables.all(ctx.name), now, "a recovery, which makes a copy,")
 
 
 def begin(ctx: Context, outlook: Outlook) -> None:

@@ -52,6 +52,7 @@ EFFECTS: Mapping[Rule, Effect] = {
     ),
 }
 _NAME_KEPT = Effect("free", METADATA, "the table under the name that it has in the lake")
+_ROWS_KEPT = Effect("free", METADATA, "the table with the rows of the partition, which only the lake has from then on")
 _LOST = Effect("loses", METADATA, "no such column any more: its values are left in older cuts only")
 
 
@@ -59,6 +60,8 @@ def effect(rule: Rule, pipeline: Pipeline) -> Effect:
     """Return what a rule means under a pipeline's settings."""
     if rule == "drop-column" and pipeline.lake.on_dropped_column == "drop":
         return _LOST
+    if rule in ("drop-partition", "truncate-partition") and pipeline.lake.on_dropped_partition == "keep":
+        return _ROWS_KEPT
     if rule == "rename-table" and pipeline.lake.on_renamed_table == "keep":
         return _NAME_KEPT
     return EFFECTS[rule]

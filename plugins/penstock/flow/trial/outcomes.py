@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.conditions import NEEDS_COPY
-from penstock.flow import table_policy
+from penstock.flow import archives, table_policy
 from penstock.flow.capture import publication_options
 from penstock.flow.capture.column_changes import Rule
 from penstock.flow.capture.column_fetch import Fetch
@@ -209,6 +209,8 @@ class _Case:
             and not self.publishing[1].withheld
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
+        if names_ := archives.only_in_lake(self.ctx, record, now):
+            outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
         until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
         cost = _COPY

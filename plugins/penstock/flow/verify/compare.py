@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.compare.fingerprint import Difference, Differences, Fingerprint, RowHasher
-from penstock.compare.key_ranges import within
+from penstock.compare.key_ranges import outside, within
 from penstock.compare.lake_reader import LakeReader, LakeTable, Target, lake_reader, sql_catalog
 from penstock.compare.pg_text import MISFITS, row_texts
 from penstock.compare.report import (
@@ -30,9 +30,10 @@ from penstock.compare.report import (
 )
 from penstock.connections import Connection
 from penstock.errors import LakeError
+from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context, Progress
 from penstock.ledger.records import TableRecord
-from penstock.source import catalog, catalog_snapshot, session
+from penstock.source import catalog, catalog_snapshot, partition_bounds, session
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.tables import SourceTable
 from penstock.source.text_rows import RenderedSource, rendered
@@ -98,16 +99,23 @@ def _rewritten(found: TableComparison) -> bool:
 
 def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> ComparedTable:
     """Say how a published table is compared with its target: what the stream carries of it, by the kinds that are `sent`."""
+    names = {column.attnum: column.name for column in table.columns}
+    kept = [each.conditions for each in gone_partitions.kept(record.catalog_digest)]
+    told = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
+    where = [f"({each})" for each in (table.where, *map(partition_bounds.outside, told)) if each]
+    lacking = unpromised(sent, keyed=bool(table.key))
     return ComparedTable(
         schema=table.schema,
         name=table.name,
         target=record.target,
         columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in table.columns),
-        where=table.where,
+        where=" and ".join(where) or None,
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
-        unpromised=unpromised(sent, keyed=bool(table.key)),
+        # rows that the lake keeps, and cannot tell from others
+        unpromised=lacking if len(told) == len(kept) else tuple(dict.fromkeys([*lacking, "extra"])),
         kept=frozenset(column.name for column in record.columns if column.dropped),
+        archive=tuple(told),
     )
 
 
@@ -232,7 +240,7 @@ class _Pair:
     def _lake(self) -> Iterator[pa.Table]:
         names = [str(number) for number in range(len(self.columns))]
         for batch in self.lake.batches():
-            for part in _slices(within(batch, self.table.part)):
+            for part in _slices(outside(within(batch, self.table.part), self.table.archive)):
                 columns = row_texts(part, self.columns)
                 yield pa.table(columns, names) if names else pa.table({"none": pa.nulls(part.num_rows)})
 

@@ -110,7 +110,8 @@ def partitions(asked: Asked) -> Iterator[Finding]:
             "partitions",
             f"nobody has chosen what follows in the lake when a partition of {names(found)} is dropped or detached: the table is "
             "copied again",
-            "set lake.on_dropped_partition: follow, and the rows of such a partition go from the lake",
+            "set lake.on_dropped_partition to follow, and the rows of such a partition go from the lake, or to keep, and they stay "
+            "there: then the lake is the archive, and the only place that has them",
         )
 
 

@@ -1,0 +1,75 @@
+"""Rows that only the lake has, since the source has let go of their partitions: no copy brings them back.
+
+They are protected as long as `lake.on_dropped_partition` is `keep`. Whoever gives them up says so there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.errors import LakeError
+from penstock.flow.capture import gone_partitions
+from penstock.flow.capture.table_verdict import values_changed
+from penstock.flow.context import Context
+from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.source.tables import SourceTable
+
+
+def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> list[str]:
+    """Name the partitions whose rows a copy of a table as it is now would not have, where they are to be kept.
+
+    A partition with another file may have been truncated, unless all were rewritten for the sake of a column.
+    """
+    if not _keeps(ctx, record) or now is None:
+        return []
+    digest, leaves = record.catalog_digest, {str(leaf.oid): leaf.relfilenode for leaf in now.leaves}
+    rewritten = values_changed(record.columns, digest, now)
+    lost = gone_partitions.lost(digest, leaves, files=now.kind == "p" and not rewritten)
+    return list(dict.fromkeys([*(each.name for each in gone_partitions.kept(digest)), *lost]))
+
+
+def lost_by(ctx: Context, record: TableRecord | None, rebuild: RebuildRecord) -> list[str]:
+    """Name the partitions whose rows a rebuilt table does not have, where they are to be kept."""
+    if record is None or not _keeps(ctx, record):
+        return []
+    known = {each.oid for each in gone_partitions.kept(rebuild.catalog_digest)}
+    kept = (each.name for each in gone_partitions.kept(record.catalog_digest) if each.oid not in known)
+    files = dict.fromkeys(rebuild.catalog_digest["leaves"], 0)
+    return list(dict.fromkeys([*kept, *gone_partitions.lost(record.catalog_digest, files, files=False)]))
+
+
+def require_none(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable], what: str) -> None:
+    """See that a copy loses no row that the lake is to keep; raises LakeError("archive-kept")."""
+    for record in records:
+        if names := only_in_lake(ctx, record, now.get(record.oid)):
+            raise _refused(record, names, what)
+
+
+def spared(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
+    """Return the tables of which a copy loses nothing, and note once why the others wait for a person."""
+    free = []
+    for record in records:
+        names = only_in_lake(ctx, record, now.get(record.oid))
+        if not names:
+            free.append(record)
+            continue
+        error = _refused(record, names, "a copy")
+        if ctx.ledger.events.add_on_change(
+            ctx.name, slug=error.slug, level="warning", message=error.message, table_oid=record.oid
+        ):
+            ctx.progress(str(error))
+    return free
+
+
+def _keeps(ctx: Context, record: TableRecord) -> bool:
+    shown = record.state == "ready" or record.complete_through is not None
+    return shown and ctx.pipeline.lake.on_dropped_partition == "keep"
+
+
+def _refused(record: TableRecord, names: Sequence[str], what: str) -> LakeError:
+    return LakeError(
+        "archive-kept",
+        f"expected {what} of {record.qualified} to lose no row, but only the lake has those of {', '.join(names)}, which the source "
+        f"has dropped, detached or truncated; put the rows that you need into a table of your own, set "
+        "lake.on_dropped_partition: follow, and start over",
+    )
