@@ -146,7 +146,7 @@ class TableMerge:
         if order.copy_files is not None:
             self._load(staged, order.copy_files)
         elif there.main is not None:
-            staged.plan_files(self.batch.key_bounds(there, files, wanted) if staged.many_files else {})
+            staged.plan_files(self.batch.key_bounds(there, files, wanted) if files and staged.many_files else {})
         moved = order.copy_files is not None or self.switches
         if self.landed.rows:
             moved = self._bring(staged, files) or moved
