@@ -75,6 +75,11 @@ CASES = {
         made=f"{NO_KEY}; {BY_ROW}",
     ),
     "whole": Case(f"{TO_CODE}; {BY_CODE}", made=BY_ROW),
+    "made_again": Case(
+        f"{NO_KEY}; {EQUAL_ROWS}; {ONE_OF_EACH}; alter table {{t}} add constraint {{t}}_pkey primary key (id)",
+        LATE_BY_ID,
+        made=BY_ROW,
+    ),
     "nothing": Case(f"alter table {{t}} drop constraint {{t}}_pkey; {INSERTS}", INSERTS.replace("30", "40")),
     "nothing_and_back": Case(
         f"alter table {{t}} drop constraint {{t}}_pkey; {INSERTS}",

@@ -19,6 +19,7 @@ from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.ambiguous_changes import follow_ambiguous_changes
 from tests.scenarios.column_changes import change_columns, paused
+from tests.scenarios.key_changes import change_keys
 from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.slow
@@ -97,3 +98,7 @@ def test_ambiguous_changes_are_followed_with_the_trigger_on_every_version(env_of
     follow_ambiguous_changes(env_of_version)
 
     assert paused(env_of_version) == {}
+
+
+def test_changes_of_the_key_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
+    change_keys(env_of_version)
