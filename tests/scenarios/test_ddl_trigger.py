@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from penstock.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
@@ -20,10 +22,11 @@ OFF = "alter event trigger penstock_ddl_end disable; alter event trigger penstoc
 ON = "alter event trigger penstock_ddl_end enable always; alter event trigger penstock_ddl_drop enable always"
 
 
-def test_ambiguous_changes_are_followed_without_a_copy(env16: PipelineEnv) -> None:
-    follow_ambiguous_changes(env16)
+def test_ambiguous_changes_are_followed_without_a_copy(env: PipelineEnv) -> None:
+    follow_ambiguous_changes(env)
 
 
+@pytest.mark.slow
 def test_without_the_trigger_the_same_changes_are_not_guessed(env16: PipelineEnv) -> None:
     bootstrapped(env16, trigger=False)
 

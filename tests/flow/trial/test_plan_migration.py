@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.ledger import Ledger
+from penstock.source import ddl_trigger
 from stack.servers.postgres import Database, Server
 from tests.flow.trial.conftest import Plan
 from tests.ledger.conftest import bootstrap, copy, facts
@@ -58,6 +59,17 @@ def test_what_rewrites_a_table_copies_it_also_without_rows(planned: Plan, shop: 
     assert result.exit_code == 1, result.output
     assert set(tables(result.stdout)) == {"public.orders", "public.customer"}
     assert json.loads(result.stdout)["tables"][1]["copy"]["bytes"] == 8192
+
+
+def test_a_source_with_the_event_trigger_is_tried_like_any_other(
+    planned: Plan, shop: Database, scratch: Server
+) -> None:
+    shop.execute(ddl_trigger.install_statement())
+
+    result = planned(shop, "alter table customer drop note; alter table customer add note text", on=scratch)
+
+    assert result.exit_code == 0, result.output
+    assert "drop-column: column note was dropped" in result.stdout
 
 
 def test_an_unchanged_schema_is_free(planned: Plan, shop: Database, scratch: Server) -> None:
