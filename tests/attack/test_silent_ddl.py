@@ -342,7 +342,6 @@ NAMES = {
         "alter table {t} replica identity using index {t}_v_key",
         "delete from {t} where id = 3",
         "alter table {t} replica identity default",
-        reason="the replica identity was another one under a window",
     ),
     "a label is added": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
