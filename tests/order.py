@@ -37,6 +37,7 @@ LONGEST = [
     "attack/test_tables_that_changed.py",
     "stack/servers/test_postgres_server.py",
     "attack/test_renamed_tables.py",
+    "scenarios/test_ddl_trigger.py",
     "scenarios/test_resync.py",
     "scenarios/test_slot_ownership.py",
     "attack/test_conflicts.py",

@@ -214,3 +214,24 @@ def test_a_look_that_found_something_else_than_the_ledger_has_is_not_remembered(
 
 def test_tables_can_be_left_out_of_the_list(ledger: Ledger, ready: str) -> None:
     assert [table.oid for table in ledger.tables.all(ready, but=[1, 77])] == [2]
+
+
+def test_a_look_keeps_the_event_triggers_token_until_another_look_finds_another(ledger: Ledger, running: str) -> None:
+    known = facts(1, "a")
+
+    def tokens() -> list[str | None]:
+        looks = ledger.windows.column_looks(running, [1], since=Lsn(START + 100))
+        return [look.trigger for look in looks.get(1, [])]
+
+    def look(trigger: str, at: int, **words: list[int]) -> None:
+        found = {} if words else {1: known.look}
+        ledger.tables.note_column_looks(running, found, seen_lsn=Lsn(START + at), trigger=trigger, **words)
+
+    look("first", 1)
+    ledger.tables.save(running, [known])
+    assert tokens() == ["first"], "saving what was found asks for no trigger"
+    look("first", 2)
+    look("second", 3, unchanged=[1])
+    assert tokens() == ["second"]
+    look("", 4)
+    assert tokens() == [""], "which may miss commands"

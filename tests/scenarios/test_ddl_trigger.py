@@ -112,6 +112,7 @@ def as_reader(env: PipelineEnv) -> Context:
     return replace(ctx, connections=resolve)
 
 
+@pytest.mark.slow
 def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_without_rights(
     env16: PipelineEnv,
 ) -> None:
