@@ -11,6 +11,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.faults.conftest import run
 from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import data_files
 
 LEAVES = {
     "ints": ("id int", "range (id)", ["from (0) to (100)", "from (100) to (200)", "from (-100) to (0)"], "{n}"),
@@ -172,6 +173,13 @@ def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env16: P
     assert states(env)["deep"] == ("ready", None)
     assert copies(env) == copied
 
+    files = data_files(env, "deep")
+    env.sql("drop table deep_jan")
+    settle(env)
+    assert equal(env)
+    written = data_files(env, "deep") - files
+    assert {file.rpartition("-")[2] for file in written} == {"deletes.puffin"}
+
     # what is not empty cannot be told from a rewrite that lost rows
     env.sql("begin; truncate deep_feb_a; insert into deep values (903, '2026-02-07', 'a'); commit")
     settle(env)
@@ -187,6 +195,7 @@ KILLED = [
 ]
 
 
+@pytest.mark.slow
 def test_captures_and_merges_that_are_killed_while_rows_of_a_partition_go_leave_no_difference(
     env16: PipelineEnv,
 ) -> None:

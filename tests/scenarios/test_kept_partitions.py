@@ -87,6 +87,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
     assert count(env) == rows
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_under_way_when_a_partition_goes_does_not_take_the_place_of_the_table(
     env16: PipelineEnv,
 ) -> None:
