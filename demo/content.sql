@@ -65,6 +65,9 @@ insert into shop.shipments (region, state, label)
 select (array['eu', 'uk', 'asia', 'us', 'moon'])[1 + n % 5], 'packed', case when n % 2 = 0 then shop.noise(2200) end
 from generate_series(1, 500) n;
 
+insert into shop.daily_visits
+select date '2023-01-01' + n, page, n from generate_series(0, 800) n, unnest(array['/', '/cart', '/help']) page;
+
 insert into shop.import_batches (file_name) values ('first.csv');
 insert into shop.import_rows select 1, line, 'line ' || line from generate_series(1, 50) line;
 

@@ -20,6 +20,7 @@ STATEMENTS = (
     "alter table shop.customers alter column name type varchar(120)",
     'alter table shop."price.list" alter column price type numeric(14, 2)',
     "alter table shop.coupons drop column terms",
+    "drop table shop.daily_visits_2023",
 )
 LOCK_SECONDS = 0.5
 EVENTS = 1000
@@ -37,7 +38,7 @@ class Migration:
             for statement in STATEMENTS:
                 step.say(statement)
                 self._alter(statement)
-            step.result = f"{len(STATEMENTS)} ALTER TABLE while the load continues"
+            step.result = f"{len(STATEMENTS)} changes of its shape while the load continues"
 
     def end(self) -> None:
         """Look whether the pipeline has followed each; raises StackError where it has not."""

@@ -122,6 +122,17 @@ create table shop.shipments_asia_0 partition of shop.shipments_asia for values w
 create table shop.shipments_asia_1 partition of shop.shipments_asia for values with (modulus 2, remainder 1);
 create table shop.shipments_elsewhere partition of shop.shipments default;
 
+-- A partition per year; the migration drops the oldest one, as a job for retention does.
+create table shop.daily_visits (
+    day date,
+    page text,
+    visits int not null,
+    primary key (day, page)
+) partition by range (day);
+create table shop.daily_visits_2023 partition of shop.daily_visits for values from ('2023-01-01') to ('2024-01-01');
+create table shop.daily_visits_2024 partition of shop.daily_visits for values from ('2024-01-01') to ('2025-01-01');
+create table shop.daily_visits_2025 partition of shop.daily_visits for values from ('2025-01-01') to ('2026-01-01');
+
 -- Emptied together by TRUNCATE, also between inserts of one transaction; the identity starts again, so keys return.
 create table shop.import_batches (
     id int generated always as identity primary key,

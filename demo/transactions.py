@@ -264,6 +264,15 @@ def ship(connection: Connection, dice: Random) -> None:
         connection.execute("delete from shop.shipments where id = (select shop.some_shipment())")
 
 
+def count_visit(connection: Connection, dice: Random) -> None:
+    """Count a visit of a page on a day of this year or the last one, which lie in two partitions."""
+    connection.execute(
+        "insert into shop.daily_visits values (date '2024-12-01' + %s, '/', 1) "
+        "on conflict (day, page) do update set visits = shop.daily_visits.visits + 1",
+        (dice.randrange(60),),
+    )
+
+
 def import_file(connection: Connection, dice: Random) -> None:
     """Load a file into staging; now and then both tables are emptied first, or halfway.
 
@@ -328,6 +337,7 @@ MIX: Mapping[Transaction, int] = {
     place_order: 12,
     advance_order: 12,
     change_line: 4,
+    count_visit: 4,
     cancel_order: 3,
     change_mind: 3,
     greet_customer: 10,

@@ -17,7 +17,7 @@ from stack.paths import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-VERDICT = re.compile(r"equal: 21 tables, (\d+) rows, lake = source at [0-9A-F]+/[0-9A-F]+")
+VERDICT = re.compile(r"equal: 22 tables, (\d+) rows, lake = source at [0-9A-F]+/[0-9A-F]+")
 GENERATED = (".git", ".venv", ".local", "*cache*", "__pycache__", "node_modules")
 
 
