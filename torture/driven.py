@@ -23,7 +23,7 @@ from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.flow.sequences import RECOVERY, carry_out
 from penstock.flow.spark_job import SparkJob
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from torture.report import Report
 

@@ -12,7 +12,7 @@ from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.compare.report import ComparedColumn, ComparedTable
 from penstock.errors import PenstockError
 from penstock.flow.verify.compare import compare_table
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.source.text_rows import rendered
 from tests.pipeline_env import PipelineEnv
 from torture.model import Model, Table

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
 from penstock.flow.copy import bootstrap
-from penstock.ledger.records import CopyRecord, TableRecord
+from penstock.ledger.table_records import CopyRecord, TableRecord
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark

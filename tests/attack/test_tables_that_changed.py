@@ -9,7 +9,7 @@ from penstock.flow import status
 from penstock.flow.copy import added_tables
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines, to_copy
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows, shown

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.ledger.records import CopyRecord, TableRecord
+from penstock.ledger.table_records import CopyRecord, TableRecord
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 

@@ -23,7 +23,8 @@ from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
-from penstock.ledger.records import CutRecord, TableRecord
+from penstock.ledger.records import CutRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock_spark import merge as merging
 from stack.servers.postgres import Server

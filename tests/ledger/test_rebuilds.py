@@ -7,7 +7,7 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
-from penstock.ledger.records import RebuildRecord, RebuildState
+from penstock.ledger.table_records import RebuildRecord, RebuildState
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, Lake, capture, connection_to, entry, facts, publish
 

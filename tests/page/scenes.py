@@ -14,7 +14,7 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import Level as EventLevel
-from penstock.ledger.records import TableFacts
+from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database

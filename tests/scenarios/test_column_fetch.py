@@ -13,7 +13,7 @@ from penstock.flow.rebuild import fetch as fetching
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.ledger.fetches import Fetches
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 

@@ -8,7 +8,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.recover.resume import resume_table
 from penstock.flow.verify.compare import compare
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import flush, logged, now
 from tests.scenarios.members import told

@@ -9,7 +9,7 @@ from penstock.flow.errors import record_errors
 from penstock.flow.recover.resume import resume_table
 from penstock.flow.recover.teardown import teardown
 from penstock.flow.verify.compare import compare
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from penstock.errors import LakeError
 from penstock.flow.capture import gone_partitions
 from penstock.flow.capture.table_verdict import values_changed
 from penstock.flow.context import Context
-from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.source.tables import SourceTable
 
 

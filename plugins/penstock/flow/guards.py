@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 
 

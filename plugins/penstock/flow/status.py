@@ -9,7 +9,9 @@ from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import GapRecord, KeptSparkRecord, RebuildRecord, StatusRecord, TableRecord
+from penstock.ledger.records import GapRecord, KeptSparkRecord
+from penstock.ledger.status_record import StatusRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.source import server_info, session, slot
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from penstock.flow.context import Context
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import ColumnLook, RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.relation_records import ColumnLook
+from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
 from penstock.source.tables import SourceColumn, SourceTable
 
 

@@ -18,8 +18,10 @@ from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.pipelines import find, gaps, lock
-from penstock.ledger.records import GapRecord, PipelineState, RelationRecord, Row, TableRecord, WindowRecord
+from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
+from penstock.ledger.relation_records import RelationRecord
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 

@@ -9,17 +9,10 @@ from psycopg.types.json import Jsonb
 
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.rebuilds import OPEN
-from penstock.ledger.records import (
-    CutRecord,
-    EventRecord,
-    KeptSparkRecord,
-    Level,
-    RebuildRecord,
-    StatusRecord,
-    UntoldRecord,
-    WindowRecord,
-)
+from penstock.ledger.records import CutRecord, EventRecord, KeptSparkRecord, Level, UntoldRecord, WindowRecord
 from penstock.ledger.session import Part
+from penstock.ledger.status_record import StatusRecord
+from penstock.ledger.table_records import RebuildRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn

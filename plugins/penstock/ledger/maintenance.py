@@ -15,8 +15,9 @@ from psycopg.types.json import Jsonb
 
 from penstock.jobs.maintenance_plan import OldTable, TableReport
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import CopyRecord, Row
+from penstock.ledger.records import Row
 from penstock.ledger.session import Part
+from penstock.ledger.table_records import CopyRecord
 from penstock.lsn import Lsn
 
 

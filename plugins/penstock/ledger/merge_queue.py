@@ -9,15 +9,8 @@ from functools import cached_property
 from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
 from penstock.jobs.pointers import Rename
-from penstock.ledger.records import (
-    CopyRecord,
-    CutRecord,
-    FetchRecord,
-    PipelineRecord,
-    RebuildRecord,
-    TableRecord,
-    WindowRecord,
-)
+from penstock.ledger.records import CutRecord, PipelineRecord, WindowRecord
+from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from penstock.conditions import Level as AlarmLevel
 from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import Level, PipelineFacts, RebuildKind, RebuildState, Row, TableState, WindowState
+from penstock.ledger.records import Level, PipelineFacts, Row, WindowState
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import RebuildKind, RebuildState, TableState
 from penstock.lsn import Lsn
 
 WINDOWS = 20

@@ -19,8 +19,8 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.json_codec import column_to_json
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
 from penstock.lsn import Lsn
 
 OPEN: tuple[RebuildState, ...] = ("copying", "building", "ready")

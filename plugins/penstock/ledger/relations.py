@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from penstock.ledger.records import RelationRecord
+from penstock.ledger.relation_records import RelationRecord
 from penstock.wire.messages import Relation
 
 

@@ -11,8 +11,10 @@ from psycopg.types.json import Jsonb
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import ColumnLook, CopyRecord, CopyState, SchemaChange, TableFacts, TableRecord, TableState
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
 from penstock.lsn import Lsn
 
 

@@ -21,20 +21,11 @@ from penstock.ledger.fetches import fetches
 from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
-from penstock.ledger.records import (
-    ColumnLook,
-    CopyRecord,
-    CutRecord,
-    RebuildRecord,
-    RelationAttnums,
-    RelationNumbers,
-    RelationRecord,
-    TableRecord,
-    WindowRecord,
-    WindowState,
-)
+from penstock.ledger.records import CutRecord, WindowRecord, WindowState
+from penstock.ledger.relation_records import ColumnLook, RelationAttnums, RelationNumbers, RelationRecord
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import CopyRecord, RebuildRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation

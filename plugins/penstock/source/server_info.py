@@ -95,6 +95,15 @@ def flushed(conn: SourceSession) -> Lsn:
     return Lsn(end)
 
 
+def inserted(conn: SourceSession) -> Lsn:
+    """Ask where the WAL ends, flushed or not (a standby: replayed); raises SourceError.
+
+    What a look at the catalog before has seen lies below it, also a command that was committed asynchronously.
+    """
+    (end,) = conn.row("server_info/inserted")
+    return Lsn(end)
+
+
 def position(conn: SourceSession) -> Position:
     """Ask how far the WAL is flushed (a standby: replayed); raises SourceError.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 
 
 def table_record(oid: int, name: str, **known: Any) -> TableRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.flow.capture.table_names import clashes
-from penstock.ledger.records import TableFacts
+from penstock.ledger.table_records import TableFacts
 
 
 def to(oid: int, before: str, after: str) -> TableFacts:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.contract.table_state import TableState
 from penstock.flow.capture.relation_columns import attnums
 from penstock.flow.capture.told_columns import History, read
-from penstock.ledger.records import ColumnLook, ColumnState
+from penstock.ledger.relation_records import ColumnLook, ColumnState
 from penstock.wire.columnar import Told
 from penstock.wire.messages import Relation, RelationColumn
 

@@ -15,7 +15,9 @@ from penstock.flow.merge.rebuild_plan import Copied, Landed
 from penstock.flow.rebuild.position import resolve_position
 from penstock.flow.snapshot import Snapshot
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.records import RelationAttnums, TableFacts, WindowRecord
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.relation_records import RelationAttnums
+from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from penstock.config import CHANGES
 from penstock.flow.context import Context
-from penstock.ledger.records import Publishing, TableRecord
+from penstock.ledger.records import Publishing
+from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock.source.preflight.report import names
 from penstock.source.publication import PublicationFacts

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from penstock.contract.manifest import FileEntry
 from penstock.lake.mirror_column import present
-from penstock.ledger.records import ColumnLook, ColumnState, FetchRecord, RelationNumbers, TableFacts, TableRecord
+from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
+from penstock.ledger.table_records import FetchRecord, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
 from penstock.wire.messages import Relation, RelationColumn

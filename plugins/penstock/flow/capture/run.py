@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from penstock.flow.capture import schema_drift, slot_verdict, source_state, window_proof, window_size
+from penstock.flow.capture import landed_drift, schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.publication_options import follow_options
@@ -270,7 +270,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due.known, due.before)
-    numbers = schema_drift.settle(ctx, conn, due.look, landed, window)
+    numbers = landed_drift.settle(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
@@ -278,7 +278,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         files=landed.files,
         relations=landed.relations,
         numbers=numbers,
-        states=schema_drift.told_states(ctx, landed),
+        states=landed_drift.told_states(ctx, landed),
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,

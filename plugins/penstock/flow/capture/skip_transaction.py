@@ -22,7 +22,7 @@ from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import running
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import lock, peek, server_info, session, slot
 from penstock.source.peek import Transaction

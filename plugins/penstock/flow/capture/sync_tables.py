@@ -16,7 +16,7 @@ from penstock.flow.capture.publication_options import hide
 from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
 from penstock.flow.table_facts import table_facts
-from penstock.ledger.records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot

@@ -13,7 +13,8 @@ from typing import Any
 from penstock.flow import table_policy
 from penstock.flow.context import Context
 from penstock.flow.table_facts import renamed
-from penstock.ledger.records import SchemaChange, TableFacts, TableRecord
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.tables import SourceTable
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from penstock.contract.table_state import TableState
 from penstock.flow.capture.relation_columns import attnums
-from penstock.ledger.records import ColumnLook
+from penstock.ledger.relation_records import ColumnLook
 from penstock.wire.columnar import Told
 from penstock.wire.messages import Relation
 

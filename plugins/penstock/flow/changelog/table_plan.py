@@ -19,7 +19,7 @@ from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingT
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.lake.mirror_column import present
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.source.patterns import chosen_by
 from penstock.values.builtin import builtin
 from penstock.values.lake_types import mapping

@@ -14,7 +14,7 @@ from penstock.conditions import NEEDS_COPY
 from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.context import Context
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import session, slot, transactions
 

@@ -19,7 +19,7 @@ from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tab
 from penstock.flow.spark_job import Submit
 from penstock.flow.table_facts import table_facts
 from penstock.ledger import new_attempt
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts

@@ -28,7 +28,8 @@ from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.locations import folder_of
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers, new_attempt
-from penstock.ledger.records import CutRecord, TableRecord
+from penstock.ledger.records import CutRecord
+from penstock.ledger.table_records import TableRecord
 
 
 @dataclass(frozen=True, slots=True)

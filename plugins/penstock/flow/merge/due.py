@@ -18,7 +18,7 @@ from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:

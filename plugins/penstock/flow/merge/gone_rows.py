@@ -7,7 +7,7 @@ from typing import Any
 from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 
 

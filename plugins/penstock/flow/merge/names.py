@@ -15,7 +15,7 @@ from penstock.jobs.merge_plan import TablePlan
 from penstock.jobs.pointers import Place, Rename, replaced
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import RebuildRecord
+from penstock.ledger.table_records import RebuildRecord
 
 Target = tuple[str, ...]
 

@@ -17,16 +17,9 @@ from penstock.flow.merge.table_plan import LandedFiles
 from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
-from penstock.ledger.records import (
-    CopyRecord,
-    FetchRecord,
-    RebuildRecord,
-    RelationAttnums,
-    RelationNumbers,
-    TableFacts,
-    TableRecord,
-    WindowRecord,
-)
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
+from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
 

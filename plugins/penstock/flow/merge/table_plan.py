@@ -15,7 +15,7 @@ from penstock.jobs.pointers import aside, place_of
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.records import CopyRecord, TableRecord
+from penstock.ledger.table_records import CopyRecord, TableRecord
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""

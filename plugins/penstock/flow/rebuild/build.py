@@ -19,7 +19,8 @@ from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, Tab
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import RebuildStep
-from penstock.ledger.records import CopyRecord, RebuildRecord, RebuildState, WindowRecord
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.table_records import CopyRecord, RebuildRecord, RebuildState
 from penstock.lsn import Lsn
 
 

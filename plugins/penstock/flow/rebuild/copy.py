@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import PenstockError, SourceError
-from penstock.flow.capture import schema_drift
+from penstock.flow.capture import verdict_effects
 from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.added_tables import wait_for_open_transactions
@@ -19,7 +19,7 @@ from penstock.flow.spark_job import Submit
 from penstock.flow.table_facts import table_facts
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
-from penstock.ledger.records import RebuildRecord, TableFacts
+from penstock.ledger.table_records import RebuildRecord, TableFacts
 from penstock.source import catalog_snapshot, session, slot
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.tables import SourceTable
@@ -156,5 +156,5 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
     if decided.changes:
-        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, schema_drift.grown(rebuild, decided, now))
+        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, verdict_effects.grown(rebuild, decided, now))
     return False

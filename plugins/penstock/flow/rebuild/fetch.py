@@ -16,8 +16,8 @@ from penstock.flow import table_policy
 from penstock.flow.capture import column_fetch
 from penstock.flow.capture.column_changes import Following
 from penstock.flow.capture.column_fetch import Fetch
-from penstock.flow.capture.schema_drift import followed_changes
 from penstock.flow.capture.table_verdict import Verdict, verdict
+from penstock.flow.capture.verdict_effects import followed_changes
 from penstock.flow.context import Context
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, tables_at
 from penstock.flow.rebuild.copy import published
@@ -26,7 +26,8 @@ from penstock.flow.table_facts import facts_of
 from penstock.jobs.copy_plan import CopyRange
 from penstock.ledger import new_attempt
 from penstock.ledger.fetches import LandedFetch, NewFetch
-from penstock.ledger.records import SchemaChange, TableRecord
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import server_info, session
 from penstock.source.copy import having_labels

@@ -22,7 +22,8 @@ from penstock.flow.table_facts import facts_of
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import CopyRecord, SkippedRecord, TableFacts, TableRecord, WindowRecord
+from penstock.ledger.records import SkippedRecord, WindowRecord
+from penstock.ledger.table_records import CopyRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")

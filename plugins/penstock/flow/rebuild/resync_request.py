@@ -15,12 +15,7 @@ from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.rebuild.copy import published
 from penstock.flow.table_facts import table_facts
-from penstock.ledger.records import (
-    RebuildKind,
-    RebuildRecord,
-    TableFacts,
-    TableRecord,
-)
+from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableFacts, TableRecord
 
 
 def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:

@@ -28,7 +28,7 @@ from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 
 _TRIES = 5

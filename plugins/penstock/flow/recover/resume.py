@@ -18,7 +18,8 @@ from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import tables_by_name
 from penstock.flow.health import paging
 from penstock.flow.merge import rebuild_plan
-from penstock.ledger.records import PipelineRecord, TableRecord
+from penstock.ledger.records import PipelineRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog, lock, publication, session
 

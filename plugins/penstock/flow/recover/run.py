@@ -19,7 +19,8 @@ from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
-from penstock.ledger.records import PipelineRecord, StatusRecord
+from penstock.ledger.records import PipelineRecord
+from penstock.ledger.status_record import StatusRecord
 from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
-from penstock.ledger.records import CopyRecord
+from penstock.ledger.table_records import CopyRecord
 from penstock.source.tables import SourceTable
 
 

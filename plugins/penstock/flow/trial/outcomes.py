@@ -23,7 +23,8 @@ from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.table_facts import table_facts
 from penstock.flow.trial.effects import Outcome, effect, worst
-from penstock.ledger.records import Publishing, TableRecord
+from penstock.ledger.records import Publishing
+from penstock.ledger.table_records import TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
 from penstock.source.tables import SourceTable

@@ -32,7 +32,7 @@ from penstock.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context, Progress
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.source import catalog, catalog_snapshot, partition_bounds, session
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.tables import SourceTable

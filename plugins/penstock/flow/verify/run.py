@@ -28,7 +28,8 @@ from penstock.flow.verify.compare import compare_table, compared, fingerprint
 from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal
 from penstock.flow.verify.sampling import Chosen, choose
 from penstock.lake.columns import columns_stamp
-from penstock.ledger.records import CutRecord, TableRecord
+from penstock.ledger.records import CutRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table

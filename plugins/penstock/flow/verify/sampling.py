@@ -18,7 +18,7 @@ from penstock.compare.pg_text import row_texts, texts
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
-from penstock.ledger.records import TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.source import catalog, session
 from penstock.source.key_range import KeyRange, LeadingKey, leading_keys

@@ -1,0 +1,239 @@
+"""Hold what a window brought against the catalog, before it is staged.
+
+What the look before had to leave open is decided by the stream, and a table is paused whose landed rows do not fit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from penstock.contract.table_state import TableStates
+from penstock.errors import SourceError
+from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
+from penstock.flow.capture.land_window import Landed
+from penstock.flow.capture.schema_drift import Look
+from penstock.flow.capture.table_verdict import (
+    Verdict,
+    vanished_partition,
+)
+from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.undecided import Undecided
+from penstock.flow.capture.verdict_effects import let_go, refuse, take
+from penstock.flow.context import Context
+from penstock.flow.snapshot import Snapshot
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.relation_records import RelationNumbers
+from penstock.ledger.table_records import FetchRecord, TableRecord
+from penstock.lsn import Lsn
+from penstock.source import leaf_rows, server_info
+from penstock.source.session import SourceSession
+from penstock.source.tables import Leaf, SourceTable
+
+Numbers = Mapping[tuple[int, int], RelationNumbers]
+"""Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
+
+
+def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
+    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
+
+    Return which of the catalog's columns the landed relations have.
+    """
+    fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
+    brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    for case in look.undecided:
+        _settle(ctx, conn, case, landed, window.upto_lsn)
+    touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
+    for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
+        if record.state in ("copied", "ready") and record.left_lsn is None:
+            _settle_landed(ctx, record, look, brought)
+    return brought.numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """Hold what a window brought, with what its relations' columns are."""
+
+    landed: Landed
+    numbers: Numbers
+    since: Lsn
+    upto: Lsn
+    fetches: Sequence[FetchRecord]
+
+    def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
+        """Return the attnums of a relation version's columns, if they are known."""
+        known = self.numbers.get(shape)
+        return known.attnums if known else None
+
+    def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
+        """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
+        landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
+        last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
+        return relation_columns.overwritten(self.fetches, shape[0], last)
+
+
+def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
+    """Read the columns of the landed relations by the looks at their tables that were before and after."""
+    if not landed.shapes:
+        return {}
+    looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since)
+    listens = ctx.pipeline.source.ddl_trigger
+    before = ctx.ledger.windows.table_states(ctx.name, landed.shapes) if listens else {}
+    totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
+    histories = {
+        oid: History(looks[oid], before.get(oid), totals.told.get(oid, ()), totals.lapses, complete)
+        if listens
+        else History(looks[oid])
+        for oid in landed.shapes
+        if oid in looks
+    }
+    return {
+        (oid, version): relation_columns.numbers(
+            relation, told_columns.read(relation, landed.after[oid, version], histories[oid]), looks[oid]
+        )
+        for (oid, version), relation in landed.relations.items()
+        if oid in histories
+    }
+
+
+def told_states(ctx: Context, landed: Landed) -> TableStates | None:
+    """Return what the source's event trigger told last of each table, None where the pipeline does not listen."""
+    if not ctx.pipeline.source.ddl_trigger:
+        return None
+    totals = landed.totals
+    last = [told[-1].state for told in totals.told.values() if told[-1].lapses == totals.lapses]
+    return TableStates(last, lapsed=totals.lapses > 0)
+
+
+def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
+    now = look.found.get(record.oid)
+    if now is None and record.oid not in look.unchanged:
+        return
+    reason = (
+        _misfit(record, now, brought)
+        or _gone_misfit(ctx, record, brought)
+        or (now and _renamed_label(ctx, record, now, brought))
+    )
+    if reason and not _copied_since(ctx, record, brought.upto):
+        refuse(ctx, record, reason)
+    elif now is not None:
+        _end_checks(ctx, record, brought.upto)
+
+
+def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, upto: Lsn) -> None:
+    truncated = _truncations(ctx, landed, case.known.oid)
+    heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
+    explained = {oid for oid, xid in case.leaves.items() if xid in truncated}
+    unused = [oid for oid, through in case.empty.items() if oid not in heard and upto >= through]
+    decided = case.verdict(explained, unused)
+    if decided.reason is not None and upto >= case.through and case.following.partitions is not None:
+        decided = case.verdict(explained, unused, _emptied(conn, case, explained))
+    if decided.reason is None:
+        digest = case.now.digest()
+        if decided.gone:
+            digest = let_go(ctx, case.known, decided, digest, server_info.sight(conn).lsn)
+        take(ctx, case.known, decided, digest)
+    elif upto >= case.through:
+        refuse(ctx, case.known, decided.reason, decided.slug)
+    elif heard:
+        take(ctx, case.known, case.best(), case.digest(heard))
+
+
+def _emptied(conn: SourceSession, case: Undecided, explained: Set[int]) -> dict[int, str]:
+    """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
+    known = case.known.catalog_digest["leaves"]
+    open_ = (leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and str(leaf.oid) in known)
+    found = {leaf.oid: _ask_snapshot(conn, leaf) for leaf in open_}
+    return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
+
+
+def _ask_snapshot(conn: SourceSession, leaf: Leaf) -> str | None:
+    try:
+        return leaf_rows.empty_in(conn, leaf) if leaf.kind == "r" else None
+    except SourceError:
+        return None
+
+
+def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
+    """Return the 32-bit ids of the transactions that truncated a table in a window."""
+    found: set[int] = set()
+    for entry in landed.files:
+        if entry.oid == oid and entry.counts.truncates:
+            changes = ctx.landing.columns(entry.path, ["op", "xid"])
+            xids = changes.filter(pc.equal(changes["op"], "T"))["xid"].to_pylist()
+            found |= {xid & 0xFFFFFFFF for xid in xids}
+    return found
+
+
+def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> str | None:
+    """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
+    landed = brought.landed
+    shapes = [
+        (relation, brought.numbers[key], brought.overwritten(key))
+        for key, relation in landed.relations.items()
+        if key[0] == record.oid and key in brought.numbers
+    ]
+    for relation, numbers, overwritten in shapes:
+        if reason := relation_columns.fit(record, relation, numbers, overwritten).reason:
+            return reason
+    if (now.kind if now else record.catalog_digest["kind"]) != "p":
+        return None
+    keys = {column.attnum for column in record.columns if column.key}
+    named = {
+        sent.name
+        for relation, numbers, _ in shapes
+        for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
+        if attnum in keys
+    }
+    if named & landed.old_nulls.get(record.oid, frozenset()):
+        return "old rows came without the table's key: a partition had another replica identity for a while"
+    known = {*map(int, record.catalog_digest["leaves"]), *(leaf.oid for leaf in (now.leaves if now else ()))}
+    known |= {each.oid for each in gone_partitions.noted(record.catalog_digest) if (each.lsn or 0) > brought.since}
+    for part in landed.totals.partitions:
+        if part.root == record.oid and part.oid not in known:
+            return vanished_partition(part.name)
+    return None
+
+
+def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> str | None:
+    """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
+    landed, digest = brought.landed, record.catalog_digest
+    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and any(gone_partitions.kept(digest))
+    if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
+        return "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+    taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
+    for each, snapshot in gone_partitions.taken_again(digest, taken, brought.since):
+        if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
+            return f"rows came into the bounds of partition {each.name} again before the lake let its own go"
+    return None
+
+
+def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has seen all that a window brought of a table."""
+    files = [entry.path for entry in landed.files if entry.oid == oid]
+    xids = {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
+    return all(map(snapshot.sees, xids))
+
+
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
+    checks = enum_labels.open_checks(record.catalog_digest)
+    ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    files = {entry: brought.attnums((entry.oid, entry.version)) or () for entry in ours}
+    return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
+
+
+def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
+    """Forget the enums that no later window can bring under another label."""
+    checks = enum_labels.open_checks(record.catalog_digest)
+    waiting = {str(oid): str(through) for oid, through in checks.items() if through > upto}
+    if len(waiting) < len(checks):
+        rest = {key: value for key, value in record.catalog_digest.items() if key != "grown"}
+        take(ctx, record, Verdict(), {**rest, "grown": waiting} if waiting else rest)
+
+
+def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
+    """Return whether the table's copy was taken after the window: then it holds what the window lacks."""
+    copies = ctx.ledger.tables.copies(ctx.name)
+    return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)

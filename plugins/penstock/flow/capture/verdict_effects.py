@@ -1,0 +1,83 @@
+"""What a verdict on a table's shape does to the ledger: the table goes on with what it is now, or waits for a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import LedgerError
+from penstock.flow.capture import gone_partitions
+from penstock.flow.capture.gone_partitions import GONE
+from penstock.flow.capture.table_verdict import (
+    Verdict,
+)
+from penstock.flow.context import Context
+from penstock.flow.table_facts import facts_of
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
+from penstock.lsn import Lsn
+from penstock.source.tables import SourceTable
+
+Known = TableRecord | RebuildRecord
+
+
+def let_go(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any], lsn: Lsn) -> dict[str, Any]:
+    """Make a cut due at which the rows of partitions that are gone go, and return the digest that says which go or stay."""
+    names = ", ".join(each.name for each in decided.gone if not each.kept)
+    if names and not ctx.ledger.barriers.add(ctx.name, lsn, reason=f"rows of {names} go from {known.qualified}"):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected {ctx.name} to stand before {lsn}, but a window is planned beyond it; another run is at work: start over",
+        )
+    through = known.complete_through if isinstance(known, TableRecord) else None
+    gone = (replace(each, lsn=lsn) for each in decided.gone)
+    return {**digest, GONE: gone_partitions.with_gone(known.catalog_digest, gone, through)}
+
+
+def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
+    """Pause a table, for a fetch of columns if that is enough; end a rebuild, which has to begin again."""
+    if isinstance(known, TableRecord):
+        ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason, fetchable=fetchable)
+        ctx.progress(f"paused {known.qualified}: {reason}")
+    else:
+        ctx.ledger.rebuilds.give_up(ctx.name, known, slug="rebuild-given-up", reason=reason)
+        ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
+
+
+def take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
+    """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
+    if GONE in known.catalog_digest:
+        digest = {GONE: known.catalog_digest[GONE], **digest}
+    if not decided.changes and digest == known.catalog_digest:
+        return
+    facts_now = _with(known, decided, digest)
+    if isinstance(known, RebuildRecord):
+        ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
+        return
+    told = followed_changes(known.oid, decided) if known.state == "ready" else ()
+    ctx.ledger.tables.save(ctx.name, [facts_now], told)
+    for change in decided.changes:
+        ctx.progress(f"{known.qualified}: {change.text}")
+
+
+def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
+    """Return what the lake follows by a verdict, for the history of the table's shapes."""
+    return [
+        SchemaChange(oid, change.rule, change.text, {"xid": change.xid} if change.xid else {})
+        for change in decided.changes
+    ]
+
+
+def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
+    return replace(
+        facts_of(known),
+        columns=decided.columns or known.columns,
+        identity=decided.identity or known.identity,
+        catalog_digest=dict(digest),
+    )
+
+
+def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
+    """Return the facts of a table with the columns that were added to it."""
+    return _with(known, decided, now.digest())

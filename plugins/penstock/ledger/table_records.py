@@ -1,0 +1,210 @@
+"""What the ledger remembers of tables, their copies and their rebuilds, one frozen record per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from penstock.contract.manifest import FileEntry, vars_of
+from penstock.lake.mirror_column import MirrorColumn, present
+from penstock.ledger.json_codec import column_from_json, column_to_json
+from penstock.ledger.records import Row
+from penstock.ledger.relation_records import ColumnLook
+from penstock.lsn import Lsn
+
+TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
+CopyState = Literal["copying", "copied", "loaded"]
+FetchState = Literal["copying", "landed"]
+RebuildKind = Literal["resync", "replay", "shadow"]
+RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Describe one source table and its target, as `save_tables` takes it.
+
+    `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever shows that the table was changed behind
+    the stream's back. `renamed_to` is the name that the lake's table takes in the next cut, None where it keeps `target`.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    catalog_digest: dict[str, Any]
+    renamed_to: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**vars_of(self), "columns": [column_to_json(column) for column in self.columns]}
+
+    @property
+    def look(self) -> ColumnLook:
+        """Return what of its columns a look at the catalog has found."""
+        there = sorted(present(self.columns), key=lambda column: column.attnum)
+        states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
+        key = tuple(column.attnum for column in there if column.key)
+        digest = self.catalog_digest
+        count, hidden = digest.get("attnums", max(states, default=0)), digest.get("versions", {}).get("hidden", ())
+        return ColumnLook(count, states, key=key, key_index=digest.get("key_index", 0), hidden=tuple(hidden))
+
+
+@dataclass(frozen=True)
+class TableRecord(Row):
+    """Hold one table of a pipeline.
+
+    `complete_through` and `snapshot_id` say what the lake's main holds as we last published it. A table that joined
+    after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
+    standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
+    lake table is to be dropped. `renamed_to` is the name that the lake's table takes in the next cut. `shows` is the metadata file
+    that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `fetchable` says that it is
+    paused for nothing but values of some columns.
+    """
+
+    pipeline: str
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    renamed_to: tuple[str, ...] | None
+    state: TableState
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    catalog_digest: dict[str, Any]
+    copy_id: str | None
+    complete_through: Lsn | None
+    snapshot_id: int | None
+    paused_slug: str | None
+    paused_reason: str | None
+    paused_from_state: TableState | None
+    joined_lsn: Lsn | None
+    joined_xid: int | None
+    left_lsn: Lsn | None
+    discard: bool
+    shows: str | None
+    lake_columns: str | None
+    fetchable: bool
+
+    @property
+    def qualified(self) -> str:
+        """Name the table for a message."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the table joined the pipeline and waits for its copy."""
+        return self.state == "new" and self.joined_lsn is not None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        columns = tuple(map(column_from_json, row["columns"]))
+        renamed = row["renamed_to"]
+        names = {"target": tuple(row["target"]), "renamed_to": None if renamed is None else tuple(renamed)}
+        return cls(**{**row, **names, "columns": columns})
+
+
+@dataclass(frozen=True)
+class CopyRecord(Row):
+    """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
+
+    Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too. What it does
+    not see lies in windows after `needs_after`. The files' columns have these `attnums`.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    snapshot: str
+    lsn: Lsn
+    needs_after: Lsn
+    state: CopyState
+    files: tuple[FileEntry, ...]
+    rows: int
+    bytes: int
+    started_at: datetime
+    finished_at: datetime | None
+    attnums: list[int]
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
+
+
+@dataclass(frozen=True)
+class FetchRecord(Row):
+    """Hold values of some columns of one table that were read under a snapshot, of all that was committed before `lsn`.
+
+    `whole` says that these are the columns' values of all rows: then what was landed of them before counts for nothing.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    lsn: Lsn
+    attnums: tuple[int, ...]
+    whole: bool
+    state: FetchState
+    files: tuple[FileEntry, ...]
+    rows: int
+    bytes: int
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "attnums": tuple(row["attnums"]), "files": tuple(map(FileEntry.from_json, row["files"]))})
+
+
+@dataclass(frozen=True)
+class RebuildRecord(Row):
+    """Hold one table that is being rebuilt at `place`, from its copy and the windows since.
+
+    `through_lsn` is how far `snapshot_id` of the fresh table holds every change, None until its copy is loaded. In place
+    it takes the target's name when a cut is published; a shadow stays at its place as of `goal_lsn`. `run` is the
+    Spark run that may advance it; `after` is the position from which it needs windows; `former` is what the table that
+    it replaced looked like.
+    """
+
+    pipeline: str
+    id: str
+    oid: int
+    era: int
+    kind: RebuildKind
+    state: RebuildState
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    place: tuple[str, ...]
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    catalog_digest: dict[str, Any]
+    copy_id: str | None
+    through_lsn: Lsn | None
+    goal_lsn: Lsn | None
+    snapshot_id: int | None
+    run: str | None
+    rows: int
+    former: dict[str, Any] | None
+    slug: str | None
+    reason: str | None
+    started_at: datetime
+    changed_at: datetime
+    finished_at: datetime | None
+    copy_snapshot: str | None
+    copy_lsn: Lsn | None
+    after: Lsn | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        columns = tuple(map(column_from_json, row["columns"]))
+        return cls(**{**row, "target": tuple(row["target"]), "place": tuple(row["place"]), "columns": columns})
+
+    @property
+    def qualified(self) -> str:
+        """Name the source table for a message."""
+        return f"{self.schema}.{self.name}"
