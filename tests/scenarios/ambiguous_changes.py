@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused
+from tests.scenarios.column_changes import copies, wrong
 
 MADE = """
 create table {t} (id int primary key, a text, b text, c text);
@@ -125,8 +124,8 @@ def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
     env.capture()
 
 
-def follow_ambiguous_changes(env: PipelineEnv) -> None:
-    """Migrate a table per case with the trigger, as one window, and compare."""
+def follow_ambiguous_changes(env: PipelineEnv) -> list[str]:
+    """Migrate a table per case with the trigger, as one window; return what is wrong afterwards."""
     bootstrapped(env, trigger=True)
     copied = copies(env)
 
@@ -135,7 +134,4 @@ def follow_ambiguous_changes(env: PipelineEnv) -> None:
     env.capture()
     env.merge()
 
-    assert paused(env) == {}
-    compared = compare(env.ctx)
-    assert compared.equal, compared
-    assert copies(env) == copied, "nothing was copied"
+    return wrong(env, copied)

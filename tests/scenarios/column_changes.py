@@ -103,6 +103,13 @@ def paused(env: PipelineEnv) -> dict[str, str]:
     }
 
 
+def wrong(env: PipelineEnv, copied: set[tuple[str, int]]) -> list[str]:
+    """Return what is not as it should be: tables that are paused, differ from the source, or were copied beyond `copied`."""
+    waiting = [f"{name} is paused: {reason}" for name, reason in paused(env).items()]
+    differing = [line for table in compare(env.ctx).tables if not table.equal for line in table.lines()]
+    return [*waiting, *differing, *(f"table {oid} was copied" for _, oid in copies(env) - copied)]
+
+
 def copies(env: PipelineEnv) -> set[tuple[str, int]]:
     return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
 

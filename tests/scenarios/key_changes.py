@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused
+from tests.scenarios.column_changes import copies, wrong
 
 MADE = """
 create table {t} (id int primary key, code varchar(40) not null, large text, n int, unique (code));
@@ -103,8 +102,8 @@ def run(env: PipelineEnv, statements: str, name: str) -> None:
     env.sql(statements.format(t=name))
 
 
-def change_keys(env: PipelineEnv) -> None:
-    """Change the key of a table per case before, within and after transactions with rows, and compare."""
+def change_keys(env: PipelineEnv) -> list[str]:
+    """Change the key of a table per case before, within and after transactions with rows; return what is wrong afterwards."""
     for name, case in CASES.items():
         run(env, f"{MADE}; {case.made}", name)
     env.bootstrap()
@@ -118,12 +117,11 @@ def change_keys(env: PipelineEnv) -> None:
     env.capture()
     env.merge()
 
-    assert paused(env) == {}
-    compared = compare(env.ctx)
-    assert compared.equal, compared
-    assert missed(env) == {}, "each change met the row that it speaks of"
-    assert copies(env) == copied, "nothing was copied"
-    assert env.merge() is None, "nothing is left to do"
+    missing = [
+        f"{name}: {count} changes did not meet the row that they speak of" for name, count in missed(env).items()
+    ]
+    left = [] if env.merge() is None else ["a merge was left to do"]
+    return [*wrong(env, copied), *missing, *left]
 
 
 def missed(env: PipelineEnv) -> dict[str, int]:

@@ -23,7 +23,7 @@ ON = "alter event trigger penstock_ddl_end enable always; alter event trigger pe
 
 
 def test_ambiguous_changes_are_followed_without_a_copy(env: PipelineEnv) -> None:
-    follow_ambiguous_changes(env)
+    assert follow_ambiguous_changes(env) == []
 
 
 @pytest.mark.slow
