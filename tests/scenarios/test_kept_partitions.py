@@ -54,14 +54,19 @@ def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_t
     assert not equal(env)
 
 
+def keeping(env: PipelineEnv) -> PipelineEnv:
+    """Bootstrap a pipeline whose lake keeps the rows of dropped partitions."""
+    env.settings["lake"] = {"on_dropped_partition": "keep"}
+    env.sql(DEEP)
+    env.bootstrap()
+    return env
+
+
 @pytest.mark.slow
 def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_person_gives_it_up(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["lake"] = {"on_dropped_partition": "keep"}
-    env.sql(DEEP)
-    env.bootstrap()
+    env = keeping(env16)
     env.sql("drop table deep_jan")
     settle(env)
     rows = count(env)
@@ -91,10 +96,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
 def test_a_copy_that_is_under_way_when_a_partition_goes_does_not_take_the_place_of_the_table(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["lake"] = {"on_dropped_partition": "keep"}
-    env.sql(DEEP)
-    env.bootstrap()
+    env = keeping(env16)
     rows = count(env)
 
     def submit(job: object) -> None:
