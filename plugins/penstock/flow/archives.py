@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.errors import LakeError
 from penstock.flow.capture import gone_partitions
-from penstock.flow.capture.table_verdict import values_changed
+from penstock.flow.capture.new_files import values_changed
 from penstock.flow.context import Context
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.source.tables import SourceTable

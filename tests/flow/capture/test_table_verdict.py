@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
-from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
+from penstock.flow.capture.new_files import suspects
+from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.table_facts import column_plan
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType

@@ -14,11 +14,9 @@ from penstock.contract.table_state import TableStates
 from penstock.errors import SourceError
 from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.flow.capture.land_window import Landed
+from penstock.flow.capture.partition_doubts import vanished_partition
 from penstock.flow.capture.schema_drift import Look
-from penstock.flow.capture.table_verdict import (
-    Verdict,
-    vanished_partition,
-)
+from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
 from penstock.flow.capture.undecided import Undecided
 from penstock.flow.capture.verdict_effects import let_go, refuse, take

@@ -16,10 +16,7 @@ from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
-from penstock.flow.capture.table_verdict import (
-    altered_with_its_rows,
-    suspects,
-)
+from penstock.flow.capture.new_files import altered_with_its_rows, suspects
 from penstock.flow.capture.undecided import Undecided, verdict_of
 from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take
 from penstock.flow.context import Context

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.flow.capture import table_names
+from penstock.flow.capture.last_look import filter_changed
 from penstock.flow.capture.publication_options import hide
-from penstock.flow.capture.table_verdict import filter_changed
 from penstock.flow.context import Context
 from penstock.flow.table_facts import table_facts
 from penstock.ledger.table_records import TableFacts, TableRecord

@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.table_verdict import (
-    Verdict,
-    verdict,
-)
+from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.capture.verdict_effects import Known
 from penstock.lsn import Lsn
 from penstock.source.tables import SourceTable

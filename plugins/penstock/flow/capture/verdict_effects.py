@@ -9,9 +9,7 @@ from typing import Any
 from penstock.errors import LedgerError
 from penstock.flow.capture import gone_partitions
 from penstock.flow.capture.gone_partitions import GONE
-from penstock.flow.capture.table_verdict import (
-    Verdict,
-)
+from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.context import Context
 from penstock.flow.table_facts import facts_of
 from penstock.ledger.records import SchemaChange

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.flow.capture.new_files import suspects
 from penstock.flow.capture.sync_publication import Alteration, decide
-from penstock.flow.capture.table_verdict import suspects
 from penstock.flow.context import Context
 from penstock.flow.table_facts import column_plan
 from penstock.source import catalog_snapshot, leaf_rows, publication

@@ -14,11 +14,12 @@ from penstock.flow import archives, table_policy
 from penstock.flow.capture import publication_options
 from penstock.flow.capture.column_changes import Rule
 from penstock.flow.capture.column_fetch import Fetch
+from penstock.flow.capture.new_files import suspects
 from penstock.flow.capture.schema_drift import followed_of
 from penstock.flow.capture.sync_publication import Alteration
 from penstock.flow.capture.sync_tables import came_back_reason, member_changes
 from penstock.flow.capture.table_names import with_name
-from penstock.flow.capture.table_verdict import Verdict, suspects, verdict
+from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.table_facts import table_facts

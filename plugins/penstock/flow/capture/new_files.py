@@ -1,0 +1,99 @@
+"""Which leaves have a new file, and what it may hold: other values than before, or other rows than were sent. Pure.
+
+A TRUNCATE, a rewriting ALTER TABLE and VACUUM FULL all give a table a new file. Together with a changed column it means that
+stored values changed. Of the rest the rows themselves, or the stream, have to show that nothing is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.flow.capture.column_fetch import Doubt
+from penstock.flow.capture.last_look import attached, catalog_versions, new_files, rewritten
+from penstock.lake.mirror_column import MirrorColumn
+from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look.
+
+    `rewritten` are partitions that are new and have another file than the one that they were made with.
+    """
+
+    files: tuple[Leaf, ...] = ()
+    arrived: tuple[tuple[Leaf, tuple[Attach, ...]], ...] = ()
+    rewritten: tuple[Leaf, ...] = ()
+
+
+def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Suspects:
+    """Name the leaves whose rows have to be looked at before the verdict; for most looks there are none."""
+    arrived = tuple(attached(digest, now)) if now.kind == "p" else ()
+    files = new_files(digest, now, frozenset())
+    if not (may_change_silently(now) or values_changed(columns, digest, now)):
+        files = ()
+    return Suspects(files, arrived, rewritten(digest, now) if now.kind == "p" else ())
+
+
+def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Return whether columns changed in a way that means other stored values if a file is new as well."""
+    return any(altered_doubts(columns, digest, now)) or any(added_doubts(columns, now))
+
+
+def altered_with_its_rows(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Return whether a transaction that wrote a new file has altered a column too, or a column is new.
+
+    Where another one has altered it, and the stream shows that the file is a TRUNCATE's, no row is older than that file.
+    """
+    files = {str(leaf.changed_by) for leaf in new_files(digest, now, frozenset())}
+    versions = catalog_versions(digest, "columns")
+    known = {column.attnum for column in columns}
+    altered = (each for each in now.columns if each.attnum in known and versions.get(str(each.attnum)) != each.version)
+    return any(each.version in files for each in altered) or any(added_doubts(columns, now))
+
+
+def may_change_silently(now: SourceTable) -> bool:
+    """Return whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
+    return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
+
+
+def added_since(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColumn]:
+    """Return the columns that were not in the stream at the last look."""
+    before = {column.attnum for column in columns}
+    return [column for column in now.columns if column.attnum not in before]
+
+
+def altered_doubts(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
+    """Name the columns of which a new file may hold other values than before."""
+    versions = catalog_versions(digest, "columns")
+    by_attnum = {column.attnum: column for column in now.columns}
+    for column in columns:
+        found, before = by_attnum.get(column.attnum), versions.get(str(column.attnum))
+        if found is not None and before is not None and before != found.version:
+            yield Doubt(
+                f"column {column.name} was altered and the table rewritten: its old rows may hold other values",
+                column.attnum,
+            )
+
+
+def added_doubts(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[Doubt]:
+    """Name the added columns of which a new file may hold values: `vacuum full`, too, writes a default into old rows."""
+    for added in added_since(columns, now):
+        if added.missing_text is None:
+            yield Doubt(
+                f"column {added.name} was added and the table rewritten: a default may have been written into every row",
+                added.attnum,
+            )
+
+
+def file_doubts(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[Doubt]:
+    """Name the leaves whose new file may lack rows, where neither the rows nor the stream have `cleared` them."""
+    if may_change_silently(now):
+        what = "partition " if now.kind == "p" else ""
+        for leaf in new_files(digest, now, cleared):
+            yield Doubt(
+                f"{what}{leaf.name} has a new file without the rows of before: it was truncated by itself, rewritten, "
+                "or unlogged for a while"
+            )
