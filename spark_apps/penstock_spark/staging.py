@@ -14,6 +14,7 @@ from typing import Any
 from penstock.engine.failure import EngineFailure
 from penstock.engine.order import MergeAnswer, NewFile, NewVector, TargetFile, Vector
 from penstock.errors import LakeError
+from penstock.jobs.merge_plan import TableSize
 from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import properties
 from penstock.lake.evolution import Evolution, numbers_text
@@ -202,6 +203,15 @@ class Staging:
         java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
         pointer = Pointer(*place_of(self.table.target), old=self.base.metadataFileLocation(), new=location)
         return pointer, int(staged.currentSnapshot().snapshotId())
+
+    def size(self) -> TableSize:
+        """Return what the transaction's last snapshot says of the table's size."""
+        summary = self._head().summary()
+        rows, gone, files, size = (
+            int(summary.get(f"total-{name}") or 0)
+            for name in ("records", "position-deletes", "data-files", "files-size")
+        )
+        return TableSize(rows - gone, files, size)
 
     def data_file(self, new: NewFile) -> Any:
         """Return a written file as Iceberg's data file, with the metrics of its own footer."""

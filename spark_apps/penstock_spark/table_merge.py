@@ -15,7 +15,7 @@ from penstock.contract.manifest import ChangeCounts
 from penstock.engine import task
 from penstock.engine.order import MergeAnswer
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult
+from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult, TableSize
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, mirror_columns
@@ -66,6 +66,7 @@ def merge_table(
         paused_reason=error.message if error else None,
         failure=error.cause if isinstance(error, OwnFailureError) else None,
         shows=staged.shows,
+        size=staged.size,
     )
 
 
@@ -80,12 +81,13 @@ class Staged:
     """Hold what a table is to be published as.
 
     Without a pointer it stays at `snapshot_id`; `shows` is the metadata file that the catalog shows then, where it was
-    looked at.
+    looked at, `size` that of one that moves.
     """
 
     pointer: Pointer | None = None
     snapshot_id: int | None = None
     shows: str | None = None
+    size: TableSize | None = None
 
 
 @dataclass
@@ -157,7 +159,7 @@ class TableMerge:
         elif not moved:
             return self._unmoved(there)
         pointer, head = staged.stage()
-        return Staged(self._pointer(pointer), head)
+        return Staged(self._pointer(pointer), head, size=staged.size())
 
     def _require_plain_misfits(self, staged: Staging, wanted: Evolution) -> None:
         """Raise LakeError("schema-change") where a renamed column's texts stand under its old name in `_misfits`."""

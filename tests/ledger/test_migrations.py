@@ -41,6 +41,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "slot_sample",
         "source_clock",
         "table",
+        "table_cut",
         "table_state",
         "verification",
         "verified",

@@ -132,12 +132,22 @@ class MergePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSize:
+    """Measure a table of the lake: its live rows, its data files and their bytes."""
+
+    rows: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableResult:
     """Report one table of a merge: its pointer, or why it was paused.
 
     `counts` has: inserts, updates, deletes, truncates (events read), rows_deleted, rows_written,
     update_missing, delete_missing, insert_existing, misfits, skipped. `failure` names the class of an error without a
-    kind that paused it. `shows` is the metadata file of a table that does not move, where it was looked at.
+    kind that paused it. `shows` is the metadata file of a table that does not move, where it was looked at; `size` that of
+    one that moves.
     """
 
     oid: int
@@ -150,6 +160,7 @@ class TableResult:
     paused_reason: str | None = None
     failure: str | None = None
     shows: str | None = None
+    size: TableSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +189,7 @@ class MergeResult:
                     **entry,
                     "target": tuple(entry["target"]),
                     "pointer": Pointer.from_json(entry["pointer"]) if entry["pointer"] else None,
+                    "size": TableSize(**entry["size"]) if entry["size"] else None,
                 }
             )
             for entry in data.pop("tables")

@@ -140,6 +140,8 @@ def _record(
     counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in tables if table.counts])
     found = {"rows": rows, "counted": counted, "cuts_snapshot_id": cuts_snapshot_id}
     transaction.change("merges/add_cut", name=name, attempt=attempt, lsn=lsn, **found)
+    done = [{"oid": table.oid, **asdict(table.done)} for table in tables if table.done]
+    transaction.change("merges/add_table_cuts", name=name, attempt=attempt, tables=Jsonb(done))
     transaction.change("merges/forget_marks", name=name, lsn=lsn)
     cut = _cut(transaction, name, attempt)
     if cut is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
@@ -14,7 +15,7 @@ from penstock.jobs.pointers import Place, Pointer, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
-from penstock.ledger.merge_queue import PausedTable, PublishedTable
+from penstock.ledger.merge_queue import PausedTable, PublishedTable, TableCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 
@@ -173,6 +174,7 @@ def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]
             shows=_shows(done[table.oid]),
             columns=None if table.idle else columns_stamp(table.columns),
             **{name: done[table.oid].counts.get(name, 0) for name in MET},
+            done=_done(done[table.oid]),
         )
         for table in orders.tables
         if table.oid in done
@@ -186,6 +188,13 @@ def _pointers(result: MergeResult) -> list[Pointer]:
 
 def _rows(result: MergeResult) -> int:
     return sum(table.counts.get("rows_written", 0) for table in result.tables)
+
+
+def _done(table: TableResult) -> TableCut | None:
+    if table.size is None:
+        return None
+    names = ("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written")
+    return TableCut(**{name: table.counts.get(name, 0) for name in names}, seconds=table.seconds, **asdict(table.size))
 
 
 def _shows(table: TableResult) -> str | None:
