@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.values.pgtype import PgType
+from penstock.values.pgtype import PgType, numeric_digits
 from penstock.values.type_table import DECIMAL, STRING, TYPES, decimal_digits
 
 SCALARS = {name: each.name for each in TYPES for name in each.postgres if each.name != DECIMAL}
@@ -16,7 +16,6 @@ EXTENSIONS = {name: each.name for each in TYPES for name in each.extensions}
 
 _BUILT_IN = "pg_catalog"
 _DECIMAL_DIGITS = 38
-_TYPMOD_HEADER = 4
 # Array literals are split at commas. These are the types known to separate their elements so: every type the
 # server makes itself, and all built-in ones but one. An extension may choose any character.
 _MADE_BY_THE_SERVER = frozenset("ecrm")
@@ -81,16 +80,11 @@ def _scalar(type: PgType, typmod: int | None = None) -> str:
 
 
 def _decimal(typmod: int) -> str:
-    """Return the decimal that holds numeric(p,s), also for a scale below zero or above p (PostgreSQL 15+).
-
-    Source: PostgreSQL documentation, "Arbitrary Precision Numbers"; the typmod packs 16 bits of precision and a
-    signed scale of 11 bits behind a header of 4.
-    """
-    if typmod < _TYPMOD_HEADER:
+    """Return the decimal that holds numeric(p,s), also for a scale below zero or above p."""
+    found = numeric_digits(typmod)
+    if found is None:
         return STRING
-    packed = typmod - _TYPMOD_HEADER
-    precision = packed >> 16 & 0xFFFF
-    scale = (packed & 0x7FF ^ 0x400) - 0x400
+    precision, scale = found
     digits = max(precision - min(scale, 0), scale)
     return f"{DECIMAL}({digits},{max(scale, 0)})" if digits <= _DECIMAL_DIGITS else STRING
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+TYPMOD_HEADER = 4
+"""What the typmod of a length, or of a numeric, has on top of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class PgType:
@@ -52,3 +55,15 @@ class PgType:
             cls.from_json(base) if base else None,
             cls.from_json(element) if element else None,
         )
+
+
+def numeric_digits(typmod: int) -> tuple[int, int] | None:
+    """Return precision and scale of a numeric's typmod, None for one without; the scale may be below zero (PostgreSQL 15+).
+
+    Source: PostgreSQL documentation, "Arbitrary Precision Numbers"; the typmod packs 16 bits of precision and a
+    signed scale of 11 bits behind a header of 4.
+    """
+    if typmod < TYPMOD_HEADER:
+        return None
+    packed = typmod - TYPMOD_HEADER
+    return packed >> 16 & 0xFFFF, (packed & 0x7FF ^ 0x400) - 0x400

@@ -87,7 +87,7 @@ def test_a_label_added_to_an_enum_is_no_change() -> None:
         (None, "dropped, or left the publication"),
         (replace(TABLE, columns=(ID,)), "column name was dropped"),
         (replace(TABLE, columns=(ID, replace(NAME, name="title"))), "renamed to title"),
-        (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to int4"),
+        (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to integer"),
         (replace(TABLE, columns=(ID, replace(NAME, type=replace(TEXT, typmod=44)))), "changed its type"),
         (replace(TABLE, columns=(ID, replace(NAME, attnum=3))), "column name was dropped"),
         (replace(TABLE, identity="f"), "replica identity changed"),
@@ -239,7 +239,7 @@ def test_a_dropped_column_goes_where_the_operator_wants_that() -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to int4"),
+        (replace(TABLE, columns=(ID, replace(NAME, type=INT))), "changed its type from text to integer"),
         (replace(TABLE, columns=(ID,), hidden_attnums=(2, 3)), "is not in the stream any more"),
         (REWRITTEN, "column name was altered and the table rewritten"),
         (

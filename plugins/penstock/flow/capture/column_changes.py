@@ -16,6 +16,7 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed
+from penstock.values.type_name import type_name
 
 Rule = Literal[
     "add-column",
@@ -109,7 +110,7 @@ def _compared(
         changes.append(ColumnChange("rename-column", renamed, _xid(found)))
         doubts += [] if following.columns else [Doubt(renamed)]
     if not _same_type(found.type, column.type):
-        retyped = f"column {found.name} changed its type from {column.type.name} to {found.type.name}"
+        retyped = f"column {found.name} changed its type from {type_name(column.type)} to {type_name(found.type)}"
         changes.append(ColumnChange("retype-column", retyped, _xid(found)))
         doubts += [] if following.columns and followed(column.type, found.type) else [Doubt(retyped, found.attnum)]
     return changes, doubts
