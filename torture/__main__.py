@@ -50,7 +50,8 @@ def main(
     report.say(f"seed {chosen}; everything that is done: {log}")
     rules = tuple(filter(None, only.split(",")))
     mix = Mix(full=not safe, faults=not calm, publication=not published, only=rules, lake=not landed)
-    with stand("torture", apart=bool(chosen % 2), told=bool(chosen // 2 % 2), spark=not landed) as env:
+    apart, told, drop = (bool(chosen >> bit & 1) for bit in range(3))
+    with stand("torture", apart=apart, told=told, drop=drop, spark=not landed) as env:
         try:
             if landed:
                 search(report, env.source, env, mix, more=_more(minutes * 60, rounds))

@@ -75,6 +75,22 @@ class Driven:
         parts = [[table for table in tables if (table in joined) is late] for late in (False, True)]
         return all([self._together(part, submit) for part in parts if part])  # noqa: C419  # every part has its try
 
+    def answer(self, submit: Submit) -> bool:
+        """Do what the DAG does for tables that changed: fetch where columns are all that they lack, copy the others, switch."""
+        try:
+            with record_errors(self.ctx):
+                rebuild.switch(self.ctx, rebuild.resync(self.ctx, None, submit, woken=True), self.env.submit)
+        except PenstockError as error:
+            self.report.refused[error.slug] += 1
+            self.report.write_line("penstock", "answer", f"{error}")
+            return False
+        except Exception as error:  # whatever Spark raises: an error without a name is a finding
+            self.report.find("stuck", "answer", (f"{type(error).__name__}: {str(error)[:600]}",))
+            return False
+        self.report.work["answer"] += 1
+        self.report.write_line("penstock", "answer")
+        return True
+
     def _together(self, tables: Sequence[str], submit: Submit | None) -> bool:
         """Copy tables in one request, or one by one where one of them cannot be copied."""
         if self._resynced(tables, submit):

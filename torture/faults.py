@@ -43,6 +43,12 @@ RESYNC = (
     "penstock.ledger.merges:move",
 )
 
+FETCH = (
+    "penstock.ledger.fetches:Fetches.start",
+    "penstock_spark.copy:land",
+    "penstock.ledger.fetches:Fetches.land",
+)
+
 Fault = Callable[[random.Random, Driven], str]
 
 
@@ -89,6 +95,13 @@ def resync_killed(dice: random.Random, driven: Driven) -> str:
     return f"resync of {table} {when} {step.rpartition(':')[2]}{_reached(ended)}"
 
 
+def answer_killed(dice: random.Random, driven: Driven) -> str:
+    """Kill what answers a change of tables by itself, in the fetch of columns or the copy."""
+    step, when = dice.choice((*FETCH, *FETCH, *RESYNC)), dice.choice(("before", "after"))
+    ended = run_with_spark(driven.env, "resync", step, when, "1").returncode
+    return f"resync of what waits {when} {step.rpartition(':')[2]}{_reached(ended)}"
+
+
 def source_stopped(dice: random.Random, driven: Driven) -> str:
     """Stop the source as a power cut does."""
     del dice
@@ -118,6 +131,7 @@ FAULTS: dict[Fault, int] = {
     capture_killed: 6,
     merge_abandoned: 6,
     resync_killed: 3,
+    answer_killed: 4,
     source_stopped: 3,
     control_stopped: 1,
     slot_consumed: 1,

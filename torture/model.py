@@ -41,6 +41,10 @@ group by 1, 2, 3, 4, 5 order by 1, 2
 """
 _LABELS = """
 select t.typname, array_agg(e.enumlabel order by e.enumsortorder) from pg_enum e join pg_type t on t.oid = e.enumtypid
+group by 1
+union all
+select c.relname, array_agg(a.attname::text order by a.attnum) from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.relkind = 'c' and c.relnamespace = 'public'::regnamespace and a.attnum > 0 and not a.attisdropped
 group by 1 order by 1
 """
 _PUBLISHED = """
@@ -140,7 +144,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold the tables of the source, the labels of its enums, and what is published."""
+    """Hold the tables of the source, the labels of its enums, the attributes of its composite types, and what is published."""
 
     tables: tuple[Table, ...]
     labels: dict[str, tuple[str, ...]]

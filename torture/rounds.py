@@ -15,11 +15,11 @@ import psycopg
 
 from penstock.flow.spark_job import SparkJob
 from tests.pipeline_env import PipelineEnv
-from torture import faults, grammar, judge, model, publication
+from torture import faults, grammar, judge, model, publication, writers
 from torture.driven import Driven
 from torture.model import Model
 from torture.report import Report
-from torture.rules import partitions
+from torture.rules import Change, partitions
 from torture.writers import SETTINGS, Writers, failure
 
 
@@ -139,7 +139,23 @@ class Torture:
         change = grammar.draw(dice, self._model(), full=self.mix.full, only=self.mix.only)
         if change is not None:
             self.report.rules[change.rule] += 1
+            if dice.random() < 0.15:
+                self._ddl_doubtful(dice, change)
+                return
             self._admin(change.statements, who=f"admin {change.rule}", atomic=change.atomic, between=dice)
+
+    def _ddl_doubtful(self, dice: random.Random, change: Change) -> None:
+        """Make the change in a transaction that fails, that goes back to a savepoint, or that is prepared and ended some time."""
+        who, end = f"admin {change.rule}", dice.choice(("rollback", "rollback to savepoint", "prepare"))
+        if end == "rollback to savepoint":
+            around = ("savepoint change", *change.statements, "rollback to savepoint change")
+            rows = [writers.statement(dice, self._model(), dice.choice(self._model().roots))]
+            self._admin((*around, *rows), who=who, atomic=True)
+        elif end == "rollback":
+            self._admin((*change.statements, "select 1 / 0"), who=who, atomic=True)
+        else:
+            name = self.writers.prepared_name()
+            self._admin(("begin", *change.statements, f"prepare transaction '{name}'"), who=who)
 
     def _alter_publication(self, dice: random.Random) -> None:
         if not self.shaken:
@@ -197,6 +213,12 @@ class Torture:
         self.driven.merge()
         self.driven.heal()
         self.driven.note_paused()
+        if dice.random() < 0.7:
+            self.driven.answer(lambda job: self._meanwhile(dice, job, ddl=0.2))
+            self.writers.quiesce(dice, keep=keep)
+            self._flush()
+            self.driven.capture()
+            self.driven.merge()
         if (due := self.driven.due()) and self.driven.resync(due):
             due = self.driven.due()
         if due:
@@ -219,10 +241,10 @@ class Torture:
         if chosen:
             self.driven.resync(chosen, lambda job: self._meanwhile(dice, job))
 
-    def _meanwhile(self, dice: random.Random, job: SparkJob) -> None:
+    def _meanwhile(self, dice: random.Random, job: SparkJob, *, ddl: float = 0.4) -> None:
         for _ in range(dice.randrange(6)):
             self.writers.step(dice, self._model())
-        if dice.random() < 0.4:
+        if dice.random() < ddl:
             self._ddl(dice)
         if dice.random() < 0.3:
             self.writers.quiesce(dice)

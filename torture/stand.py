@@ -62,6 +62,8 @@ create table loose_0 partition of loose for values from (0) to (200);
 alter table loose_0 replica identity full;
 create table loose_rest partition of loose default;
 alter table loose_rest replica identity full;
+create type spot as (x int, y text);
+create table placed (id int primary key, at spot, v int);
 create table nest (id int primary key, v int, s text);
 """
 FILLED = """
@@ -77,6 +79,7 @@ insert into typed (id, b, f) select n, n % 2 = 0, n / 7.0 from generate_series(1
 insert into parted select n, n, 's' from generate_series(1, 300, 5) n;
 insert into deep select n, n, 's' from generate_series(1, 399, 7) n;
 insert into loose select n, n, 's' from generate_series(1, 300, 6) n;
+insert into placed select n, row(n, 'y')::spot, n from generate_series(1, 20) n;
 insert into nest select n, n, 's' from generate_series(1, 20) n;
 """
 
@@ -93,10 +96,12 @@ class Stand(PipelineEnv):
 
 
 @contextmanager
-def stand(name: str, *, apart: bool, told: bool = False, spark: bool = True) -> Iterator[PipelineEnv]:
+def stand(
+    name: str, *, apart: bool, told: bool = False, drop: bool = False, spark: bool = True
+) -> Iterator[PipelineEnv]:
     """Start everything, bootstrap the pipeline, and remove it all afterwards.
 
-    `apart` keeps ledger and catalog in two databases; `told` installs the event trigger at the source; without `spark` there are servers only, and no pipeline yet.
+    `apart` keeps ledger and catalog in two databases; `told` installs the event trigger at the source, `drop` lets dropped columns go; without `spark` there are servers only, and no pipeline yet.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-torture-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
@@ -120,7 +125,7 @@ def stand(name: str, *, apart: bool, told: bool = False, spark: bool = True) -> 
                     return
                 env.spark = start_spark(lake, Path(made), memory="1500m")
                 try:
-                    begin(env, told=told)
+                    begin(env, told=told, drop=drop)
                     yield env
                 finally:
                     env.spark.stop()
@@ -129,7 +134,7 @@ def stand(name: str, *, apart: bool, told: bool = False, spark: bool = True) -> 
             control.remove()
 
 
-def begin(env: PipelineEnv, *, told: bool = False) -> None:
+def begin(env: PipelineEnv, *, told: bool = False, drop: bool = False) -> None:
     """Make and fill the tables, and bootstrap the pipeline over them."""
     if told:
         env.sql(ddl_trigger.install_statement())
@@ -137,7 +142,11 @@ def begin(env: PipelineEnv, *, told: bool = False) -> None:
         **env.settings,
         "copy": {"parallel": 2},
         "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "1s", "old_tables": "1s"},
-        "lake": {"wait": 60, "on_dropped_partition": "follow"},
+        "lake": {
+            "wait": 60,
+            "on_dropped_partition": "follow",
+            "on_dropped_column": "drop" if drop else "keep",
+        },
         "source": {**env.settings.get("source", {}), "slot_timeout": 10, "ddl_trigger": told},
     }
     env.sql(TABLES)

@@ -17,6 +17,9 @@ def literal(dice: random.Random, column: Column, labels: Mapping[str, Sequence[s
         return "null"
     if column.kind == "e":
         return f"'{dice.choice(labels.get(column.type.removeprefix('public.').strip(chr(34)), ['?'])).replace(chr(39), chr(39) * 2)}'"
+    if column.kind == "c":
+        parts = labels.get(column.type, ())
+        return f"'({','.join(str(dice.randrange(100)) for _ in parts)})'" if parts else "null"
     return _of(dice, column.base if column.kind == "d" else column.type)
 
 

@@ -164,6 +164,12 @@ class Writers:
             if writer.within and (every or self._exclusive(writer)):
                 self.run(writer, dice.choice(("commit", "rollback")))
 
+    def prepared_name(self) -> str:
+        """Return the name of a transaction that is about to be prepared; a writer ends it some time."""
+        self.numbers += 1
+        self.prepared.append(f"torture{self.numbers}")
+        return self.prepared[-1]
+
     def close(self) -> None:
         """Leave the server."""
         for writer in self.writers:
@@ -190,9 +196,7 @@ class Writers:
             yield f"rollback to savepoint s{dice.randint(1, writer.savepoints)}"
             return
         elif chosen < 0.38:
-            self.numbers += 1
-            yield f"prepare transaction 'torture{self.numbers}'"
-            self.prepared.append(f"torture{self.numbers}")
+            yield f"prepare transaction '{self.prepared_name()}'"
             return
         tables = [table for table in model.roots if table.free]
         if tables:

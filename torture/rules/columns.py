@@ -44,8 +44,62 @@ def retype(dice: random.Random, model: Model) -> list[str] | None:
     if (found := any_with(dice, model, "integer")) is None:
         return None
     table, column = found
-    kind = dice.choice(("bigint", "text", "numeric(12,3)"))
+    kind = dice.choice(("bigint", "bigint", "text", "numeric(12,3)"))
     return [f"alter table {table.sql} alter column {column.sql} type {kind}"]
+
+
+@rule(3)
+def other_type(dice: random.Random, model: Model) -> list[str] | None:
+    """Give a column a type that rewrites its values, or shows them otherwise."""
+    kinds = {
+        "date": ("timestamp", "timestamptz", "text"),
+        "timestamp with time zone": ("timestamp", "date", "timestamptz(3)"),
+        "timestamp without time zone": ("timestamptz", "timestamp(0)", "date"),
+        "text": ("char(9)", "varchar(9000)"),
+        "character": ("text", "char(12)"),
+        "boolean": ("int", "text"),
+        "real": ("float8",),
+        "double precision": ("real", "numeric"),
+        "bigint": ("int", "numeric(20)"),
+    }
+    if (found := any_with(dice, model, *kinds)) is None:
+        return None
+    table, column = found
+    kind = dice.choice(kinds[column.type.partition("(")[0] if "(" not in column.type else "character"])
+    using = f" using left({column.sql}, 5)" if kind == "char(9)" else f" using {column.sql}::{kind}"
+    return [f"alter table {table.sql} alter column {column.sql} type {kind}{using}"]
+
+
+@rule(3)
+def drop_and_add(dice: random.Random, model: Model) -> Change | None:
+    """Drop a column and add one of its name, of the same type or another, perhaps with rows between."""
+    table = any_root(dice, model)
+    if table is None or (column := any_column(dice, table)) is None:
+        return None
+    kind = column.type if dice.random() < 0.5 else dice.choice(ORDINARY)
+    drop = f"alter table {table.sql} drop column {column.sql} cascade"
+    add = f"alter table {table.sql} add column {column.sql} {kind}"
+    between = [f"delete from {table.sql} where ctid in (select t.ctid from {table.sql} t order by t::text limit 1)"]
+    steps = [drop, *(between if dice.random() < 0.4 else []), add]
+    return Change("drop_and_add", tuple(steps), atomic=dice.random() < 0.5)
+
+
+@rule(2)
+def chain_of_names(dice: random.Random, model: Model) -> Change | None:
+    """Drop a column, give its name to another one, and the other one's to a new one."""
+    table = any_root(dice, model)
+    if table is None or len(table.columns) < 4:
+        return None
+    one, other = any_column(dice, table), any_column(dice, table)
+    if one is None or other is None or one.name == other.name:
+        return None
+    alter = f"alter table {table.sql}"
+    steps = (
+        f"{alter} drop column {one.sql} cascade",
+        f"{alter} rename column {other.sql} to {one.sql}",
+        f"{alter} add column {other.sql} {dice.choice(ORDINARY)}",
+    )
+    return Change("chain_of_names", steps, atomic=dice.random() < 0.6)
 
 
 @rule(3)
@@ -216,6 +270,12 @@ def harmless(dice: random.Random, model: Model) -> list[str] | None:
                 f"comment on table {table.sql} is 'comment {dice.randrange(99)}'",
                 f"alter table {table.sql} add check ({column.sql} is not distinct from {column.sql})",
                 f"grant select on {table.sql} to public",
+                f"alter table {table.sql} alter column {column.sql} set storage plain",
+                f"alter table {table.sql} alter column {column.sql} set storage external",
+                f"alter table {table.sql} alter column {column.sql} set not null",
+                f"alter table {table.sql} alter column {column.sql} drop not null",
+                f"alter table {table.sql} alter column {column.sql} drop default",
+                f'alter table {table.sql} alter column {column.sql} type text collate "C"',
             )
         )
     ]

@@ -6,7 +6,7 @@ import random
 
 from torture import writers
 from torture.model import Model, quoted
-from torture.rules import MANY, Change, any_leaf, any_root, rule, whole
+from torture.rules import MANY, Change, any_leaf, any_root, fresh_column, rule, whole
 from torture.values import row
 
 NAMES = (
@@ -162,6 +162,65 @@ def other_key(dice: random.Random, model: Model) -> list[str] | None:
         return [f"alter table {table.sql} add primary key (id)"]
     drop = f"alter table {table.sql} drop constraint {primary[0].name} cascade"
     return [drop, *([f"alter table {table.sql} add primary key (id)"] if dice.random() < 0.8 else [])]
+
+
+@rule(3)
+def key_of_another_column(dice: random.Random, model: Model) -> Change | None:
+    """Move the primary key to a column that is filled for it, perhaps with rows between and back again."""
+    if (table := any_root(dice, model, "r")) is None or len(table.key) != 1:
+        return None
+    primary = [index.name for index in table.indexes if index.primary]
+    if not primary:
+        return None
+    (old,), name = table.key, fresh_column(dice, table)
+    alter, key = f"alter table {table.sql}", quoted(old)
+    there = [
+        f"{alter} add column {name} text",
+        f"update {table.sql} set {name} = 'k' || {key}",
+        f"{alter} drop constraint {primary[0]} cascade, add constraint {primary[0]} primary key ({name})",
+    ]
+    between = [
+        f"update {table.sql} set {name} = {name} || '.' where {key} % 5 = {dice.randrange(5)}",
+        f"delete from {table.sql} where {name} like '%{dice.randrange(10)}'",
+    ]
+    back = f"{alter} drop constraint {primary[0]}, add constraint {primary[0]} primary key ({key})"
+    steps = [*there, *(between if dice.random() < 0.7 else []), *([back] if dice.random() < 0.7 else [])]
+    return Change("key_of_another_column", tuple(steps), atomic=dice.random() < 0.4)
+
+
+@rule(2)
+def key_of_an_index(dice: random.Random, model: Model) -> Change | None:
+    """Let a unique index of more columns be the replica identity, or rows as a whole, perhaps with changes and back."""
+    table = any_root(dice, model, "r")
+    if table is None or not table.key or table.identity not in "df":
+        return None
+    name, index = fresh_column(dice, table), quoted(model.fresh("ident"))
+    alter = f"alter table {table.sql}"
+    there = [
+        f"{alter} add column {name} int not null default {dice.randrange(9)}",
+        f"create unique index {index} on {table.sql} ({', '.join(map(quoted, table.key))}, {name})",
+        f"{alter} replica identity using index {index}",
+    ]
+    between = [f"update {table.sql} set {name} = {name} + 1 where {name} % 2 = 0", writers.delete(dice, model, table)]
+    back = [f"{alter} replica identity {'full' if table.identity == 'f' else 'default'}", f"drop index {index}"]
+    steps = [*there, *between, *(back if dice.random() < 0.7 else [])]
+    return Change("key_of_an_index", tuple(steps), atomic=dice.random() < 0.4)
+
+
+@rule(1)
+def circle_of_tables(dice: random.Random, model: Model) -> Change | None:
+    """Let the names of three tables go round."""
+    found = [table for table in model.roots if table.kind == "r"]
+    if len(found) < 3:
+        return None
+    one, two, three = dice.sample(found, 3)
+    steps = (
+        f"alter table {one.sql} rename to tmp_",
+        f"alter table {two.sql} rename to {quoted(one.name)}",
+        f"alter table {three.sql} rename to {quoted(two.name)}",
+        f"alter table tmp_ rename to {quoted(three.name)}",
+    )
+    return Change("circle_of_tables", steps, atomic=dice.random() < 0.7)
 
 
 @rule(1)

@@ -1,4 +1,4 @@
-"""Enums and domains: labels and names that change under the rows."""
+"""Enums, domains and composite types: labels, names and attributes that change under the rows."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ def rename_label(dice: random.Random, model: Model) -> list[str] | None:
     between = writers.insert(dice, Model(model.tables, {"mood": (fresh,)}, {}), table)
     before = writers.insert(dice, Model(model.tables, {"mood": (label,)}, {}), table)
     return dice.choice(([there, between, back], [before, there], [there, between], [there]))
+
+
+@rule(2)
+def other_attributes(dice: random.Random, model: Model) -> list[str] | None:
+    """Add, drop or rename an attribute of the composite type."""
+    names = model.labels.get("spot", ())
+    if not names:
+        return None
+    fresh = next(f"a{n}" for n in range(100) if f"a{n}" not in names)
+    changes = [f"rename attribute {dice.choice(names)} to {fresh}"]
+    if len(names) < 5:
+        changes.append(f"add attribute {fresh} {dice.choice(('int', 'text'))}")
+    if len(names) > 1:
+        changes.append(f"drop attribute {dice.choice(names)}")
+    return [f"alter type spot {dice.choice(changes)} cascade"]
 
 
 @rule(1)
