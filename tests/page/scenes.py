@@ -21,6 +21,7 @@ from stack.servers.postgres import Database
 
 START = Lsn.parse("16/10000000")
 MIB, GIB = 1 << 20, 1 << 30
+ORDER = 16402
 TABLES = ("customer", "order", "order_line", "payment", "product", "audit_log")
 
 WINDOWS = """
@@ -55,6 +56,18 @@ from (
 ) as w
 where number %% 5 = 0 and staged_at < now() - make_interval(secs => %(behind)s)
 order by number
+"""
+TABLE_CUTS = """
+insert into penstock.table_cut
+    (cut, pipeline, oid, inserts, updates, deletes, truncates, rows_deleted, rows_written, seconds, rows, files, bytes)
+select
+    c.number, c.pipeline, t.oid, c.rows / 12, c.rows / 10, c.rows / 60, 0, c.rows / 10 + c.rows / 60, c.rows / 10 + c.rows / 12,
+    0.2 + c.rows / 400000.0, sum(c.rows / 12 - c.rows / 60) over past + 40000, 3 + row_number() over past %% 9,
+    (sum(c.rows / 12 - c.rows / 60) over past + 40000) * 61
+from penstock.cut as c
+join penstock.table as t on t.pipeline = c.pipeline and (t.oid::bigint + c.number) %% 3 > 0
+where c.pipeline = %(name)s and c.rows > 0
+window past as (partition by t.oid order by c.number)
 """
 SAMPLES = """
 insert into penstock.slot_sample
@@ -107,6 +120,7 @@ class Scene:
         """Windows at equal steps until now, and a cut after every fifth that is older than `behind` seconds."""
         self.run(WINDOWS, count=windows, every=every, tables=len(TABLES))
         self.run(CUTS, behind=behind)
+        self.run(TABLE_CUTS)
         self.run(
             "update penstock.pipeline set position = (select max(upto_lsn) from penstock.window where pipeline = name)"
             " where name = %(name)s"
@@ -156,7 +170,14 @@ class Scene:
 
 
 def facts(oid: int, table: str) -> TableFacts:
-    columns = (MirrorColumn("id", 1, PgType(23, -1, "pg_catalog", "int4", "b"), key=True),)
+    built_in = {"schema": "pg_catalog", "kind": "b"}
+    columns = (
+        MirrorColumn("id", 1, PgType(20, -1, name="int8", **built_in), key=True),
+        MirrorColumn("placed_at", 2, PgType(1184, -1, name="timestamptz", **built_in)),
+        MirrorColumn("amount", 3, PgType(1700, (12 << 16 | 2) + 4, name="numeric", **built_in)),
+        MirrorColumn("old_note", 4, PgType(25, -1, name="text", **built_in), dropped=True),
+        MirrorColumn("state", 5, PgType(70001, -1, "shop", "order_state", "e"), missing_text="open"),
+    )
     return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
 
 
@@ -166,6 +187,43 @@ def healthy(scene: Scene) -> None:
     scene.past(windows=1440)
     scene.samples()
     scene.event("dag-failed", "shop.merge failed in scheduled__2026-11-20: task failure", level="error")
+
+
+def changed_table(scene: Scene) -> None:
+    """A table that has a history: it was compared, its shape was changed, and it met what it should not."""
+    healthy(scene)
+    oid = ORDER
+    at = "select max(lsn) from penstock.cut where pipeline = %(name)s"
+    scene.run(
+        "with run as (insert into penstock.verification (pipeline, era, mode, lsn, started_at, finished_at)"
+        f" values (%(name)s, 1, 'sample', ({at}), now() - interval '3 hours', now() - interval '3 hours') returning number)"
+        " insert into penstock.verified (verification, oid, schema, name, share, shares, outcome, source_rows, lake_rows)"
+        " select number, %(oid)s, 'shop', 'order', share, 4, 'equal', 12000 + share, 12000 + share"
+        " from run cross join generate_series(1, 4) as share",
+        oid=oid,
+    )
+    scene.run(
+        "update penstock.table set update_missing = 3, misfits = 2, copy_id = 'first', verified_at = now() - interval '3 hours',"
+        f" verified_through = ({at}) where pipeline = %(name)s and oid = %(oid)s",
+        oid=oid,
+    )
+    scene.run(
+        "insert into penstock.copy (pipeline, id, oid, snapshot, lsn, needs_after, state, attnums, rows, bytes, started_at, finished_at)"
+        " values (%(name)s, 'first', %(oid)s, '1:1:', '0/1', '0/1', 'loaded', '{1}', 41234, 2500000, now() - interval '9 days',"
+        " now() - interval '9 days' + interval '47 seconds')",
+        oid=oid,
+    )
+    scene.run(
+        "insert into penstock.column_fetch (pipeline, id, oid, lsn, attnums, whole, state, rows, bytes, started_at, landed_at)"
+        " values (%(name)s, 'fetch', %(oid)s, '0/2', '{5}', true, 'landed', 40000, 400000, now() - interval '2 days', now())",
+        oid=oid,
+    )
+    for rule, message in (
+        ("drop-column", "column old_note was dropped"),
+        ("retype-column", "column amount changed its type from numeric(10,2) to numeric(12,2)"),
+    ):
+        details = {"rule": rule, "xid": 4711}
+        scene.ledger.events.add(scene.name, slug="schema-followed", message=message, table_oid=oid, details=details)
 
 
 def filling(scene: Scene) -> None:

@@ -58,6 +58,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
+def narrow(browser: Browser, address: str, login: Callable[[str], str]) -> Iterator[BrowserContext]:
+    """The same on a phone."""
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    context.add_cookies([{"name": "_token", "value": login("viewer"), "url": address}])
+    yield context
+    context.close()
+
+
+@pytest.fixture
 def context(browser: Browser, address: str, login: Callable[[str], str]) -> Iterator[BrowserContext]:
     """A browser in which a viewer has logged in."""
     context = browser.new_context(viewport={"width": 1360, "height": 900})
@@ -101,6 +110,32 @@ def test_a_pipeline_is_shown(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_table_is_shown(context: BrowserContext, address: str, scene: Scene, scheme: str) -> None:
+    scenes.changed_table(scene)
+
+    page = look(context, f"{address}/cdc/pipelines/{scene.name}/tables/{scenes.ORDER}", "table", scheme)
+
+    assert page.locator(".uplot canvas").count() == 3
+    assert page.get_by_role("heading", name="Schema changes").is_visible()
+
+
+def test_a_table_is_found_in_the_list_and_leads_to_its_page(
+    context: BrowserContext, address: str, scene: Scene
+) -> None:
+    scenes.healthy(scene)
+    page = look(context, f"{address}/cdc/pipelines/{scene.name}?hours=6", "before", "light")
+
+    page.get_by_label("Search tables").fill("order_line")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_text("1 found").wait_for()
+    page.get_by_role("link", name="shop.order_line").click()
+    page.get_by_role("heading", name="shop.order_line").wait_for()
+
+    assert page.go_back() is not None
+    assert "hours=6" in page.url
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_empty_install_is_shown(context: BrowserContext, address: str, scheme: str) -> None:
     page = look(context, f"{address}/cdc/", "empty", scheme)
 
@@ -133,6 +168,20 @@ def test_a_runbook_is_shown(context: BrowserContext, address: str, scheme: str) 
     page = look(context, f"{address}/cdc/runbooks/slot-lost", "runbook", scheme)
 
     assert page.get_by_role("heading", name="What to do").is_visible()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_page_fits_a_phone(narrow: BrowserContext, address: str, scene: Scene, scheme: str) -> None:
+    scenes.changed_table(scene)
+
+    for name, place in (
+        ("overview", ""),
+        ("pipeline", f"pipelines/{scene.name}"),
+        ("table", f"pipelines/{scene.name}/tables/{scenes.ORDER}"),
+        ("runbook", "runbooks/slot-lost"),
+    ):
+        page = look(narrow, f"{address}/cdc/{place}", f"narrow-{name}", scheme)
+        assert page.evaluate("innerWidth") == 390
 
 
 def test_values_change_without_a_reload(context: BrowserContext, address: str, scene: Scene) -> None:

@@ -145,6 +145,88 @@ def test_a_table_that_is_being_rebuilt_is_shown_with_how_far_it_is(viewer: TestC
     assert [each for each in ("Tables being rebuilt 1", *said) if text(each) not in page] == []
 
 
+def test_the_page_of_a_table_says_what_the_json_says(viewer: TestClient, scene: Scene) -> None:
+    scenes.changed_table(scene)
+    place = f"pipelines/{scene.name}/tables/{scenes.ORDER}"
+
+    shown = viewer.get(f"/cdc/api/{place}").json()
+    page = text(viewer.get(f"/cdc/{place}").text)
+
+    it = shown["table"]
+    assert (it["name"], shown["identity"], shown["key"], it["conflicts"]) == (
+        "shop.order",
+        "key",
+        ["id"],
+        {"update_missing": 3},
+    )
+    assert [(each["source_type"], each["lake_type"]) for each in shown["columns"]] == [
+        ("bigint", "bigint"),
+        ("timestamptz", "timestamp"),
+        ("numeric(12,2)", "decimal(12,2)"),
+        (None, "string"),
+        ("shop.order_state", "string"),
+    ]
+    assert shown["cuts"][0]["rows"] == it["rows"]
+    assert (shown["copy"]["seconds"], shown["fetches"][0]["columns"]) == (47, ["state"])
+    assert {each["outcome"] for each in shown["findings"]} == {"equal"}
+    said = [
+        *map(format.count, (it["rows"], shown["copy"]["rows"], shown["cuts"][0]["inserts"])),
+        format.size(it["bytes"]),
+        format.age(shown["freshness_seconds"]),
+        it["verified_through"],
+        *(each["name"] for each in shown["columns"]),
+        *(each["message"] for each in shown["schema_changes"]),
+        *(each["lsn"] for each in shown["cuts"]),
+    ]
+    assert [each for each in said if text(each) not in page] == []
+    series = viewer.get(f"/cdc/api/{place}/series").json()
+    assert len(series["time"]) == len(series["rows"]) == len(series["inserts"]) > 50
+    assert series["rows"][-1] == it["rows"]
+
+
+def test_a_paused_table_is_as_old_as_what_it_holds_and_leads_to_its_runbook(viewer: TestClient, scene: Scene) -> None:
+    scenes.filling(scene)
+    scene.run(
+        "update penstock.table set complete_through = (select upto_lsn from penstock.window where pipeline = %(name)s"
+        " order by upto_lsn limit 1) where pipeline = %(name)s and state = 'paused'"
+    )
+    place = f"pipelines/{scene.name}/tables/16406"
+
+    shown = viewer.get(f"/cdc/api/{place}").json()
+
+    assert shown["freshness_seconds"] > shown["pipeline"]["freshness_seconds"] + 3600
+    assert [each["title"] for each in shown["advice"]] == ["1 table is paused: schema-change"]
+    assert 'href="/cdc/runbooks/schema-change"' in viewer.get(f"/cdc/{place}").text
+
+
+def test_an_unknown_table_is_not_found(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+
+    for place in ("/cdc", "/cdc/api"):
+        answer = viewer.get(f"{place}/pipelines/{scene.name}/tables/1")
+
+        assert answer.status_code == 404
+        assert "table-unknown" in answer.text
+
+
+def test_tables_are_searched_sorted_and_shown_by_the_page(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past()
+    scene.ledger.tables.save(scene.name, [scenes.facts(20000 + number, f"part_{number:03}") for number in range(120)])
+    place = f"/cdc/pipelines/{scene.name}"
+
+    def names(**asked: str) -> list[str]:
+        return re.findall(r'tables/\d+">shop\.(\w+)<', viewer.get(place, params=asked).text)
+
+    assert len(names()) == 50
+    assert names(q="SHOP.ORDER") == ["order", "order_line"]
+    assert names(q="part", sort="-name")[:2] == ["part_119", "part_118"]
+    assert names(q="part", sort="name", page="3") == [f"part_{number}" for number in range(100, 120)]
+    assert names(sort="-rows")[0] in scenes.TABLES
+    assert names(q="nothing of the kind") == []
+    assert names(page="99") == names(page="3"), "an address that leads too far leads to the last page"
+
+
 def test_the_overview_puts_what_is_worst_first(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
     scenes.lost(scene)
     (pipelines / "a_new_one.yaml").write_text('name: a_new_one\ntables: {include: ["shop.*"]}\n')

@@ -16,6 +16,7 @@ from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, PipelineFacts, Row, WindowState
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_page import OneTable
 from penstock.ledger.table_records import RebuildKind, RebuildState, TableState
 from penstock.lsn import Lsn
 
@@ -23,7 +24,7 @@ WINDOWS = 20
 CUTS = 20
 EVENTS = 40
 ALARMS = 200
-TABLES = 1000
+TABLES = 5000
 SEARCHED_WINDOWS = 100
 """So many of the newest windows with changes are searched for a table's last change."""
 
@@ -89,7 +90,7 @@ class TablePanel(Row):
     """Hold one table; `changes` and `changed_at` cover the newest windows only, None when they hold none.
 
     `waits`: it joined and waits for its copy, `leaves`: it left and is still to be merged that far.
-    The counts are since its copy; `suspected`: changes met other rows than they should, and that no comparison has
+    `rows`, `files` and `bytes` are its size since the last cut that moved it. The counts are since its copy; `suspected`: changes met other rows than they should, and that no comparison has
     found all rows equal since.
     """
 
@@ -103,6 +104,9 @@ class TablePanel(Row):
     paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
+    rows: int | None
+    files: int | None
+    bytes: int | None
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
@@ -120,6 +124,7 @@ class RebuildPanel(Row):
     """Hold one open rebuild: built through `through_lsn` on its way to `end_lsn`; `rows` are those brought so far."""
 
     id: str
+    oid: int
     kind: RebuildKind
     state: RebuildState
     schema: str
@@ -141,6 +146,7 @@ class EventPanel(Row):
     slug: str
     level: Level
     message: str
+    oid: int | None
     table_name: str | None
 
 
@@ -149,6 +155,7 @@ class SchemaChangePanel(Row):
     """Hold one change of a table's shape that the lake follows."""
 
     at: datetime
+    oid: int
     table_name: str
     message: str
     details: dict[str, Any]
@@ -215,19 +222,22 @@ class Panel:
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
         return self._transaction.records(TablePanel, "page_queries/tables", name=name, **bounds)
 
-    def rebuilds(self, name: str) -> list[RebuildPanel]:
-        """Return the open rebuilds, oldest first."""
-        return self._transaction.records(RebuildPanel, "page_queries/rebuilds", name=name, limit=TABLES)
+    def rebuilds(self, name: str, oid: int | None = None) -> list[RebuildPanel]:
+        """Return the open rebuilds, of one table or of all, oldest first."""
+        return self._transaction.records(RebuildPanel, "page_queries/rebuilds", name=name, oid=oid, limit=TABLES)
 
-    def events(self, name: str) -> list[EventPanel]:
-        """Return the newest events, newest first."""
-        return self._transaction.records(EventPanel, "page_queries/events", name=name, limit=EVENTS)
+    def events(self, name: str, oid: int | None = None) -> list[EventPanel]:
+        """Return the newest events, of one table or of all, newest first."""
+        return self._transaction.records(EventPanel, "page_queries/events", name=name, oid=oid, limit=EVENTS)
 
-    def schema_changes(self, name: str) -> list[SchemaChangePanel]:
-        """Return the newest changes of tables' shapes."""
-        return self._transaction.records(
-            SchemaChangePanel, "page_queries/schema_changes", name=name, slug="schema-followed", limit=EVENTS
-        )
+    def schema_changes(self, name: str, oid: int | None = None) -> list[SchemaChangePanel]:
+        """Return the newest changes of the shape of one table, or of all."""
+        bounds = {"slug": "schema-followed", "limit": EVENTS}
+        return self._transaction.records(SchemaChangePanel, "page_queries/schema_changes", name=name, oid=oid, **bounds)
+
+    def table(self, name: str, oid: int) -> OneTable:
+        """Read more of one table."""
+        return OneTable(self._transaction, name, oid)
 
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""

@@ -66,6 +66,11 @@ def advice(shown: Pipeline, tables: Sequence[Table], now: datetime, unheard: Seq
     return [*(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]), *_unheard(unheard)]
 
 
+def table_advice(shown: Pipeline, table: Table) -> list[Advice]:
+    """Return what to do about one table; empty where nothing is."""
+    return [*_stopped(shown), *_paused(shown, [table])]
+
+
 def _stopped(shown: Pipeline) -> Iterator[Advice]:
     if shown.state != "halted" or shown.halted_slug is None:
         return

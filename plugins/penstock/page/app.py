@@ -19,6 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.page import format
+from penstock.page.listing import Wanted
+from penstock.page.lists import pipeline_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 
@@ -27,15 +29,24 @@ _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "s
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+        "frame-ancestors 'self'; base-uri 'none'; form-action 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 _REFRESH_SECONDS = 5
+_NOT_FOUND = ("config-invalid", "table-unknown")
 
 Hours = Annotated[int, Query(description="hours that the charts span", ge=1, le=720)]
+
+
+def _part(q: str = "", sort: str = "", page: int = 1) -> Wanted:
+    return Wanted(q, sort, page)
+
+
+Part = Annotated[Wanted, Depends(_part)]
+"""Which part of the page's list is asked for."""
 
 
 def build(deployment: Deployment, documents: Documents, guards: Sequence[Callable[..., Any]]) -> FastAPI:
@@ -53,13 +64,21 @@ def _html(deployment: Deployment, documents: Documents) -> APIRouter:
     router = APIRouter(default_response_class=HTMLResponse)
 
     @router.get("/")
-    def overview(request: Request) -> Response:
-        return _page(request, "overview", documents, shown=deployment.overview())
+    def overview(request: Request, part: Part) -> Response:
+        shown = deployment.overview()
+        pipelines = pipeline_list(shown.pipelines, part)
+        return _page(request, "overview", documents, shown=shown, pipelines=pipelines)
 
     @router.get("/pipelines/{name}")
-    def pipeline(request: Request, name: str, hours: Hours = 24) -> Response:
+    def pipeline(request: Request, name: str, part: Part, hours: Hours = 24) -> Response:
         shown = deployment.pipeline(name)
-        return _page(request, "pipeline", documents, shown=shown, hours=hours, spans=SPANS)
+        tables = table_list(shown.tables, part)
+        return _page(request, "pipeline", documents, shown=shown, tables=tables, hours=hours, spans=SPANS)
+
+    @router.get("/pipelines/{name}/tables/{oid}")
+    def table(request: Request, name: str, oid: int, hours: Hours = 24) -> Response:
+        shown = deployment.table(name, oid)
+        return _page(request, "table", documents, shown=shown, hours=hours, spans=SPANS)
 
     @router.get(f"/{RUNBOOKS}/{{name}}")
     def runbook(request: Request, name: str) -> Response:
@@ -86,6 +105,14 @@ def _json(deployment: Deployment) -> APIRouter:
     @router.get("/pipelines/{name}/series")
     def series(name: str, hours: Hours = 24) -> JSONResponse:
         return _plain(deployment.series(name, hours))
+
+    @router.get("/pipelines/{name}/tables/{oid}")
+    def table(name: str, oid: int) -> JSONResponse:
+        return _plain(deployment.table(name, oid))
+
+    @router.get("/pipelines/{name}/tables/{oid}/series")
+    def table_series(name: str, oid: int, hours: Hours = 24) -> JSONResponse:
+        return _plain(deployment.table_series(name, oid, hours))
 
     return router
 
@@ -129,7 +156,7 @@ def _explain(documents: Documents) -> Callable[[Request, Exception], Response]:
 
     def explain(request: Request, error: Exception) -> Response:
         assert isinstance(error, PenstockError)  # noqa: S101  # registered for these only
-        status = HTTPStatus.NOT_FOUND if error.slug == "config-invalid" else HTTPStatus.SERVICE_UNAVAILABLE
+        status = HTTPStatus.NOT_FOUND if error.slug in _NOT_FOUND else HTTPStatus.SERVICE_UNAVAILABLE
         if "/api/" in request.url.path:
             said = {"slug": error.slug, "message": error.message, "runbook": error.runbook}
             return JSONResponse(said, status_code=int(status), headers=_HEADERS)

@@ -36,6 +36,10 @@ class LastMaintenance:
     copies: int
     released_bytes: int
 
+    def table(self, target: str) -> MaintainedTable | None:
+        """Return what the run found of one table of the lake."""
+        return next((each for each in self.tables if each.target == target), None)
+
 
 def last_maintenance(record: MaintenanceRecord) -> LastMaintenance:
     """Show a run."""

@@ -124,7 +124,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Table:
-    """Show one table; `changes` and `changed_at` cover the newest windows only.
+    """Show one table; `changes` and `changed_at` cover the newest windows only, `rows` and `bytes` are its size in the lake.
 
     All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
     `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
@@ -139,6 +139,8 @@ class Table:
     complete_through: str | None
     changed_at: datetime | None
     changes: int | None
+    rows: int | None
+    bytes: int | None
     paused_slug: str | None
     paused_reason: str | None
     verified_through: str | None
@@ -154,6 +156,7 @@ class Rebuild:
     """Show a table that is being rebuilt: built through `through_lsn` on its way to `end_lsn`, with so many rows so far."""
 
     id: str
+    oid: int
     table: str
     kind: str
     state: str
@@ -174,6 +177,7 @@ class Event:
     level: str
     slug: str
     message: str
+    oid: int | None
     table: str | None
 
 
@@ -182,6 +186,7 @@ class SchemaChange:
     """Show a change of a table's shape at the source; `cost` has what was copied for it, nothing where it was metadata alone."""
 
     at: datetime
+    oid: int
     table: str
     rule: str
     message: str

@@ -16,9 +16,10 @@ from penstock.connections import Resolver
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.page_queries import Panel, PipelinePanel
-from penstock.page import models, views
+from penstock.page import models, table_views, views
 from penstock.page.advice import Advice, advice
 from penstock.page.maintenance import LastMaintenance, last_maintenance
+from penstock.page.table_models import TablePage, TableSeries
 from penstock.pipeline_files import read_folder
 
 POINTS = 300
@@ -115,7 +116,7 @@ class Deployment:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
                 return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [], [])
             (shown,) = _shown(panel, rows, now, files, name)
-            tables = [views.table(row) for row in panel.tables(name)]
+            tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
             return PipelinePage(
                 at=now,
                 pipeline=shown,
@@ -129,10 +130,53 @@ class Deployment:
                 last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
             )
 
+    def table(self, name: str, oid: int) -> TablePage:
+        """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""
+        now = datetime.now(UTC)
+        files, _ = self._files()
+        with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
+            rows, one = panel.pipelines(name), panel.table(name, oid)
+            facts = one.facts() if rows else None
+            if facts is None:
+                raise _no_table(name, oid)
+            (of,) = _shown(panel, rows, now, files, name)
+            kept = next((last_maintenance(run) for run in panel.maintenances(name)), None)
+            return table_views.page(
+                now,
+                of,
+                facts,
+                maintained=kept.table(".".join(facts.target)) if kept else None,
+                cuts=one.cuts(),
+                findings=one.findings(),
+                fetches=one.fetches(),
+                rebuilds=panel.rebuilds(name, oid),
+                schema_changes=panel.schema_changes(name, oid),
+                events=panel.events(name, oid),
+            )
+
+    def table_series(self, name: str, oid: int, hours: int) -> TableSeries:
+        """Return a table's charts over the last hours; raises as `table` does."""
+        step, since = _steps(hours)
+        files, _ = self._files()
+        with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
+            one = panel.table(name, oid)
+            if one.facts() is None:
+                raise _no_table(name, oid)
+            found = one.series(since=since, step=step)
+        return TableSeries(
+            hours=hours,
+            step_seconds=step.total_seconds(),
+            time=[each.at.timestamp() for each in found],
+            inserts=[each.inserts for each in found],
+            updates=[each.updates for each in found],
+            deletes=[each.deletes for each in found],
+            rows=[each.rows for each in found],
+            bytes=[each.bytes for each in found],
+        )
+
     def series(self, name: str, hours: int) -> Series:
         """Return a pipeline's charts over the last hours; raises as `pipeline` does."""
-        step = timedelta(hours=hours) / POINTS
-        since = datetime.now(UTC) - timedelta(hours=hours)
+        step, since = _steps(hours)
         files, _ = self._files()
         with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
             captured = panel.captured(name, since=since, step=step)
@@ -203,6 +247,17 @@ def _shown(
         )
         for row in rows
     ]
+
+
+def _steps(hours: int) -> tuple[timedelta, datetime]:
+    """Return the length of a chart's steps, and where its first begins."""
+    return timedelta(hours=hours) / POINTS, datetime.now(UTC) - timedelta(hours=hours)
+
+
+def _no_table(name: str, oid: int) -> ConfigError:
+    return ConfigError(
+        "table-unknown", f"expected a table of the pipeline {name}, found none with oid {oid}; see the list on its page"
+    )
 
 
 def _read(path: Path, environment: Mapping[str, str]) -> config.Pipeline:

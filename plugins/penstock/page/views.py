@@ -18,6 +18,7 @@ from penstock.ledger.page_queries import (
     TablePanel,
     WindowPanel,
 )
+from penstock.ledger.table_page import TableFactsPanel
 from penstock.lsn import Lsn
 from penstock.page.models import (
     Alarm,
@@ -137,16 +138,18 @@ def cut(row: CutPanel) -> Cut:
     return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay, oldest)
 
 
-def table(row: TablePanel) -> Table:
-    """Show a table."""
+def table(row: TablePanel | TableFactsPanel, changes: int | None = None, changed_at: datetime | None = None) -> Table:
+    """Show a table, with what the newest windows hold of it."""
     return Table(
         oid=row.oid,
         name=f"{row.schema}.{row.name}",
         target=".".join(row.target),
         state="waiting" if row.waits else "leaving" if row.leaves else row.state,
         complete_through=_text(row.complete_through),
-        changed_at=row.changed_at,
-        changes=row.changes,
+        changed_at=changed_at,
+        changes=changes,
+        rows=row.rows,
+        bytes=row.bytes,
         paused_slug=row.paused_slug,
         paused_reason=row.paused_reason,
         verified_through=_text(row.verified_through),
@@ -162,6 +165,7 @@ def rebuild(row: RebuildPanel) -> Rebuild:
     """Show an open rebuild."""
     return Rebuild(
         id=row.id,
+        oid=row.oid,
         table=f"{row.schema}.{row.name}",
         kind=row.kind,
         state=row.state,
@@ -177,13 +181,13 @@ def rebuild(row: RebuildPanel) -> Rebuild:
 
 def event(row: EventPanel) -> Event:
     """Show an event."""
-    return Event(row.at, row.level, row.slug, row.message, row.table_name)
+    return Event(row.at, row.level, row.slug, row.message, row.oid, row.table_name)
 
 
 def schema_change(row: SchemaChangePanel) -> SchemaChange:
     """Show a change of a table's shape."""
     cost = {str(name): int(row.details[name]) for name in ("rows", "bytes") if name in row.details}
-    return SchemaChange(row.at, row.table_name, row.details["rule"], row.message, row.details.get("xid"), cost)
+    return SchemaChange(row.at, row.oid, row.table_name, row.details["rule"], row.message, row.details.get("xid"), cost)
 
 
 def _limit(row: SlotPanel, level: str) -> int | None:

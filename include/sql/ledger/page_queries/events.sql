@@ -1,8 +1,8 @@
-select e.at, e.slug, e.level, e.message, t.schema || '.' || t.name as table_name
+select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table_name
 from (
     select pipeline, number, at, slug, level, table_oid, message
     from penstock.event
-    where pipeline = %(name)s
+    where pipeline = %(name)s and (%(oid)s::oid is null or table_oid = %(oid)s)
     order by at desc, number desc
     limit %(limit)s
 ) as e

@@ -1,6 +1,6 @@
-select e.at, t.schema || '.' || t.name as table_name, e.message, e.details
+select e.at, e.table_oid as oid, t.schema || '.' || t.name as table_name, e.message, e.details
 from penstock.event as e
 join penstock.table as t on t.pipeline = e.pipeline and t.oid = e.table_oid
-where e.pipeline = %(name)s and e.slug = %(slug)s
+where e.pipeline = %(name)s and e.slug = %(slug)s and (%(oid)s::oid is null or e.table_oid = %(oid)s)
 order by e.at desc, e.number desc
 limit %(limit)s

@@ -1,7 +1,7 @@
 -- The last change of a table is looked for in the newest windows that hold changes, not in all that ever were.
 select
     t.oid, t.schema, t.name, t.target, t.state, t.complete_through, t.paused_slug, t.paused_reason,
-    recent.changes, recent.changed_at, t.verified_through, t.verified_at,
+    recent.changes, recent.changed_at, size.rows, size.files, size.bytes, t.verified_through, t.verified_at,
     t.differs or exists (
         select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
     ) as differs,
@@ -23,6 +23,13 @@ left join (
     cross join lateral jsonb_array_elements(w.files) as file
     group by (file ->> 'oid')::oid
 ) as recent on recent.oid = t.oid
+left join lateral (
+    select tc.rows, tc.files, tc.bytes
+    from penstock.table_cut as tc
+    where tc.pipeline = t.pipeline and tc.oid = t.oid
+    order by tc.cut desc
+    limit 1
+) as size on true
 where t.pipeline = %(name)s and t.state <> 'dropped'
 order by (t.state = 'paused') desc, (t.state = 'ready'), t.schema, t.name
 limit %(limit)s

@@ -1,4 +1,4 @@
-// The charts of one pipeline: one JSON for all, asked for again as long as the page is looked at.
+// The charts of a page: one JSON for all, asked for again as long as the page is looked at; which there are, its figures say.
 "use strict";
 (() => {
   const charts = document.querySelector(".charts");
@@ -64,8 +64,7 @@
   }
 
   function draw(name, times, series, format, options = {}) {
-    const figure = charts.querySelector(`[data-chart="${name}"]`);
-    const place = figure.querySelector(".plot");
+    const place = charts.querySelector(`[data-chart="${name}"] .plot`);
     place.replaceChildren();
     if (!times.length) {
       const none = document.createElement("p");
@@ -90,7 +89,7 @@
         paths: each.bars ? uPlot.paths.bars({ size: [0.8, 8, 1] }) : undefined,
         points: { show: each.bars ? false : undefined, size: 4 },
         gaps: each.bars ? undefined : gaps(shown.step_seconds * 1.5 + 900),
-        value: (_, value) => format(value),
+        value: (_, value, __, at) => format(each.told && at != null ? each.told[at] : value),
       }))],
       axes: [{ ...axis, values: [[86400, "{MM}-{DD}"], [3600, "{HH}:{mm}", "\n{MM}-{DD}", null, "\n{MM}-{DD}"], [60, "{HH}:{mm}", null, null, null]] }, { ...axis, size: 76, incrs: options.incrs, values: (_, ticks) => ticks.map(format) }],
       cursor: { y: false, drag: { x: false, y: false } },
@@ -98,19 +97,37 @@
     }, [times, ...series.map((each) => each.values)], place));
   }
 
+  const drawings = {
+    slot() {
+      const box = charts.querySelector("[data-limits]");
+      const lines = [["warn", shown.warn_bytes], ["critical", shown.critical_bytes]].filter(([, value]) => value != null);
+      box.parentElement.hidden = lines.length === 0;
+      draw("slot", shown.slot_time, [
+        { label: "retained", colour: "retained", values: shown.retained_bytes },
+        { label: "unread", colour: "unread", values: shown.unread_bytes },
+      ], size, { lines, ceiling: box.checked ? Math.max(0, ...lines.map(([, value]) => value)) : 0, incrs: BINARY, least: 1024, none: "The slot was not checked in this time." });
+    },
+    captured: () => draw("captured", shown.capture_time, [{ label: "changes per second", colour: "unread", bars: true, values: shown.changes.map((each) => each / shown.step_seconds) }], number),
+    windows: () => draw("windows", shown.capture_time, [{ label: "longest window", colour: "retained", bars: true, values: shown.window_seconds }], seconds),
+    // Bars that stand on each other: each series is drawn with all that are below it, and told without them.
+    table_changes() {
+      const updated = shown.updates.map((each, at) => each + shown.inserts[at]);
+      const all = shown.deletes.map((each, at) => each + updated[at]);
+      draw("table_changes", shown.time, [
+        { label: "deletes", colour: "critical", bars: true, values: all, told: shown.deletes },
+        { label: "updates", colour: "retained", bars: true, values: updated, told: shown.updates },
+        { label: "inserts", colour: "unread", bars: true, values: shown.inserts },
+      ], number, { none: "No cut moved this table in this time." });
+    },
+    table_rows: () => draw("table_rows", shown.time, [{ label: "rows", colour: "unread", values: shown.rows }], number),
+    table_bytes: () => draw("table_bytes", shown.time, [{ label: "size", colour: "retained", values: shown.bytes }], size, { incrs: BINARY, least: 1024 }),
+  };
+
   function drawAll() {
     if (!shown) return;
     for (const plot of plots) plot.destroy();
     plots = [];
-    const box = charts.querySelector("[data-limits]");
-    const lines = [["warn", shown.warn_bytes], ["critical", shown.critical_bytes]].filter(([, value]) => value != null);
-    box.parentElement.hidden = lines.length === 0;
-    draw("slot", shown.slot_time, [
-      { label: "retained", colour: "retained", values: shown.retained_bytes },
-      { label: "unread", colour: "unread", values: shown.unread_bytes },
-    ], size, { lines, ceiling: box.checked ? Math.max(0, ...lines.map(([, value]) => value)) : 0, incrs: BINARY, least: 1024, none: "The slot was not checked in this time." });
-    draw("captured", shown.capture_time, [{ label: "changes per second", colour: "unread", bars: true, values: shown.changes.map((each) => each / shown.step_seconds) }], number);
-    draw("windows", shown.capture_time, [{ label: "longest window", colour: "retained", bars: true, values: shown.window_seconds }], seconds);
+    for (const figure of charts.querySelectorAll("[data-chart]")) drawings[figure.dataset.chart]();
   }
 
   async function load() {

@@ -5,9 +5,13 @@
   const offline = document.getElementById("offline");
 
   function exchange(fresh) {
-    for (const section of document.querySelectorAll("[data-live]")) {
-      const other = fresh.getElementById(section.id);
-      if (other && other.innerHTML !== section.innerHTML) section.innerHTML = other.innerHTML;
+    for (const section of document.querySelectorAll("main > [data-live]")) if (!fresh.getElementById(section.id)) section.remove();
+    let last = null;
+    for (const other of fresh.querySelectorAll("[data-live]")) {
+      const section = document.getElementById(other.id);
+      if (!section && last && other.parentElement.tagName === "MAIN") last.after(document.importNode(other, true));
+      else if (section && other.innerHTML !== section.innerHTML) section.innerHTML = other.innerHTML;
+      last = document.getElementById(other.id) || last;
     }
   }
 

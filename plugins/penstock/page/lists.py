@@ -1,0 +1,39 @@
+"""The lists that can be searched and sorted: by which keys, and which words of a row count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.page.listing import Listing, Wanted, listing
+from penstock.page.models import Pipeline, Table
+
+_TABLES: Mapping[str, Callable[[Table], Any]] = {
+    "name": lambda each: each.name,
+    "state": lambda each: each.state,
+    "rows": lambda each: each.rows,
+    "bytes": lambda each: each.bytes,
+    "changes": lambda each: each.changes,
+    "changed": lambda each: each.changed_at,
+    "verified": lambda each: each.verified_at,
+}
+_PIPELINES: Mapping[str, Callable[[Pipeline], Any]] = {
+    "name": lambda each: each.name,
+    "state": lambda each: each.state,
+    "behind": lambda each: each.freshness_seconds,
+    "unread": lambda each: each.slot.unread_bytes if each.slot else None,
+    "retained": lambda each: each.slot.retained_bytes if each.slot else None,
+    "changes": lambda each: each.unmerged_changes,
+}
+
+
+def table_list(tables: Sequence[Table], wanted: Wanted) -> Listing[Table]:
+    """Return the wanted tables: by default the paused ones first, then those not ready yet, then the others."""
+    return listing(tables, wanted, keys=_TABLES, words=lambda each: f"{each.name} {each.target} {each.state}")
+
+
+def pipeline_list(pipelines: Sequence[Pipeline], wanted: Wanted) -> Listing[Pipeline]:
+    """Return the wanted pipelines: by default what is worst first."""
+    return listing(
+        pipelines, wanted, keys=_PIPELINES, words=lambda each: f"{each.name} {each.database or ''} {each.state}"
+    )
