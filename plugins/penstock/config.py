@@ -6,31 +6,47 @@ refuse later, is refused with its file, line and next step. Secrets are never in
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from penstock.document import Document, invalid
+from penstock.document import Document, InvalidFileError
 from penstock.lsn import Lsn
 from penstock.policy import Health
-from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share
-from penstock.texts import ConnectionId, Cron, Memory, Place, Properties, SparkConf
+from penstock.problems import problems
+from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share, count, size_within, span_within
+from penstock.store_options import refuse_options
+from penstock.texts import (
+    ConnectionId,
+    Cron,
+    Memory,
+    Name,
+    NthShare,
+    Place,
+    Properties,
+    Shape,
+    SparkConf,
+    StoreOptions,
+    TablePattern,
+    Target,
+)
 
 CHANGES = ("insert", "update", "delete", "truncate")
 """The kinds of change that a publication can publish, in PostgreSQL's order."""
-LsnText = Annotated[str, AfterValidator(lambda text: str(Lsn.parse(text)))]
-ServerSeconds = Annotated[Seconds, Field(le=24 * 86400)]
+LsnText = Annotated[
+    str,
+    Shape("[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}", "an LSN in quotes, such as '16/B374D848'"),
+    AfterValidator(lambda text: str(Lsn.parse(text))),
+]
+ServerSeconds = Annotated[int, span_within(most=24 * 86400)]
 """PostgreSQL counts its timeouts in milliseconds, of which it takes 24 days."""
 Change = Literal["insert", "update", "delete", "truncate"]
 Changes = Annotated[
     list[Change], Field(min_length=1), AfterValidator(lambda kinds: sorted(set(kinds), key=CHANGES.index))
 ]
-NthShare = Annotated[str, Field(pattern=r"^1/[1-9][0-9]{0,3}$", description="1/N, such as 1/30")]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+Many = Annotated[int, count(1, 1000)]
 
 
 class Source(Section):
@@ -56,8 +72,8 @@ class Source(Section):
 class Patterns(Section):
     """Choose tables by patterns `schema.table`, in which `*` matches within one name."""
 
-    include: list[str] = Field(min_length=1)
-    exclude: list[str] = []
+    include: list[TablePattern] = Field(min_length=1)
+    exclude: list[TablePattern] = []
 
 
 OnChange = Literal["follow", "resync", "pause"]
@@ -96,16 +112,16 @@ class Capture(Section):
     every: Seconds | None = None
     """Within a run of the schedule capture again this long after the last capture began, while the budget lasts."""
     statement_timeout: ServerSeconds = 1800
-    work_mem: Annotated[Bytes, Field(ge=64 << 10, lt=2 << 40)] = 256 << 20
+    work_mem: Annotated[int, size_within(64 << 10, (2 << 40) - 1)] = 256 << 20
     """Memory for decoding on the source, per session (`logical_decoding_work_mem` and `work_mem`)."""
-    batch_bytes: Annotated[Bytes, Field(le=1 << 30)] = 4 << 20
+    batch_bytes: Annotated[int, size_within(most=1 << 30)] = 4 << 20
     """Client memory for one batch of messages."""
 
 
 class Copy(Section):
     """Bound the initial load and every reload."""
 
-    parallel: int = Field(default=4, gt=0, le=1000)
+    parallel: Many = 4
     """Connections that read the source at once."""
     range_bytes: Bytes = 256 << 20
     """Heap bytes that one task reads at most."""
@@ -115,9 +131,17 @@ class Landing(Section):
     """Say where the staging Parquet lies: a folder or an object-store URI."""
 
     uri: Place = "${PENSTOCK_HOME}/.local/landing"
-    options: dict[str, str] = {}
+    options: StoreOptions = {}
     retention: Seconds | None = 30 * 86400
     """Keep merged windows and loaded copies for so long, for replays and changelogs; null keeps them for ever."""
+
+    @model_validator(mode="after")
+    def _options_of_the_store(self) -> Landing:
+        try:
+            refuse_options(self.uri, self.options)
+        except ValueError as error:
+            raise ValueError(f"options.{error}") from None
+        return self
 
 
 class Lake(Section):
@@ -126,7 +150,7 @@ class Lake(Section):
     catalog: Name = "lake"
     connection: ConnectionId = "penstock_catalog"
     namespace: Name | None = None
-    target: str = "{namespace}.{schema}.{table}"
+    target: Target = "{namespace}.{schema}.{table}"
     properties: Properties = {}
     """Extra Iceberg table properties for new tables."""
     on_dropped_column: Literal["keep", "drop"] = "keep"
@@ -166,7 +190,7 @@ class Maintain(Section):
     """Begin no further table after so long; the others come first next time."""
     deleted_share: Share = 0.1
     """Rewrite a data file when this part of its rows is deleted."""
-    small_files: int = Field(default=5, gt=1, le=1_000_000)
+    small_files: Annotated[int, count(2, 1_000_000)] = 5
     """Rewrite small files when so many can be put together."""
     file_bytes: Bytes | None = None
     """The size of a rewritten file; null is the table's own `write.target-file-size-bytes` (512 MiB)."""
@@ -176,7 +200,7 @@ class Maintain(Section):
     """Keep what every cut shows readable for so long."""
     daily_cuts: Seconds = 30 * 86400
     """Keep what the last cut of each day (UTC) shows readable for so long."""
-    orphans: Annotated[Seconds, Field(ge=86400)] = 3 * 86400
+    orphans: Annotated[int, span_within(least=86400)] = 3 * 86400
     """Delete files that belong to nothing when they are older: longer than any merge may take, a day at least."""
     old_tables: Seconds = 7 * 86400
     """Grace period before replaced tables are dropped with their files."""
@@ -197,7 +221,7 @@ class Changelog(Section):
     """Take an interval as captured this long after its end by the source's clock: commits take so long to reach the WAL."""
     wait: Seconds = 6 * 3600
     """Wait this long for the interval's windows to be captured."""
-    max_active_runs: int = Field(default=1, gt=0, le=1000)
+    max_active_runs: Many = 1
     """Intervals of the schedule that may be waited for and filled at once; a backfill says its own."""
 
 
@@ -207,7 +231,7 @@ class Verify(Section):
     schedule: Cron | None = None
     share: NthShare = "1/30"
     """`1/N`: every run looks at another N-th of each table's keys, so that N runs see every row; `1/1` is all of it."""
-    tables: list[str] = ["*.*"]
+    tables: list[TablePattern] = ["*.*"]
     """Patterns of the tables that a scheduled run looks at."""
     whole_below: Bytes = 16 << 20
     """A table with a smaller heap is compared whole in every run."""
@@ -227,7 +251,7 @@ class Spark(Section):
 
     connection: ConnectionId = "penstock_spark"
     driver_memory: Memory = "1g"
-    parallel_tables: int = Field(default=4, gt=0, le=1000)
+    parallel_tables: Many = 4
     task_memory: Bytes = 512 << 20
     """Memory of one table's merge outside of Spark's heap; what needs more spills to disk."""
     conf: SparkConf = {}
@@ -257,16 +281,6 @@ class Pipeline(Section):
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
     health: Health = Health()
-
-    @model_validator(mode="after")
-    def _target_names_a_table(self) -> Pipeline:
-        parts = self.lake.target.split(".")
-        known = all(re.fullmatch(r"(\{(namespace|schema|table)\}|[\w-])+", part) for part in parts)
-        if not known or "{table}" not in self.lake.target:
-            raise ValueError(
-                "lake.target must be names joined by dots; it must hold {table} and may hold {namespace} and {schema}"
-            )
-        return self
 
     @property
     def slot(self) -> str:
@@ -312,27 +326,4 @@ def load_pipeline(path: Path, environment: Mapping[str, str]) -> Pipeline:
         return Pipeline.model_validate(document.expanded(environment))
     except ValidationError as error:
         entries = error.errors(include_url=False, include_input=False)
-        raise invalid("; ".join(_problem(document, entry, environment) for entry in entries)) from None
-
-
-def _problem(document: Document, entry: Any, environment: Mapping[str, str]) -> str:
-    location = entry["loc"]
-    dotted = ".".join(map(str, location)) or "the file"
-    where = f"{document.path}:{document.line(location)}"
-    if entry["type"] != "extra_forbidden":
-        problem = document.without_variables(entry["msg"].removeprefix("Value error, "), location, environment)
-        return f"{where}: {dotted}: {problem}"
-    known = list(_keys(Pipeline, [str(part) for part in location[:-1]]))
-    nearest = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(known)}"
-    return f"{where}: unknown key {dotted!r}; {hint}"
-
-
-def _keys(model: type[BaseModel], location: list[str]) -> Iterator[str]:
-    for part in location:
-        fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-        annotation = fields.get(part)
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return
-        model = annotation
-    yield from (field.alias or name for name, field in model.model_fields.items())
+        raise InvalidFileError(problems(document, Pipeline, entries, environment)) from None

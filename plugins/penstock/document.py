@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,60 @@ _PLACEHOLDER = re.compile(r"(\$?)\$\{(\w*)(\}?)")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _MERGE = "tag:yaml.org,2002:merge"
 
+_YAML_HINTS = {
+    "'\\t' that cannot start": "; indent with blanks, not with tabs",
+    "mapping values are not allowed": "; put a text with a colon in quotes, and indent the keys of one section alike",
+    "did not find expected <block end>": "; indent the keys of one section alike",
+    "expected <block end>": "; indent the keys of one section alike",
+    "'%' that cannot start": "; put the text in quotes",
+    "'@' that cannot start": "; put the text in quotes, such as '@daily'",
+    "'`' that cannot start": "; put the text in quotes",
+    "another document": "; one file is one pipeline: give each a file of its own",
+    "could not determine a constructor": "; tags (!name) are not read",
+    "while scanning an alias": "; put a text that begins with * in quotes, such as '*.*'",
+    "expected alphabetic or numeric character": "; put a text that begins with * or & in quotes, such as '*.*'",
+}
+
 Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Say what is wrong with a file: where, which key, and what was expected."""
+
+    path: Path
+    line: int
+    key: str | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {f'{self.key}: ' if self.key else ''}{self.message}"
+
+
+class InvalidFileError(ConfigError):
+    """Name every problem of one file, or of a folder of them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("config-invalid", "; ".join(map(str, problems)))
+
+    def __reduce__(self) -> tuple[type[InvalidFileError], tuple[tuple[Problem, ...]]]:  # type: ignore[override]
+        return type(self), (self.problems,)
+
+
+def invalid(path: Path, message: str, line: int = 1, key: str | None = None) -> InvalidFileError:
+    """Return the error for one problem of a file."""
+    return InvalidFileError([Problem(path, line, key, message)])
+
+
+def kind(value: object) -> str:
+    """Name what a value is, without the value."""
+    if value is None:
+        return "nothing"
+    if value in ({}, []):
+        return "nothing in it"
+    names = {dict: "keys and values", list: "a list", bool: "a boolean", str: "a text"}
+    return next((name for each, name in names.items() if isinstance(value, each)), "a number")
 
 
 @dataclass(frozen=True)
@@ -44,12 +97,12 @@ class Document:
             values = yaml.load(text, Loader=_Plain)  # noqa: S506  # a SafeLoader
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            where = f"{path}:{mark.line + 1}" if mark else f"{path}:1"
-            raise invalid(
-                f"{where}: expected YAML, got {getattr(error, 'problem', None) or type(error).__name__}"
-            ) from None
+            problem = str(getattr(error, "problem", None) or type(error).__name__)
+            hint = next((words for part, words in _YAML_HINTS.items() if part in problem), "")
+            reason = f"cannot be read as YAML: {problem.removeprefix('but ')}{hint}"
+            raise invalid(path, reason, mark.line + 1 if mark else 1) from None
         if not isinstance(values, dict):
-            raise invalid(f"{path}:1: expected a mapping of keys, got {type(values).__name__} instead")
+            raise invalid(path, f"expected keys with values, such as name: shop, got {kind(values)}")
         return cls(path, values, node)
 
     def line(self, location: Location) -> int:
@@ -71,13 +124,13 @@ class Document:
 
     def without_variables(self, problem: str, location: Location, environment: Mapping[str, str]) -> str:
         """Return a problem with a value, naming again each variable that the value was made of: it may be a secret."""
-        for name in {match[2] for text in _texts(self._at(location)) for match in _PLACEHOLDER.finditer(text)}:
+        for name in {match[2] for text in _texts(self.at(location)) for match in _PLACEHOLDER.finditer(text)}:
             if value := environment.get(name):
                 for shown in (value, repr(value)[1:-1]):
                     problem = problem.replace(shown, f"${{{name}}}")
         return problem
 
-    def _at(self, location: Location) -> Any:
+    def at(self, location: Location) -> Any:
         """Return what the file itself has at a location, or the innermost part of it that is there."""
         value: Any = self.values
         for part in location:
@@ -104,7 +157,7 @@ class Document:
             return value
 
         def refuse(problem: str) -> ConfigError:
-            return invalid(f"{self.path}:{self.line(location)}: {'.'.join(map(str, location))}: {problem}")
+            return invalid(self.path, problem, self.line(location), ".".join(map(str, location)))
 
         def lookup(match: re.Match[str]) -> str:
             escaped, name, closed = match.groups()
@@ -130,11 +183,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
     elif isinstance(value, str):
         yield value
-
-
-def invalid(problem: str) -> ConfigError:
-    """Return the error for a pipeline file."""
-    return ConfigError("config-invalid", problem)
 
 
 class _Plain(yaml.SafeLoader):
@@ -169,28 +217,28 @@ def _text(path: Path) -> str:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise invalid(f"expected a readable UTF-8 pipeline file at {path}: it is no regular file")
+            raise invalid(path, "expected a readable UTF-8 pipeline file, got no regular file")
         if found.st_size > MOST_BYTES:
-            raise invalid(f"{path}:1: expected at most {MOST_BYTES >> 10} KiB, got {found.st_size >> 10} KiB")
+            raise invalid(path, f"expected at most {MOST_BYTES >> 10} KiB, got {found.st_size >> 10} KiB")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.reason if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise invalid(f"expected a readable UTF-8 pipeline file at {path}: {reason}") from error
+        raise invalid(path, f"expected a readable UTF-8 pipeline file, got: {reason}") from error
 
 
-def _refuse_repeated_keys(path: Path, node: yaml.Node | None) -> None:
+def _refuse_repeated_keys(path: Path, node: yaml.Node | None, above: str = "") -> None:
     """Refuse what YAML forbids and its readers let pass: the last of two equal keys would win unseen."""
     if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_repeated_keys(path, item)
+        for at, item in enumerate(node.value):
+            _refuse_repeated_keys(path, item, f"{above}{at}.")
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
     for key, value in node.value:
-        line = key.start_mark.line + 1
+        dotted, line = f"{above}{key.value}", key.start_mark.line + 1
         if key.tag == _MERGE:
-            raise invalid(f"{path}:{line}: expected keys, got a merge (<<); write the values out")
+            raise invalid(path, "expected keys, got a merge (<<); write the values out", line, dotted)
         if str(key.value) in seen:
-            raise invalid(f"{path}:{line}: expected every key once, got {key.value} again")
+            raise invalid(path, "expected every key once, got it again; keep one of them", line, dotted)
         seen.add(str(key.value))
-        _refuse_repeated_keys(path, value)
+        _refuse_repeated_keys(path, value, f"{dotted}.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from penstock.config import Pipeline, load_pipeline
 from penstock.document import Document, invalid
 from penstock.errors import ConfigError
+from penstock.store_options import nearest
 
 SUFFIX = ".yaml"
 Load = Callable[[Path, Mapping[str, str]], Pipeline]
@@ -60,9 +61,13 @@ def find_pipeline(name: str, folder: Path, environment: Mapping[str, str]) -> Pi
             return load_pipeline(path, environment)
     if own.exists():  # it does not say a name, or none that can be read: it says itself what is wrong
         pipeline = load_pipeline(own, environment)
-        raise invalid(f"expected {own} to define the pipeline {name}, got {pipeline.name}; ask for that name")
+        raise invalid(own, f"expected the pipeline {name}, got {pipeline.name}; ask for that name", key="name")
     known = sorted({found for path in folder.glob(f"*{SUFFIX}") if (found := _name(path))})
-    raise invalid(f"expected one of the pipelines {known} in {folder}, got {name}; write {own}, or ask for one of them")
+    hint = f"; {nearest(name, known)}" if known else ""
+    raise ConfigError(
+        "config-invalid",
+        f"expected a pipeline of {folder}, got {name!r}{hint}. To make it: penstock init {name}",
+    )
 
 
 def _name(path: Path) -> str | None:
@@ -76,16 +81,26 @@ def _name(path: Path) -> str | None:
 
 def _second(path: Path, name: str, owner: Path) -> ConfigError:
     return invalid(
-        f"{path}:1: a pipeline named {name} is defined twice; the one of {owner.name} counts: give this one another name, "
-        "or delete the file"
+        path,
+        f"expected another name, got {name} twice; the one of {owner.name} counts: give this one another name, or delete "
+        "the file",
+        _line_of_name(path),
+        "name",
     )
+
+
+def _line_of_name(path: Path) -> int:
+    return Document.read(path).line(("name",))
 
 
 def _absent(folder: Path) -> Iterator[ConfigError]:
     if not folder.is_dir():
-        yield invalid(f"expected the folder of pipeline files at {folder}, found none; set PENSTOCK_PIPELINES to it")
+        yield ConfigError(
+            "config-invalid",
+            f"expected the folder of pipeline files at {folder}, found none; set PENSTOCK_PIPELINES to it",
+        )
 
 
 def _overlooked(folder: Path) -> Iterator[ConfigError]:
     for path in sorted(folder.glob("*.yml")):
-        yield invalid(f"{path}:1: expected the ending {SUFFIX}, so this file is not read; rename it")
+        yield invalid(path, f"expected the ending {SUFFIX}, so this file is not read; rename it")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from penstock.quantities import Bytes, Seconds, Section, Share
-from penstock.texts import Cron, WebAddress
+from penstock.quantities import Bytes, Number, Seconds, Section, Share, count, size
+from penstock.texts import Channel, Cron, Shape, WebAddress
 
-Count = Annotated[int, Field(gt=0, lt=1 << 31)]
-Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?$")]
+Count = Annotated[int, count(1, (1 << 31) - 1)]
 
 
 class _Level(Section):
@@ -64,7 +63,7 @@ class Watch(Section):
 class ForeignRule(Section):
     """Name slots of others that may be dropped; all conditions must hold."""
 
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Shape(".+", "the name of a slot, or a pattern such as test_*")]
     """A pattern in which `*` matches any characters."""
     inactive: Seconds
     retained: Bytes
@@ -93,7 +92,7 @@ class Health(Section):
     """Capture at once, with larger windows, when the own slot is critical and capture is not paused."""
     disk: Bytes | None = None
     """What WAL may take on the source's disk: PostgreSQL does not know how much is free."""
-    hysteresis: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    hysteresis: Annotated[float, Number("a number from 0 to less than 1, such as 0.1", 0, 1, below=True)] = 0.1
     """An alarm closes when its number is below the limit by this part."""
     keep: Seconds = 30 * 86400
     """Samples and closed alarms are kept so long."""
@@ -114,7 +113,9 @@ class Health(Section):
     @model_validator(mode="after")
     def _warn_comes_first(self) -> Health:
         if self.warn.share > self.critical.share:
-            raise ValueError("health.warn.share must not be above health.critical.share")
+            raise ValueError(f"warn.share: expected at most health.critical.share, which is {self.critical.share}")
         if self.warn.bytes and self.critical.bytes and self.warn.bytes > self.critical.bytes:
-            raise ValueError("health.warn.bytes must not be above health.critical.bytes")
+            raise ValueError(
+                f"warn.bytes: expected at most health.critical.bytes, which is {size(self.critical.bytes)}"
+            )
         return self

@@ -1,27 +1,27 @@
 """Amounts as people write them: sizes (`256MiB`), spans (`10m`), shares (`0.5`), and how they are shown again.
 
-A section of the pipeline file is a model that refuses unknown keys; sizes are parsed by pydantic.
+A section of the pipeline file is a model that refuses unknown keys. An amount that cannot be read is refused in words that say
+what one looks like.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ByteSize,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, ByteSize, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
 
+LOOKS = "looks"
+"""The key of a JSON schema under which an annotation says what a value looks like."""
 _SPANS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN_NAMES = {"d": "d", "h": "h", "m": "min", "s": "s"}
 _SIZE = TypeAdapter(ByteSize)
+_SIZE_TEXT = r"\s*\d{1,18}(\.\d{1,18})?\s*([kmgtKMGT]i?)?[bB]?\s*"
+_SPAN_TEXT = r"\s*\d{1,18}\s*[smhd]?\s*"
+_CENTURY = 36500 * 86400
 
 
 class Section(BaseModel):
@@ -29,33 +29,61 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _yes_is_not_one(cls, value: object, field: ValidationInfo) -> object:
-        """Refuse `yes` where a number stands: pydantic would take it for 1."""
-        if isinstance(value, bool) and cls.model_fields[str(field.field_name)].annotation is not bool:
-            raise ValueError("expected a number or a text, got a boolean; a text is written in quotes")
-        return value
 
-
-def _bytes(value: object) -> object:
-    if not isinstance(value, str) or not re.fullmatch(r"\s*\d+(\.\d+)?\s*([kmgtKMGT]i?)?[bB]?\s*", value):
-        return value
+def _bytes(text: str) -> int:
     # as in PostgreSQL's settings: MB means powers of 1024, which pydantic knows as MiB
-    return int(_SIZE.validate_python(re.sub(r"(?i)(?<=[kmgt])b", "iB", value)))
+    return int(_SIZE.validate_python(re.sub(r"(?i)(?<=[kmgt])b", "iB", text)))
 
 
-def _seconds(value: object) -> object:
-    match = re.fullmatch(r"\s*(\d+)\s*([smhd])\s*", value) if isinstance(value, str) else None
-    return int(match[1]) * _SPANS[match[2]] if match else value
+def _seconds(text: str) -> int:
+    number, unit = re.fullmatch(r"\s*(\d+)\s*([smhd]?)\s*", text).groups()  # type: ignore[union-attr]
+    return int(number) * _SPANS[unit or "s"]
 
 
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=1 << 60, description="bytes, or a text such as 256MiB")]
-Seconds = Annotated[
-    int, BeforeValidator(_seconds), Field(gt=0, le=36500 * 86400, description="seconds, or a text such as 10m")
-]
-SecondsOrZero = Annotated[int, BeforeValidator(_seconds), Field(ge=0, le=36500 * 86400, description="as Seconds, or 0")]
-Share = Annotated[float, Field(gt=0, le=1, description="a part of the whole, such as 0.5")]
+@dataclass(frozen=True)
+class _Unit:
+    """Say what an amount looks like, how it is read from a text, and how its bounds are shown."""
+
+    looks: str
+    text: str
+    read: Callable[[str], int]
+    show: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Read an amount within bounds: a whole number, or a text of its unit. An annotation for pydantic."""
+
+    unit: _Unit
+    least: int
+    most: int
+
+    def _check(self, value: object) -> int:
+        found: int | None = None
+        if isinstance(value, str) and re.fullmatch(self.unit.text, value):
+            found = self.unit.read(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1:
+            found = int(value)
+        if found is None:
+            raise ValueError(f"expected {self.unit.looks}")
+        if not self.least <= found <= self.most:
+            raise ValueError(f"expected {self.unit.looks}, {self._bound(found)}")
+        return found
+
+    def _bound(self, found: int) -> str:
+        """Say which bound a number breaks."""
+        if found > self.most:
+            return f"{self.unit.show(self.most)} at most"
+        return (
+            f"{self.unit.show(self.least)} at least" if self.least > 1 else ("not below 0", "more than 0")[self.least]
+        )
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        number = {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{self.unit.text})$"}], LOOKS: self.unit.looks}
 
 
 def size(amount: float | None) -> str:
@@ -75,3 +103,65 @@ def span(seconds: float | None) -> str:
         if count:
             parts.append(f"{count} {_SPAN_NAMES[unit]}")
     return " ".join(parts[:2]) or "0 s"
+
+
+_SIZE_UNIT = _Unit("a size in bytes or with a unit, such as 512KiB, 256MiB or 1.5GiB", _SIZE_TEXT, _bytes, size)
+_SPAN_UNIT = _Unit("a span in seconds or with a unit, such as 90s, 10m, 2h or 1d", _SPAN_TEXT, _seconds, span)
+
+
+def size_within(least: int = 1, most: int = 1 << 60) -> _Bounds:
+    """Return the annotation of a size within bounds."""
+    return _Bounds(_SIZE_UNIT, least, most)
+
+
+def span_within(least: int = 1, most: int = _CENTURY) -> _Bounds:
+    """Return the annotation of a span within bounds."""
+    return _Bounds(_SPAN_UNIT, least, most)
+
+
+@dataclass(frozen=True)
+class Number:
+    """Read a number within bounds, and refuse another with words that say so. An annotation for pydantic."""
+
+    looks: str
+    least: float
+    most: float
+    above: bool = False
+    """The least number itself is refused."""
+    below: bool = False
+    """The greatest number itself is refused."""
+    whole: bool = False
+
+    def _check(self, value: object) -> float:
+        found: float | None = None
+        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,18}(\.\d{1,18})?\s*", value):  # of a variable
+            found = float(value) if "." in value else int(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found = value
+        fits = found is not None and self.least <= found <= self.most and not (self.whole and found % 1)
+        if not fits or (self.above and found == self.least) or (self.below and found == self.most):
+            raise ValueError(f"expected {self.looks}")
+        return int(found or 0) if self.whole else float(found or 0)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        least, most = "exclusiveMinimum" if self.above else "minimum", "exclusiveMaximum" if self.below else "maximum"
+        return {
+            "type": "integer" if self.whole else "number",
+            least: self.least,
+            most: self.most,
+            LOOKS: self.looks,
+        }
+
+
+def count(least: int, most: int) -> Number:
+    """Return the annotation of a whole number within bounds."""
+    return Number(f"a whole number from {least} to {most}", least, most, whole=True)
+
+
+Bytes = Annotated[int, size_within()]
+Seconds = Annotated[int, span_within()]
+SecondsOrZero = Annotated[int, span_within(least=0)]
+Share = Annotated[float, Number("a part of the whole, more than 0 and at most 1, such as 0.5", 0, 1, above=True)]

@@ -7,14 +7,19 @@ the file that holds it. What is accepted here, those programs accept too.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from croniter import croniter
 from croniter.croniter import CroniterError
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from penstock.quantities import LOOKS
+from penstock.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, store_of
 
 PRESETS = {
     "@hourly": "0 * * * *",
@@ -61,20 +66,20 @@ def _cron(text: str) -> str:
 def _memory(text: str) -> str:
     size = text.strip()
     if not _MEMORY.fullmatch(size) or int(size[:-1]) * _SCALE[size[-1].lower()] < _LEAST_MEMORY:
-        raise ValueError("expected a size of the JVM such as 2g or 1536m (k, m, g or t; no b; 512m at least)")
+        raise ValueError("expected a size of the JVM such as 2g or 1536m, 512m at least, with k, m, g or t and no b")
     return size
 
 
 def _spark_conf(conf: dict[str, str]) -> dict[str, str]:
     for key, value in conf.items():
         if not _SPARK_KEY.fullmatch(key):
-            raise ValueError(f"expected a setting spark.<name>, which is all that spark-submit passes on, got {key!r}")
+            raise ValueError(f"{key}: not a setting spark.<name>, which is all that spark-submit passes on")
         if not value or "\n" in value:
-            raise ValueError(f"expected one line of text as the value of {key}, got none or several")
+            raise ValueError(f"{key}: expected one line of text, got none or several")
         if key.endswith(_SPARK_SIZES) and not _SPARK_SIZE.fullmatch(value):
-            raise ValueError(f"expected a size such as 512m or 2g as the value of {key}")
+            raise ValueError(f"{key}: expected a size such as 512m or 2g")
         if key.endswith(_COUNTS) and not _WHOLE.fullmatch(value):
-            raise ValueError(f"expected a whole number as the value of {key}")
+            raise ValueError(f"{key}: expected a whole number in quotes")
     return conf
 
 
@@ -83,9 +88,9 @@ def _properties(properties: dict[str, str]) -> dict[str, str]:
         if not key or not key.isascii() or not key.isprintable():
             raise ValueError(f"expected the name of an Iceberg table property, got {key!r}")
         if key.endswith(_WHOLE_PROPERTIES) and not _WHOLE.fullmatch(value):
-            raise ValueError(f"expected a whole number as the value of {key}")
+            raise ValueError(f"{key}: expected a whole number in quotes")
         if key == "format-version" and value != FORMAT_VERSION:
-            raise ValueError(f"expected format-version {FORMAT_VERSION}, which has deletion vectors, got {value}")
+            raise ValueError(f"{key}: expected {FORMAT_VERSION}, which has deletion vectors, got {value}")
     return properties
 
 
@@ -98,21 +103,115 @@ def _web_address(text: str) -> str:
 
 def _place(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme in ("s3", "s3a") and parts.netloc:
+    if store_of(text) is None:
+        raise ValueError(f"expected one of the stores that exist: {STORES}")
+    if store_of(text) == "s3":
+        if not parts.netloc:
+            raise ValueError("expected a bucket, as s3://bucket/prefix")
         return text
     folder = unquote(parts.path) if parts.scheme == "file" and not parts.netloc else text
     if not PurePosixPath(folder).is_absolute() or PurePosixPath(folder) == PurePosixPath("/"):
         raise ValueError(
-            "expected the absolute path of a folder, file:///folder or s3://bucket/prefix; a relative path would mean "
-            "another folder for Airflow, Spark and the command line"
+            f"expected {STORES}; a relative path would mean another folder for Airflow, Spark and the command line"
         )
     return text
 
 
-Cron = Annotated[str, AfterValidator(_cron)]
-ConnectionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
-Memory = Annotated[str, AfterValidator(_memory)]
-SparkConf = Annotated[dict[str, str], AfterValidator(_spark_conf)]
+def _target(text: str) -> str:
+    known = all(re.fullmatch(r"(\{(namespace|schema|table)\}|[\w-])+", part) for part in text.split("."))
+    if not known or "{table}" not in text:
+        raise ValueError("expected names joined by dots that hold {table}, and may hold {namespace} and {schema}")
+    return text
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Take texts of a form only, and refuse others with words that say what one looks like. An annotation for pydantic."""
+
+    pattern: str
+    looks: str
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(f"expected {self.looks}")
+        return text
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})$", LOOKS: self.looks}
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Tell an editor the form that a validator asks for, as far as a pattern can say it. An annotation for pydantic."""
+
+    pattern: str
+    looks: str
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": self.pattern, LOOKS: self.looks}
+
+
+_NAME_PART = r'(?:"(?P<{0}_quoted>(?:[^"]|"")+)"|(?P<{0}>[^".]+))'
+TABLE_PATTERN = rf"{_NAME_PART.format('schema')}\.{_NAME_PART.format('table')}"
+"""A pattern that chooses tables, with the groups `schema`, `schema_quoted`, `table` and `table_quoted`."""
+
+Cron = Annotated[
+    str,
+    AfterValidator(_cron),
+    Hint(rf"^\s*(?:{'|'.join(PRESETS)}|\S+(?:\s+\S+){{4}})\s*$", "a cron of five fields, such as */5 * * * *"),
+]
+ConnectionId = Annotated[
+    str,
+    Shape(
+        "[A-Za-z0-9_.-]{1,200}", "the id of an Airflow connection, letters, digits and _ . -, such as penstock_source"
+    ),
+]
+Channel = Annotated[
+    str,
+    Shape(
+        r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?",
+        "the id of an Airflow connection of the type apprise, such as team_chat, or <id>:<tag>",
+    ),
+]
+Name = Annotated[
+    str,
+    Shape("[a-z][a-z0-9_]{0,47}", "a name of a-z, digits and _, a letter first, at most 48 characters, such as shop"),
+]
+TablePattern = Annotated[
+    str,
+    Shape(
+        re.sub(r"\?P<\w+>", "", TABLE_PATTERN),
+        "a pattern schema.table such as public.* or public.orders; a name that holds a dot, a star or a quote is written in "
+        'double quotes: public."a.b"',
+    ),
+]
+NthShare = Annotated[str, Shape("1/[1-9][0-9]{0,3}", "a share 1/N such as 1/10, N from 1 to 9999")]
+Memory = Annotated[
+    str, AfterValidator(_memory), Hint(rf"^\s*{_MEMORY.pattern[:-6]}[kmgtKMGT]\s*$", "a size of the JVM such as 2g")
+]
+SparkConf = Annotated[
+    dict[str, str],
+    AfterValidator(_spark_conf),
+    Field(json_schema_extra={"propertyNames": {"pattern": f"^{_SPARK_KEY.pattern}$"}}),
+]
+Target = Annotated[str, AfterValidator(_target), Hint(r"\{table\}", "names joined by dots that hold {table}")]
+StoreOptions = Annotated[
+    dict[str, str],
+    Field(
+        json_schema_extra={
+            "propertyNames": {"enum": [*S3_OPTIONS, *(f"{name}{FROM_ENVIRONMENT}" for name in S3_OPTIONS)]}
+        }
+    ),
+]
 Properties = Annotated[dict[str, str], AfterValidator(_properties)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-Place = Annotated[str, AfterValidator(_place)]
+WebAddress = Annotated[
+    str, AfterValidator(_web_address), Hint("^https?://[^ ]+$", "an address such as https://wiki.example.com")
+]
+Place = Annotated[
+    str,
+    AfterValidator(_place),
+    Hint("^(?:/.+|file:///.+|s3a?://[^/].*)$", "the absolute path of a folder, file:///folder or s3://bucket/prefix"),
+]

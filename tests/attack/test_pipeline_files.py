@@ -1,4 +1,4 @@
-"""Thirty bad pipeline files next to a good one: the good one's DAGs are all there, each bad one is named with its line.
+"""Many bad pipeline files next to a good one: the good one's DAGs are all there, each bad one is named with its line.
 
 Airflow is the oracle: its own DagBag reads the DAG files as they are deployed, and its own tables say what is scheduled.
 """
@@ -13,62 +13,11 @@ from pathlib import Path
 import pytest
 
 from penstock.config import load_pipeline
-from penstock.errors import ConfigError
+from penstock.document import InvalidFileError, Problem
 from penstock.pipeline_files import find_pipeline, read_folder
 from penstock.texts import PRESETS
+from tests.bad_pipeline_files import BAD, ENVIRONMENT, LEAST
 from tests.dags.test_dags import ROOT, VERBS
-
-LEAST = 'name: {name}\ntables: {{include: ["public.*"]}}\n'
-BOMB = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 9)}]\n" for n in range(12))
-
-# name -> (what follows the least file, the line that must be named, words of the refusal)
-BAD: dict[str, tuple[str, int, str]] = {
-    "unknown_key": ("captur: {}\n", 3, "did you mean 'capture'"),
-    "words_as_cron": ("capture: {schedule: every minute}\n", 3, "five fields"),
-    "four_fields": ("merge:\n  schedule: '* * * *'\n", 4, "five fields"),
-    "six_fields": ("merge: {schedule: '* * * * * *'}\n", 3, "five fields"),
-    "minute_61": ("maintain: {schedule: '61 * * * *'}\n", 3, "a time that exists"),
-    "no_such_day": ("verify: {schedule: '0 0 30 2 *'}\n", 3, "a time that exists"),
-    "unknown_preset": ("changelog: {schedule: '@fortnightly'}\n", 3, "five fields"),
-    "continuous": ("changelog: {schedule: '@continuous'}\n", 3, "five fields"),
-    "random_cron": ("health: {schedule: 'R * * * *'}\n", 3, "five fields"),
-    "schedule_is_a_list": ("capture: {schedule: ['* * * * *']}\n", 3, "valid string"),
-    "span_of_ages": ("capture: {time_budget: 99999999999d}\n", 3, "less than or equal"),
-    "timeout_of_years": ("capture: {statement_timeout: 300d}\n", 3, "less than or equal"),
-    "runs_beyond_an_integer": ("changelog: {max_active_runs: 9999999999}\n", 3, "less than or equal"),
-    "yes_for_a_number": ("capture: {max_wal_bytes: yes}\n", 3, "got a boolean"),
-    "memory_of_words": ("spark: {driver_memory: lots}\n", 3, "such as 2g"),
-    "memory_with_b": ("spark: {driver_memory: 2gb}\n", 3, "such as 2g"),
-    "memory_too_small": ("spark: {driver_memory: 64m}\n", 3, "512m at least"),
-    "conf_is_no_text": ("spark: {conf: {spark.sql.ansi.enabled: true}}\n", 3, "valid string"),
-    "conf_of_others": ("spark: {conf: {hadoop.tmp.dir: /tmp}}\n", 3, "all that spark-submit passes on"),
-    "conf_size": ("spark: {conf: {spark.executor.memory: '2 GiB'}}\n", 3, "expected a size"),
-    "connection_with_blanks": ("source: {connection: 'my source'}\n", 3, "match pattern"),
-    "relative_landing": ("landing: {uri: landing}\n", 3, "absolute path"),
-    "empty_landing": ("landing: {uri: ''}\n", 3, "absolute path"),
-    "empty_variable": ("landing:\n  uri: '${PENSTOCK_EMPTY}'\n", 4, "PENSTOCK_EMPTY is empty"),
-    "missing_variable": ("lake: {properties: {a: 'x${PENSTOCK_NOWHERE}'}}\n", 3, "PENSTOCK_NOWHERE is not set"),
-    "half_a_variable": ("landing: {uri: '${PENSTOCK_HOME:-/tmp}/x'}\n", 3, "a variable as ${NAME}"),
-    "alias_bomb": (BOMB, 4, "an alias"),
-    "merge_key": ("capture: {<<: {time_budget: 5m}}\n", 3, "a merge"),
-    "key_twice_in_a_list": (
-        "health: {drop: {foreign: [{name: a, name: b, inactive: 1d, retained: 1GiB}]}}\n",
-        3,
-        "every key once",
-    ),
-    "impossible_date": ("version: 2026-13-45\n", 3, "does not exist"),
-    "endless_levels": (f"lake: {'[' * 5000}\n", 3, "at most 20 levels"),
-    "two_documents": ("---\nname: other\n", 3, "another document"),
-    "control_character": ('source: {skip_origins: ["a\\0b"]}\n', 3, "no program can store"),
-    "script_as_address": ("health: {runbooks: 'javascript:alert(1)'}\n", 3, "such as https://"),
-    "template_without_table": ("lake: {target: '{namespace}'}\n", 1, "it must hold {table}"),
-    "property_is_no_number": (
-        "lake: {properties: {write.target-file-size-bytes: big}}\n",
-        3,
-        "whole number",
-    ),
-    "property_without_vectors": ('lake: {properties: {format-version: "2"}}\n', 3, "which has deletion vectors"),
-}
 
 
 @pytest.fixture
@@ -78,8 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PENSTOCK_HOME", raising=False)
     monkeypatch.setenv("PENSTOCK_EMPTY", "")
     (tmp_path / "good.yaml").write_text(LEAST.format(name="good"))
-    for name, (added, *_) in BAD.items():
-        (tmp_path / f"{name}.yaml").write_text(LEAST.format(name=name) + added)
+    for name, bad in BAD.items():
+        (tmp_path / f"{name}.yaml").write_text(LEAST.format(name=name) + bad.text)
     (tmp_path / "again.yaml").write_text(LEAST.format(name="good"))
     (tmp_path / "ending.yml").write_text(LEAST.format(name="ending"))
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9\n")
@@ -90,16 +39,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_value_is_refused_when_the_file_is_loaded_with_file_line_and_what_to_write(
-    folder: Path, name: str
-) -> None:
-    _, line, words = BAD[name]
+def test_a_bad_value_is_refused_with_file_line_key_and_what_to_write(folder: Path, name: str) -> None:
+    bad = BAD[name]
     path = folder / f"{name}.yaml"
 
-    with pytest.raises(ConfigError, match="config-invalid") as caught:
-        load_pipeline(path, {"PENSTOCK_HOME": "/srv", "PENSTOCK_EMPTY": ""})
-    assert caught.value.message.startswith(f"{path}:{line}: ")
-    assert words in caught.value.message
+    with pytest.raises(InvalidFileError, match="config-invalid") as caught:
+        load_pipeline(path, ENVIRONMENT)
+    assert caught.value.problems == (Problem(path, bad.line, bad.key, bad.message),)
+    assert caught.value.message == f"{path}:{bad.line}: {f'{bad.key}: ' if bad.key else ''}{bad.message}"
+    assert "hunter2" not in caught.value.message
+
+
+def test_the_table_of_bad_files_is_long() -> None:
+    assert len(BAD) >= 60
 
 
 @pytest.mark.slow
@@ -185,7 +137,9 @@ def test_the_file_that_bears_the_name_has_it_and_a_copy_of_it_takes_nothing_away
 
     found = read_folder(tmp_path, {"PENSTOCK_HOME": "/srv"})
     assert found.files["good"] == tmp_path / "good.yaml"
-    assert ["a_copy.yaml:1: a pipeline named good is defined twice" in str(each) for each in found.problems] == [True]
+    assert ["a_copy.yaml:1: name: expected another name, got good twice" in str(each) for each in found.problems] == [
+        True
+    ]
     assert find_pipeline("good", tmp_path, {"PENSTOCK_HOME": "/srv"}).capture.time_budget == 300
 
 

@@ -74,7 +74,7 @@ def test_one_bad_pipeline_file_leaves_the_other_pipelines_tasks_and_notices_alon
     (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
 
     assert [find_context(name).name for name in ("crm", "shop")] == ["crm", "shop"]
-    with pytest.raises(ConfigError, match=r"bad\.yaml:2: unknown key 'tabels'; did you mean 'tables'"):
+    with pytest.raises(ConfigError, match=r"bad\.yaml:2: tabels: unknown key; did you mean 'tables'"):
         find_context("bad")
 
 

@@ -114,14 +114,14 @@ def test_a_zone_is_a_folder_a_file_uri_or_a_bucket(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("uri", "options", "message"),
     [
-        ("ftp://host/x", {}, "expected a folder, file:///folder or s3://bucket/prefix"),
-        ("file://host/x", {}, "expected a folder, file:///folder or s3://bucket/prefix"),
+        ("ftp://host/x", {}, "expected the absolute path of a folder"),
+        ("file://host/x", {}, "expected the absolute path of a folder"),
         ("s3:///prefix", {}, "expected s3://bucket/prefix"),
         ("/x", {"region": "eu"}, "a folder takes no options"),
         ("s3://b", {"endpoint": "x"}, "did you mean 'endpoint_override'"),
         ("s3://b", {"zzz": "x"}, "expected one of"),
         ("s3://b", {"secret_key_env": "ABSENT"}, "the environment variable ABSENT is not set"),
-        ("s3://b", {"connect_timeout": "soon"}, "could not convert"),
+        ("s3://b", {"connect_timeout": "soon"}, "expected a number of seconds"),
         ("s3://b", {"force_virtual_addressing": "perhaps"}, "expected true or false"),
     ],
 )

@@ -1,14 +1,8 @@
-"""Which file system a landing URI means, and its options: the only place that knows about kinds of stores.
-
-Options of `s3://bucket/prefix`: `endpoint_override`, `region`, `scheme`, `access_key`, `secret_key`,
-`session_token`, `force_virtual_addressing`, `connect_timeout`, `request_timeout`. Any of them may be given as
-`<option>_env`, which names the environment variable that holds it; a folder takes no options.
-"""
+"""Which file system a landing URI means, opened with its options (`penstock.store_options`), for us and for Hadoop."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,28 +10,10 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from penstock.errors import ConfigError
+from penstock.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, nearest
 
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text.lower() == "true"
-
-
-_S3_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "endpoint_override": str,
-    "region": str,
-    "scheme": str,
-    "access_key": str,
-    "secret_key": str,
-    "session_token": str,
-    "force_virtual_addressing": _flag,
-    "connect_timeout": float,
-    "request_timeout": float,
-}
 LANDING = "PENSTOCK_LANDING"
 """The variable by which a Spark driver gets what `hadoop` returned, as JSON."""
-_FROM_ENVIRONMENT = "_env"
 _S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
 
 
@@ -54,9 +30,7 @@ def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
         # what fits into one part is one request instead of three
         return fs.S3FileSystem(**known, allow_delayed_open=True), root, f"s3a://{root}"
     if parts.scheme not in ("", "file") or parts.netloc:
-        raise ConfigError(
-            "config-invalid", f"landing.uri: expected a folder, file:///folder or s3://bucket/prefix, got {uri!r}"
-        )
+        raise ConfigError("config-invalid", f"landing.uri: expected {STORES}, got {uri!r}")
     if options:
         raise ConfigError("config-invalid", f"landing.options: a folder takes no options, got {sorted(options)}")
     root = str(Path(unquote(parts.path) if parts.scheme else uri).resolve())
@@ -70,12 +44,12 @@ def given(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
     """
     found: dict[str, str] = {}
     for option, text in options.items():
-        if option.endswith(_FROM_ENVIRONMENT):
+        if option.endswith(FROM_ENVIRONMENT):
             if text not in environment:
                 raise ConfigError(
                     "config-invalid", f"landing.options.{option}: the environment variable {text} is not set"
                 )
-            found[option.removesuffix(_FROM_ENVIRONMENT)] = environment[text]
+            found[option.removesuffix(FROM_ENVIRONMENT)] = environment[text]
         else:
             found[option] = text
     return found
@@ -107,14 +81,14 @@ def hadoop(uri: str, options: Mapping[str, str], environment: Mapping[str, str])
 def _options(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option in options:
-        name = option.removesuffix(_FROM_ENVIRONMENT)
-        if name not in _S3_OPTIONS:
-            nearest = difflib.get_close_matches(name, _S3_OPTIONS, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_S3_OPTIONS)}"
-            raise ConfigError("config-invalid", f"landing.options: unknown option {option!r}; {hint}")
+        name = option.removesuffix(FROM_ENVIRONMENT)
+        if name not in S3_OPTIONS:
+            raise ConfigError(
+                "config-invalid", f"landing.options: unknown option {option!r}; {nearest(name, S3_OPTIONS)}"
+            )
     for name, text in given(options, environment).items():
         try:
-            found[name] = _S3_OPTIONS[name](text)
+            found[name] = S3_OPTIONS[name](text)
         except ValueError as error:
             raise ConfigError("config-invalid", f"landing.options.{name}: {error}") from None
     return found

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from penstock.config import Patterns
 from penstock.errors import ConfigError
 from penstock.source.catalog import Relation
+from penstock.texts import TABLE_PATTERN
 
-_NAME = r'(?:"(?P<{0}_quoted>(?:[^"]|"")+)"|(?P<{0}>[^".]+))'
-_PATTERN = re.compile(rf"{_NAME.format('schema')}\.{_NAME.format('table')}")
+_PATTERN = re.compile(TABLE_PATTERN)
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 _NOT_LOGGED = {"u": "an unlogged table", "t": "a temporary table"}
 
