@@ -5,7 +5,7 @@ import pytest
 from penstock.config import Tables
 from penstock.errors import ConfigError
 from penstock.source.catalog import Relation
-from penstock.source.patterns import Choice, choose
+from penstock.source.patterns import Choice, Pattern, choose
 
 
 def relation(
@@ -95,6 +95,6 @@ def test_a_partition_cannot_be_excluded_from_its_chosen_table():
 @pytest.mark.parametrize("text", ["orders", "", ".", "shop.", "a.b.c", 'shop."a', 'shop.a b"c', '"".a'])
 def test_an_unreadable_pattern_is_refused_with_the_form_that_is_expected(text):
     with pytest.raises(ConfigError, match=r"expected a pattern schema\.table") as caught:
-        chose(text)
+        Pattern.parse(text)
 
     assert caught.value.slug == "config-invalid"
