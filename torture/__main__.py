@@ -26,6 +26,7 @@ Only = Annotated[str, typer.Option(help="Rules of the grammar to choose from, wi
 Safe = Annotated[bool, typer.Option("--safe", help="Only what every mirror follows or notices.")]
 Landed = Annotated[bool, typer.Option("--landed", help="Without Spark: judge the landing zone, many short rounds.")]
 Published = Annotated[bool, typer.Option("--published", help="Leave the publication as it is.")]
+Major = Annotated[int | None, typer.Option("--postgres", help="Another version for the source: 14, 15, 17 or 18.")]
 Calm = Annotated[bool, typer.Option("--calm", help="No faults.")]
 
 
@@ -39,6 +40,7 @@ def main(
     calm: Calm = False,
     landed: Landed = False,
     published: Published = False,
+    postgres: Major = None,
 ) -> None:
     """Run, report, and exit with 1 where anything was found."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up
@@ -51,7 +53,7 @@ def main(
     rules = tuple(filter(None, only.split(",")))
     mix = Mix(full=not safe, faults=not calm, publication=not published, only=rules, lake=not landed)
     apart, told, drop = (bool(chosen >> bit & 1) for bit in range(3))
-    with stand("torture", apart=apart, told=told, drop=drop, spark=not landed) as env:
+    with stand("torture", apart=apart, told=told, drop=drop, spark=not landed, major=postgres) as env:
         try:
             if landed:
                 search(report, env.source, env, mix, more=_more(minutes * 60, rounds))

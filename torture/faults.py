@@ -18,7 +18,7 @@ from torture.driven import Driven
 CAPTURE = (
     "penstock.ledger.windows:Windows.plan",
     "penstock.landing.writer:FileWriter.write",
-    "penstock.landing.writer:FileWriter.close",
+    "penstock.landing.atomic_file:FolderDraft.persist",
     "penstock.ledger.windows:Windows.stage",
     "penstock.source.slot:advance",
     "penstock.ledger.windows:Windows.confirm",

@@ -11,12 +11,14 @@ from bench.lake import start_spark
 from penstock.flow.spark_job import SparkJob
 from penstock.source import ddl_trigger
 from stack import ports
+from stack.paths import Project
 from stack.servers import lake_catalog
-from stack.servers.binaries import from_wheel
+from stack.servers.binaries import Binaries, from_wheel
 from stack.servers.postgres import Server
 from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import spark_conf
-from tests.conftest import LakeCatalog
+from tests import postgres_versions
+from tests.conftest import DEBIAN_15, LakeCatalog
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
@@ -84,6 +86,10 @@ insert into nest select n, n, 's' from generate_series(1, 20) n;
 """
 
 
+def _other_binaries(major: int) -> Binaries:
+    return Binaries.at(DEBIAN_15) if major == 15 else postgres_versions.binaries(major, Project.here())
+
+
 class Stand(PipelineEnv):
     """A pipeline that copies in this process, range after range as Spark's tasks do: many small tables need no cluster."""
 
@@ -97,17 +103,19 @@ class Stand(PipelineEnv):
 
 @contextmanager
 def stand(
-    name: str, *, apart: bool, told: bool = False, drop: bool = False, spark: bool = True
+    name: str, *, apart: bool, told: bool = False, drop: bool = False, spark: bool = True, major: int | None = None
 ) -> Iterator[PipelineEnv]:
     """Start everything, bootstrap the pipeline, and remove it all afterwards.
 
-    `apart` keeps ledger and catalog in two databases; `told` installs the event trigger at the source, `drop` lets dropped columns go; without `spark` there are servers only, and no pipeline yet.
+    `apart` keeps ledger and catalog in two databases; `told` installs the event trigger at the source, `drop` lets dropped columns go; without `spark`
+    there are servers only, and no pipeline yet. The source is the embedded PostgreSQL, or one of another `major` version.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-torture-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
         home = reachable_folder(Path(made), Account.for_postgres())
         binaries = from_wheel(home)
-        source = Server(home / "source", binaries, ports.choose(), "only-for-torture", MODEST)
+        of_source = binaries if major is None else _other_binaries(major)
+        source = Server(home / "source", of_source, ports.choose(), "only-for-torture", MODEST)
         control = Server(home / "control", binaries, ports.choose(), "only-for-torture", MODEST)
         try:
             source.start()

@@ -1,6 +1,6 @@
-"""The main job on the versions of PostgreSQL that the fast tests do not run: copied, followed, and equal at the end.
+"""The main job on the versions of PostgreSQL that other tests do not run: copied, followed, and equal at the end.
 
-Slow: the programs of 14, 17 and 18 come from npm. 15 and 16 run all other scenarios.
+Slow: the programs of 14 and 17 come from npm. 15, 16 and 18 run all other scenarios.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CHANGES = (
 )
 
 
-@pytest.fixture(params=[14, 17, 18])
+@pytest.fixture(params=[14, 17])
 def env_of_version(
     request: pytest.FixtureRequest,
     new_server: NewServer,

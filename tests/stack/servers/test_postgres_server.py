@@ -147,15 +147,15 @@ def test_changed_settings_hold_after_a_restart(server: Server):
         assert connection.execute("show cluster_name").fetchone()[0] == "it's ours"
 
 
-def test_a_client_program_reaches_the_server_and_no_command_line_shows_the_password(postgres: Server):
-    said = postgres.run_program("psql", "-XAtc", "select 6 * 7")
+def test_a_client_program_reaches_the_server_and_no_command_line_shows_the_password(postgres16: Server):
+    said = postgres16.run_program("psql", "-XAtc", "select 6 * 7")
 
     assert said == "42\n"
 
 
-def test_a_program_that_fails_says_what_it_said(postgres: Server):
+def test_a_program_that_fails_says_what_it_said(postgres16: Server):
     with pytest.raises(StackError, match='relation "nowhere" does not exist'):
-        postgres.run_program("psql", "-XAtc", "select * from nowhere")
+        postgres16.run_program("psql", "-XAtc", "select * from nowhere")
 
 
 def test_a_database_is_dropped_with_its_slots_sessions_and_prepared_transactions(postgres: Server):
