@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.engine import split, task
 from penstock.engine.files import Files
-from penstock.engine.order import MergeAnswer, MergeOrder, Resources, TargetFile
+from penstock.engine.order import Bounds, MergeAnswer, MergeOrder, Resources, TargetFile
 from penstock.engine.segments import Segment
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
 from penstock.lake.evolution import Evolution
@@ -60,22 +60,25 @@ class Batch:
         segment: Segment,
         *,
         copy: bool = False,
+        within: tuple[tuple[Bounds, ...], ...] = (),
     ) -> MergeAnswer:
         """Let the engine write what a segment of these landed files makes of the table: here, or where the cluster has room."""
         context = self.session.sparkContext
         size = sum(files[at].bytes for at in segment.files)
         stays = stays_in_driver(context.master, size, sum(file.rows for file in target))
         threads = self.threads if stays else executors.task_cpus(context)
-        wanted = self._order(there, files, target, segment, copy=copy, threads=threads)
+        wanted = self._order(there, files, target, segment, copy=copy, threads=threads, within=within)
         reached = self.reached(there)
         if stays:
             return task.merge(wanted, reached)
         return split.merge(wanted, split.shape_of(wanted, executors.slots(context)), reached, Executors(context))
 
-    def remove(self, there: IcebergTable, target: Sequence[TargetFile]) -> MergeAnswer:
-        """Let the engine find the rows of partitions that are gone at the source."""
+    def remove(
+        self, there: IcebergTable, target: Sequence[TargetFile], bounds: Sequence[Bounds], *, others: bool = False
+    ) -> MergeAnswer:
+        """Let the engine find the rows within these bounds, or all `others`."""
         order = self._order(there, (), target, all_of(()), threads=self.threads)
-        return task.remove(order, self.order.removed, self.reached(there))
+        return task.remove(order, bounds, self.reached(there), others=others)
 
     def _order(
         self,
@@ -86,6 +89,7 @@ class Batch:
         *,
         threads: int,
         copy: bool = False,
+        within: tuple[tuple[Bounds, ...], ...] = (),
     ) -> MergeOrder:
         return task_order(
             self.plan,
@@ -97,6 +101,7 @@ class Batch:
             copy=copy,
             threads=threads,
             segment=segment,
+            within=within,
         )
 
 

@@ -145,9 +145,12 @@ class Staging:
 
     def append(self, added: Sequence[NewFile]) -> None:
         """Commit new data files."""
+        self.append_files([self.data_file(new) for new in added])
+
+    def append_files(self, added: Sequence[Any]) -> None:
+        """Commit Iceberg data files as new ones."""
         update = self.transaction.newAppend()
-        for new in added:
-            data_file = self.data_file(new)
+        for data_file in added:
             update = update.appendFile(data_file)
             self._know(data_file)
         commit_marked(update, self.marks)

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from penstock.conditions import Directive
 from penstock.contract.manifest import ChangeCounts
-from penstock.engine import task
-from penstock.engine.order import MergeAnswer
+from penstock.engine import segments, task
+from penstock.engine.order import Bounds, MergeAnswer
+from penstock.engine.segments import Segment
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan, TableResult, TableSize
+from penstock.jobs.merge_plan import FileRef, MergePlan, Replaced, TablePlan, TableResult, TableSize
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, mirror_columns
@@ -112,7 +113,8 @@ class TableMerge:
     def run(self) -> Staged:
         """Merge, and return what is staged: no pointer where the lake needs no change."""
         order = self.order
-        idle = not order.files and order.copy_files is None and not self.switches
+        loads = order.copy_files is not None or bool(order.replaced)
+        idle = not order.files and not loads and not self.switches
         if idle and not (order.evolve or order.look or order.removed):
             return Staged(snapshot_id=order.expected_snapshot)
         if order.fresh is None and order.shown is not None:
@@ -121,7 +123,7 @@ class TableMerge:
         changes = self.landed.rows if order.files else 0
         self.counts.update({name: getattr(self.landed, name) for name in _OPS.values()})
         wanted = evolution(order.columns, there.columns_known, there.attnums)
-        if not (changes or wanted or order.removed) and order.copy_files is None and not self.switches:
+        if not (changes or wanted or order.removed or loads or self.switches):
             return self._unmoved(there)
         return self._merge(there, wanted)
 
@@ -148,9 +150,10 @@ class TableMerge:
         if order.copy_files is not None:
             self._load(staged, order.copy_files)
         elif there.main is not None:
-            staged.plan_files(self.batch.key_bounds(there, files, wanted) if files and staged.many_files else {})
+            some = files and staged.many_files and not order.replaced
+            staged.plan_files(self.batch.key_bounds(there, files, wanted) if some else {})
         moved = order.copy_files is not None or self.switches
-        if self.landed.rows:
+        if self.landed.rows or order.replaced:
             moved = self._bring(staged, files) or moved
         if order.removed and staged.has_rows:
             moved = self._remove(staged) or moved
@@ -178,12 +181,19 @@ class TableMerge:
     def _load(self, staged: Staging, files: Sequence[FileRef]) -> None:
         columns = self.order.columns
         landing.check_copy(self.session, files, columns)
-        ready = [file for file in files if data_files.is_whole(file, columns)]
-        if ready and not data_files.takes_copies(staged.there, columns):
-            ready = []
+        ready = self._ready(staged, files)
         gone, came = staged.replace_all(data_files.take_over(self.table, staged.there, ready))
         self.counts.update(rows_deleted=gone, rows_written=came)
-        others = [file for file in files if file.rows and file not in ready]
+        self._cast(staged, [file for file in files if file.rows and file not in ready])
+
+    def _ready(self, staged: Staging, files: Sequence[FileRef]) -> list[FileRef]:
+        """Return the files of whole rows that can be data files of the table as they are."""
+        columns = self.order.columns
+        ready = [file for file in files if data_files.is_whole(file, columns)]
+        return ready if ready and data_files.takes_copies(staged.there, columns) else []
+
+    def _cast(self, staged: Staging, others: Sequence[FileRef]) -> None:
+        """Bring in files of whole rows that have to be written as the table's."""
         if others:
             answer = self.batch.merge(staged.there, others, (), all_of(others), copy=True)
             staged.append(answer.files)
@@ -191,12 +201,45 @@ class TableMerge:
 
     def _bring(self, staged: Staging, files: Sequence[FileRef]) -> bool:
         """Bring landed changes in, those of each key onto what those of the key before have left; return whether there were any."""
+        left, moved = self.batch.segments(staged.there, files) if self.landed.rows else (), False
         answers = list[MergeAnswer]()
-        for segment in self.batch.segments(staged.there, files):
-            answer = self.batch.merge(staged.there, files, tuple(staged.files.values()), segment)
+        for number, each in enumerate(self.order.replaced):
+            stays = tuple(later.stays for later in self.order.replaced[number:])
+            place = segments.place_of(each.at)
+            answers += self._bring_segments(staged, files, segments.before(left, place), stays)
+            left = segments.after(left, place)
+            moved = self._replace(staged, each) or moved
+        answers += self._bring_segments(staged, files, left)
+        return self._count_ops([answer.ops for answer in answers]) or moved
+
+    def _bring_segments(
+        self,
+        staged: Staging,
+        files: Sequence[FileRef],
+        some: Sequence[Segment],
+        within: tuple[tuple[Bounds, ...], ...] = (),
+    ) -> list[MergeAnswer]:
+        answers = []
+        for segment in some:
+            answer = self.batch.merge(staged.there, files, tuple(staged.files.values()), segment, within=within)
             self._commit(staged, answer)
             answers.append(answer)
-        return self._count_ops([answer.ops for answer in answers])
+        return answers
+
+    def _replace(self, staged: Staging, wanted: Replaced) -> bool:
+        """Replace all rows but those within the bounds that stay; return whether that changed anything."""
+        target = tuple(staged.files.values())
+        answer = self.batch.remove(staged.there, target, wanted.stays, others=True) if target else MergeAnswer()
+        if answer.vectors:
+            self._commit(staged, answer)
+        files = [file for file in wanted.files if file.rows]
+        landing.check_copy(self.session, files, self.order.columns)
+        ready = self._ready(staged, files)
+        if ready:
+            staged.append_files(data_files.take_over(self.table, staged.there, ready))
+            self.counts.update(rows_written=sum(file.rows for file in ready))
+        self._cast(staged, [file for file in files if file not in ready])
+        return bool(answer.vectors or files)
 
     def _count_ops(self, known: Sequence[Mapping[str, int] | None]) -> bool:
         """Count the changes that were not left out, where some may have been; return whether there were any."""
@@ -223,7 +266,7 @@ class TableMerge:
     def _remove(self, staged: Staging) -> bool:
         """Let the rows of partitions go that are gone at the source; return whether there were any."""
         staged.plan_again()
-        answer = self.batch.remove(staged.there, tuple(staged.files.values()))
+        answer = self.batch.remove(staged.there, tuple(staged.files.values()), self.order.removed)
         if not answer.vectors:
             return False
         staged.apply(answer)

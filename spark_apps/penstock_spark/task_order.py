@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.contract.manifest import ChangeCounts
-from penstock.engine.order import Column, LandedFile, MergeOrder, Resources, SourceSnapshot, TargetFile
+from penstock.engine.order import Bounds, Column, LandedFile, MergeOrder, Resources, SourceSnapshot, TargetFile
 from penstock.engine.segments import Segment
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
 from penstock.lake.columns import MISFITS, lake_column
@@ -25,8 +25,12 @@ def task_order(
     copy: bool,
     threads: int,
     segment: Segment,
+    within: tuple[tuple[Bounds, ...], ...] = (),
 ) -> MergeOrder:
-    """Return the order to bring a segment of these landed files into the Iceberg table `there`, whose data files are `target`."""
+    """Return the order to bring a segment of these landed files into the Iceberg table `there`, whose data files are `target`.
+
+    Changes of rows that are not `within` each of these lists of bounds are left out.
+    """
     files = [files[at] for at in segment.files]
     landed = sum((file.counts for file in files), ChangeCounts())
     columns = tuple(
@@ -57,6 +61,7 @@ def task_order(
         before=order.before,
         since=segment.since,
         until=segment.until,
+        within=within,
         stop_on_conflict=plan.on_conflict == "fail",
         stop_on_misfit=plan.on_misfit == "fail",
         partition=table_layout.partition(table, there, columns),

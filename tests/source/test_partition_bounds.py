@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from penstock.source.partition_bounds import apart, found_in_lake, numbered, of, read
+from penstock.source.partition_bounds import Condition, apart, found_in_lake, joined, numbered, of, read
 from stack.servers.postgres import Database
 
 TABLES = {
@@ -106,3 +106,20 @@ def test_levels_add_up_and_one_that_is_not_known_says_nothing(database16: Databa
     assert not apart(read([outer, inner]), read([outer]))
     assert apart(read([outer, None]), read([us, None]))
     assert numbered(read([outer, inner]), {"n": 1}) == numbered(read([inner]), {"n": 1})
+
+
+def test_ranges_that_follow_on_one_another_are_joined_within_whatever_else_is_the_same() -> None:
+    days = [Condition(2, "date", f"2026-0{month}-01", f"2026-0{month + 1}-01") for month in range(1, 6)]
+    year, eu, us = Condition(2, "date", "2026-01-01", "2027-01-01"), *(Condition(1, "text", values=(v,)) for v in "eu")
+    low, high = Condition(3, "int", None, "5"), Condition(3, "int", "5", None)
+
+    assert joined([(days[2],), (days[0],), (days[1],), (days[4],)]) == [
+        (Condition(2, "date", "2026-01-01", "2026-04-01"),),
+        (days[4],),
+    ]
+    assert joined([(year, days[0]), (year, days[1])]) == [(Condition(2, "date", "2026-01-01", "2026-03-01"),)]
+    assert joined([(eu, days[0]), (us, days[1]), (eu, days[1])]) == [
+        (eu, Condition(2, "date", "2026-01-01", "2026-03-01")),
+        (us, days[1]),
+    ]
+    assert joined([(high,), (low,), (eu,), (us,)]) == [(eu,), (us,), (Condition(3, "int", None, None),)]

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from penstock.engine.bounds import within
+from penstock.engine.casts import cast_to
 from penstock.engine.duck import Duck, listing, literal, text
 from penstock.engine.order import LandedFile, MergeOrder, SourceSnapshot
 from penstock.errors import LakeError
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
-PLACE = "(commit_lsn::hugeint << 44) + (ordinal << 1)"
+PLACE_BITS = 44
+PLACE = f"(commit_lsn::hugeint << {PLACE_BITS}) + (ordinal << 1)"
 ROW_BITS = 36
 """A landed file has fewer rows than 2^36, and a batch fewer files than 2^24: an id and three bits more fit 64."""
 
@@ -160,6 +164,13 @@ def _conditions(order: MergeOrder) -> Iterable[str]:
         yield f"commit_lsn not in ({', '.join(map(str, order.skip))})"
     if order.seen_by is not None:
         yield f"not coalesce({_sees(order.seen_by)}, false)"
+    for bounds in order.within:
+        yield f"(op = 'T' or {within(order, bounds, partial(_value, order))[0]})"
+
+
+def _value(order: MergeOrder, position: int) -> str:
+    """Return the SQL of a change's value of a column by which partitions are told: before it and after it they are in the same one."""
+    return f"({cast_to(f'coalesce(n{position}, o{position})', order.columns[position].lake_type)})"
 
 
 def _sees(snapshot: SourceSnapshot) -> str:

@@ -7,6 +7,7 @@ task has written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -148,6 +149,10 @@ class Cell:
     first: bool = True
 
 
+Bounds = Sequence[Sequence[Any]]
+"""The bounds of one partition: per level the column's name, the kind, the ends of a range (or None), the values of a list (or None)."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeOrder:
     """Order one table's batch.
@@ -157,7 +162,8 @@ class MergeOrder:
     `grows_only` says that the table has neither key nor REPLICA IDENTITY FULL. `moves`, `unchanged` and `truncates` say
     what may be among the changes, by the counts of the manifests. `skip` are the commit LSNs to leave out, `seen_by`
     the snapshot whose changes are to be left out, `before` a commit LSN from which on all is left out; `since` and `until`
-    bound the places of the changes (`engine.segments`).
+    bound the places of the changes (`engine.segments`). Changes of rows that are not `within` each of these lists of bounds
+    are left out, too.
     """
 
     columns: tuple[Column, ...]
@@ -175,6 +181,7 @@ class MergeOrder:
     before: int | None = None
     since: int | None = None
     until: int | None = None
+    within: tuple[tuple[Bounds, ...], ...] = ()
     stop_on_conflict: bool = False
     stop_on_misfit: bool = False
     partition: tuple[PartitionField, ...] = ()

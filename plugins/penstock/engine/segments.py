@@ -7,9 +7,9 @@ stream, and a segment is the part of its files that lies between two of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from penstock.engine.changes import PLACE
+from penstock.engine.changes import PLACE, PLACE_BITS
 from penstock.engine.duck import Duck
 from penstock.engine.order import LandedFile
 
@@ -33,6 +33,29 @@ class Segment:
 def of_one_key(keys: Sequence[Key]) -> tuple[Segment, ...] | None:
     """Return the one segment of a batch whose files all have one key, or None for another batch."""
     return (Segment(keys[0], tuple(range(len(keys)))),) if len(set(keys)) == 1 else None
+
+
+def before(segments: Sequence[Segment], place: int) -> tuple[Segment, ...]:
+    """Return the parts of segments that lie before a place."""
+    return tuple(
+        each if each.until is not None and each.until <= place else replace(each, until=place)
+        for each in segments
+        if each.since is None or each.since < place
+    )
+
+
+def after(segments: Sequence[Segment], place: int) -> tuple[Segment, ...]:
+    """Return the parts of segments that lie at a place or after it."""
+    return tuple(
+        each if each.since is not None and each.since >= place else replace(each, since=place)
+        for each in segments
+        if each.until is None or each.until > place
+    )
+
+
+def place_of(lsn: int) -> int:
+    """Return the place of the first change that was committed at a position or after it."""
+    return lsn << PLACE_BITS
 
 
 def cut(db: Duck, landed: Sequence[LandedFile], keys: Sequence[Key]) -> tuple[Segment, ...]:

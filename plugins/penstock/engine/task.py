@@ -14,7 +14,7 @@ from penstock.engine import changed_keys, duck, keyed, keyless, removal, segment
 from penstock.engine.changes import open_changes
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, Resources, Settled
+from penstock.engine.order import Bounds, LandedFile, MergeAnswer, MergeOrder, Resources, Settled
 from penstock.engine.segments import Key, Segment
 from penstock.engine.write import Written
 from penstock.errors import LakeError
@@ -40,10 +40,10 @@ def settle(order: MergeOrder, files: Files) -> Settled:
         return keyed.settle(db, open_changes(db, order))
 
 
-def remove(order: MergeOrder, bounds: Sequence[removal.Bounds], files: Files) -> MergeAnswer:
-    """Write deletion vectors for the rows of the order's data files within these bounds; raises as `merge` does."""
+def remove(order: MergeOrder, bounds: Sequence[Bounds], files: Files, *, others: bool = False) -> MergeAnswer:
+    """Write deletion vectors for the rows of the order's data files within these bounds, or all `others`; raises as `merge` does."""
     with _failures(order), duck.connect(order.resources, files) as db:
-        return removal.remove(db, order, bounds)
+        return removal.remove(db, order, bounds, others=others)
 
 
 def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Written:

@@ -41,6 +41,15 @@ class FileRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """Order that at a position all rows but those within the bounds that stay are replaced by the rows of a copy's files."""
+
+    at: int
+    stays: tuple[tuple[tuple[Any, ...], ...], ...]
+    files: tuple[FileRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TablePlan:
     """Order one table; one that is idle has no columns here, since no one asks for them.
 
@@ -54,7 +63,8 @@ class TablePlan:
     plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
     under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
     published last: whose work that is must be looked at, also where there is nothing to merge. `vacated` says that the table
-    which has the target's name leaves it in the same cut. `removed` are the bounds of partitions whose rows go after the changes.
+    which has the target's name leaves it in the same cut. `removed` are the bounds of partitions whose rows go after the changes,
+    `replaced` what is put in place of other rows among them, in the order of the positions.
     """
 
     oid: int
@@ -76,11 +86,13 @@ class TablePlan:
     look: bool = False
     vacated: bool = False
     removed: tuple[tuple[tuple[Any, ...], ...], ...] = ()
+    replaced: tuple[Replaced, ...] = ()
 
     @property
     def idle(self) -> bool:
         """Return whether there is nothing to merge, to load, to add, to switch or to look at."""
-        return not (self.files or self.copy_files is not None or self.fresh or self.evolve or self.look or self.removed)
+        loads = self.copy_files is not None or self.replaced
+        return not (self.files or loads or self.fresh or self.evolve or self.look or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +214,10 @@ def _table(data: dict[str, Any]) -> TablePlan:
     columns = tuple(MirrorColumn(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
     files = tuple(_file(entry) for entry in data.pop("files"))
     copied, fresh = data.pop("copy_files"), data.pop("fresh")
-    removed = tuple(tuple(tuple(each) for each in bound) for bound in data.pop("removed"))
+    removed = _bounds(data.pop("removed"))
+    replaced = tuple(
+        Replaced(each["at"], _bounds(each["stays"]), tuple(map(_file, each["files"]))) for each in data.pop("replaced")
+    )
     return TablePlan(
         columns=columns,
         files=files,
@@ -210,8 +225,13 @@ def _table(data: dict[str, Any]) -> TablePlan:
         target=tuple(data.pop("target")),
         fresh=None if fresh is None else tuple(fresh),
         removed=removed,
+        replaced=replaced,
         **data,
     )
+
+
+def _bounds(data: list[list[list[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    return tuple(tuple(tuple(each) for each in bound) for bound in data)
 
 
 def _file(data: dict[str, Any]) -> FileRef:

@@ -1,9 +1,10 @@
-"""Fetches of columns: begun before anything is read, and landed together with what the table is from then on."""
+"""Fetches of columns or of partitions' rows: begun before anything is read, and landed together with what the table is from then on."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
@@ -18,11 +19,12 @@ from penstock.lsn import Lsn
 
 @dataclass(frozen=True)
 class NewFetch:
-    """Order the fetch of one table's columns, by attnum; `whole` as in `FetchRecord`."""
+    """Order the fetch of one table's columns, by attnum; `whole` and `stays` are as in `FetchRecord`."""
 
     oid: int
     attnums: Collection[int]
     whole: bool
+    stays: Sequence[Sequence[Sequence[Any]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Fetches(Part):
             lock_active(transaction, name)
             transaction.change("fetches/forget_unlanded_fetches", name=name, oids=[each.oid for each in orders])
             for each in orders:
-                chosen = {"id": id, "lsn": lsn, "oid": each.oid, "attnums": sorted(each.attnums), "whole": each.whole}
+                chosen = {"id": id, "lsn": lsn, "oid": each.oid, "attnums": list(each.attnums), "whole": each.whole}
+                chosen["stays"] = None if each.stays is None else Jsonb(each.stays)
                 transaction.change("fetches/start_fetch", name=name, **chosen)
 
     def land(self, name: str, id: str, landed: LandedFetch, *, seen: Lsn) -> bool:

@@ -98,6 +98,10 @@ class MergeQueue:
         """Return the landing files that a table does not have yet, in order."""
         return [file for _, file in self.placed(table)]
 
+    def replacing(self, table: TableRecord) -> list[FetchRecord]:
+        """Return the fetches of partitions' rows that a table does not have yet, in order."""
+        return [each for each in self.fetches if each.oid == table.oid and each.stays is not None]
+
     def placed(self, table: TableRecord) -> list[tuple[Lsn, FileEntry]]:
         """Return the landing files that a table does not have yet, in order, each with the beginning of its window.
 
@@ -112,14 +116,14 @@ class MergeQueue:
     def _files(self) -> Mapping[int, Sequence[tuple[Lsn, Lsn, FileEntry]]]:
         """Return the files of all windows by oid, each with the ends of its window, in order.
 
-        Fetched values are in the window that contains their position.
+        Fetched values of columns are in the window that contains their position.
         """
         found: dict[int, list[tuple[Lsn, Lsn, FileEntry]]] = {}
         for window in self.windows:
             for file in window.files:
                 found.setdefault(file.oid, []).append((window.from_lsn, window.upto_lsn, file))
             for fetch in self.fetches:
-                if window.from_lsn < fetch.lsn <= window.upto_lsn:
+                if fetch.stays is None and window.from_lsn < fetch.lsn <= window.upto_lsn:
                     placed = ((window.from_lsn, window.upto_lsn, file) for file in fetch.files)
                     found.setdefault(fetch.oid, []).extend(placed)
         return found

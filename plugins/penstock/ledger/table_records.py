@@ -140,6 +140,8 @@ class FetchRecord(Row):
     """Hold values of some columns of one table that were read under a snapshot, of all that was committed before `lsn`.
 
     `whole` says that these are the columns' values of all rows: then what was landed of them before counts for nothing.
+    With `stays` the files hold whole rows, as copies do, of columns with these `attnums`: they replace all rows of before that are
+    within none of these bounds.
     """
 
     pipeline: str
@@ -148,6 +150,7 @@ class FetchRecord(Row):
     lsn: Lsn
     attnums: tuple[int, ...]
     whole: bool
+    stays: list[list[list[Any]]] | None
     state: FetchState
     files: tuple[FileEntry, ...]
     rows: int

@@ -8,9 +8,10 @@ nothing, so that a bound may hold more rows than its partition does, and none of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from psycopg import sql
@@ -71,10 +72,10 @@ def read(levels: Sequence[Sequence[Any] | None]) -> Bound:
     return tuple(each for each in conditions if each is not None)
 
 
-def numbered(bound: Bound, attnums: Mapping[str, int]) -> list[list[Any]]:
+def numbered(bound: Bound, attnums: Mapping[Any, int]) -> list[list[Any]]:
     """Return a bound as plain data, its columns by attribute number; one that is not among them says nothing."""
     return [
-        [attnums[str(each.column)], each.kind, each.low, each.high, None if each.values is None else list(each.values)]
+        [attnums[each.column], each.kind, each.low, each.high, None if each.values is None else list(each.values)]
         for each in bound
         if each.column in attnums
     ]
@@ -109,6 +110,43 @@ def _sql(condition: Condition) -> Iterator[sql.Composed]:
     for sign, end in ((">=", condition.low), ("<", condition.high)):
         if end is not None:
             yield sql.SQL("{} {} {}").format(column, sql.SQL(sign), sql.Literal(end))
+
+
+def joined(bounds: Iterable[Bound]) -> list[Bound]:
+    """Return fewer bounds that hold the same rows: ranges that follow on one another are one."""
+    groups: dict[Bound, list[Condition]] = {}
+    for bound in dict.fromkeys(map(_narrowed, bounds)):
+        groups.setdefault(bound[:-1], []).append(bound[-1])
+    return [(*rest, last) for rest, lasts in groups.items() for last in _joined(lasts)]
+
+
+def _narrowed(bound: Bound) -> Bound:
+    """Return a bound without ranges that a later one lies within: those of a partition lie within those of its parent."""
+    last = {(each.column, each.values is None): place for place, each in enumerate(bound)}
+    return tuple(each for place, each in enumerate(bound) if last[each.column, each.values is None] == place)
+
+
+def _joined(conditions: Sequence[Condition]) -> Iterator[Condition]:
+    lists = [each for each in conditions if each.values is not None]
+    columns: dict[tuple[str | int, str], list[Condition]] = {}
+    for each in conditions:
+        if each.values is None:
+            columns.setdefault((each.column, each.kind), []).append(each)
+    yield from lists
+    for (_, kind), ranges in columns.items():
+        open_ = [each for each in ranges if each.low is None]
+        rest = sorted((each for each in ranges if each.low is not None), key=partial(_low, kind))
+        found = [*open_, *rest][:1]
+        for each in [*open_, *rest][1:]:
+            if found[-1].high is not None and each.low is not None and _value(kind, found[-1].high) == _low(kind, each):
+                found[-1] = replace(found[-1], high=each.high)
+            else:
+                found.append(each)
+        yield from found
+
+
+def _low(kind: str, condition: Condition) -> Any:
+    return _value(kind, condition.low or "")
 
 
 def apart(one: Bound, other: Bound) -> bool:

@@ -21,11 +21,12 @@ _SENT = frozenset({"insert", "update", "delete"})
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Say why a table is not what the stream made of it; by the values of which column or enum alone, if it is no more than that."""
+    """Say why a table is not what the stream made of it; by which column, enum or partition alone, if it is no more than that."""
 
     text: str
     attnum: int | None = None
     enum: int | None = None
+    leaf: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ to that position brings of another partition with such rows cannot be told from 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lsn import Lsn
@@ -25,7 +25,7 @@ class GonePartition:
     """Name a partition whose rows are gone, its bounds as plain data with columns by number, and the position at which they go.
 
     `kept` says that they stay in the lake instead. Of one that was truncated, and is there still, `snapshot` is the text of
-    the snapshot in which it was empty.
+    the snapshot in which it was empty. `file` is the file that it had with these rows.
     """
 
     oid: int
@@ -34,6 +34,7 @@ class GonePartition:
     lsn: Lsn | None = None
     kept: bool = False
     snapshot: str | None = None
+    file: int | None = None
 
     @property
     def conditions(self) -> Bound:
@@ -59,6 +60,7 @@ class GonePartition:
             "lsn": str(self.lsn),
             "kept": self.kept,
             "snapshot": self.snapshot,
+            "file": self.file,
         }
 
 
@@ -72,7 +74,7 @@ def emptied(digest: Mapping[str, Any], leaves: Mapping[int, str]) -> Iterator[Go
     """Yield the partitions that are empty since the last look, given with the snapshots that show it."""
     for each in _leaves(digest):
         if each.oid in leaves:
-            yield GonePartition(each.oid, each.name, each.bound, snapshot=leaves[each.oid])
+            yield replace(each, snapshot=leaves[each.oid])
 
 
 def noted(digest: Mapping[str, Any]) -> Iterator[GonePartition]:
@@ -132,5 +134,11 @@ def lost(digest: Mapping[str, Any], leaves: Mapping[str, int], *, files: bool) -
 
 def _leaves(digest: Mapping[str, Any]) -> Iterator[GonePartition]:
     versions = digest["versions"]["leaves"]
-    for oid, (_, name, *_) in digest["leaves"].items():
-        yield GonePartition(int(oid), name, versions[oid].get("bound") or [])
+    for oid, (_, name, file) in digest["leaves"].items():
+        yield GonePartition(int(oid), name, versions[oid].get("bound") or [], file=file)
+
+
+def file_of(digest: Mapping[str, Any], oid: int) -> int | None:
+    """Return the file that a partition had at the last look, None for one that was not there."""
+    known = digest["leaves"].get(str(oid))
+    return None if known is None else int(known[2])

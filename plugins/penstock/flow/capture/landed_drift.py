@@ -15,7 +15,7 @@ from penstock.errors import SourceError
 from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.partition_doubts import vanished_partition
-from penstock.flow.capture.schema_drift import Look
+from penstock.flow.capture.schema_drift import Look, followed_of
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
 from penstock.flow.capture.undecided import Undecided
@@ -47,7 +47,17 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
             _settle_landed(ctx, record, look, brought)
+        elif record.fetchable and record.state == "paused" and record.left_lsn is None:
+            _settle_waiting(ctx, record, look, brought)
     return brought.numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """Say why what a window brought of a table does not fit, and whether rows of partitions are all that is in doubt."""
+
+    text: str
+    by_partitions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +119,25 @@ def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brou
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
-    reason = (
-        _misfit(record, now, brought)
-        or _gone_misfit(ctx, record, brought)
-        or (now and _renamed_label(ctx, record, now, brought))
-    )
-    if reason and not _copied_since(ctx, record, brought.upto):
-        refuse(ctx, record, reason)
+    found = _misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    if found is None and now and (label := _renamed_label(ctx, record, now, brought)):
+        found = _Misfit(label)
+    if found and not _copied_since(ctx, record, brought.upto):
+        fetchable = found.by_partitions and followed_of(ctx, record).partitions == "follow"
+        refuse(ctx, record, found.text, fetchable=fetchable)
     elif now is not None:
         _end_checks(ctx, record, brought.upto)
+
+
+def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
+    """Leave a table that waits for rows of partitions to a copy where the window has what such a fetch does not mend."""
+    now = look.found.get(record.oid)
+    if now is None or now.kind != "p":
+        return
+    keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
+    found = _misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    if found is not None and (keeps or not found.by_partitions):
+        refuse(ctx, record, found.text)
 
 
 def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, upto: Lsn) -> None:
@@ -134,7 +154,7 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
             digest = let_go(ctx, case.known, decided, digest, server_info.sight(conn).lsn)
         take(ctx, case.known, decided, digest)
     elif upto >= case.through:
-        refuse(ctx, case.known, decided.reason, decided.slug)
+        refuse(ctx, case.known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif heard:
         take(ctx, case.known, case.best(), case.digest(heard))
 
@@ -165,7 +185,7 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
     return found
 
 
-def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> str | None:
+def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> _Misfit | None:
     """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
     landed = brought.landed
     shapes = [
@@ -175,7 +195,7 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
     ]
     for relation, numbers, overwritten in shapes:
         if reason := relation_columns.fit(record, relation, numbers, overwritten).reason:
-            return reason
+            return _Misfit(reason)
     if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
     keys = {column.attnum for column in record.columns if column.key}
@@ -186,25 +206,28 @@ def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> 
         if attnum in keys
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
-        return "old rows came without the table's key: a partition had another replica identity for a while"
+        return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
     known = {*map(int, record.catalog_digest["leaves"]), *(leaf.oid for leaf in (now.leaves if now else ()))}
     known |= {each.oid for each in gone_partitions.noted(record.catalog_digest) if (each.lsn or 0) > brought.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
-            return vanished_partition(part.name)
+            return _Misfit(vanished_partition(part.name), by_partitions=True)
     return None
 
 
-def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> str | None:
+def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> _Misfit | None:
     """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
     landed, digest = brought.landed, record.catalog_digest
     archive = ctx.pipeline.lake.on_dropped_partition == "keep" and any(gone_partitions.kept(digest))
     if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
-        return "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+        return _Misfit(
+            "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+        )
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
     for each, snapshot in gone_partitions.taken_again(digest, taken, brought.since):
         if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
-            return f"rows came into the bounds of partition {each.name} again before the lake let its own go"
+            text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
+            return _Misfit(text, by_partitions=True)
     return None
 
 

@@ -95,5 +95,6 @@ def file_doubts(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[
         for leaf in new_files(digest, now, cleared):
             yield Doubt(
                 f"{what}{leaf.name} has a new file without the rows of before: it was truncated by itself, rewritten, "
-                "or unlogged for a while"
+                "or unlogged for a while",
+                leaf=leaf.oid,
             )

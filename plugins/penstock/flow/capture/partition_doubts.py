@@ -46,11 +46,12 @@ def gone_doubts(
 
 def _follow_doubts(digest: Mapping[str, Any], now: SourceTable, each: GonePartition, what: str) -> Iterator[Doubt]:
     if not each.separate(now):
-        yield Doubt(f"{what}, and its bounds do not tell them from others in the lake")
+        yield Doubt(f"{what}, and its bounds do not tell them from others in the lake", leaf=each.oid)
     for other in gone_partitions.kept(digest):
         if not other.apart(each.bound):
             yield Doubt(
-                f"{what}, and the lake keeps rows of {other.name} within the same bounds, which would go with them"
+                f"{what}, and the lake keeps rows of {other.name} within the same bounds, which would go with them",
+                leaf=each.oid,
             )
 
 
@@ -74,23 +75,28 @@ def _membership_doubts(
 ) -> Iterator[Doubt]:
     for leaf, _ in attached(digest, now):
         if leaf.oid not in cleared:
-            yield Doubt(f"partition {leaf.name} was attached with rows that it had")
+            yield Doubt(f"partition {leaf.name} was attached with rows that it had", leaf=leaf.oid)
         elif leaf.kind == "r" and leaf.relfilenode != leaf.oid and leaf.oid not in unused:
             # what is empty now may have taken rows since
-            yield Doubt(f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone")
+            yield Doubt(
+                f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone",
+                leaf=leaf.oid,
+            )
     for leaf in now.leaves:
         known = leaf_version(digest, leaf)
         if known is not None and known["chain"] != list(leaf.chain):
-            yield Doubt(f"partition {leaf.name} was detached and attached again, and may have changed meanwhile")
+            yield Doubt(
+                f"partition {leaf.name} was detached and attached again, and may have changed meanwhile", leaf=leaf.oid
+            )
 
 
 def _logging_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
     for leaf in now.leaves:
         known = leaf_version(digest, leaf)
         if leaf.persistence != "p" and (known is None or known["persistence"] == "p"):
-            yield Doubt(f"partition {leaf.name} is unlogged: the stream has none of its changes")
+            yield Doubt(f"partition {leaf.name} is unlogged: the stream has none of its changes", leaf=leaf.oid)
         if leaf.kind == "f" and known is None:
-            yield Doubt(f"partition {leaf.name} is a foreign table: the stream has none of its changes")
+            yield Doubt(f"partition {leaf.name} is a foreign table: the stream has none of its changes", leaf=leaf.oid)
 
 
 def _identity_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
@@ -98,7 +104,7 @@ def _identity_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Do
     for leaf in strange_partitions(now):
         known = leaf_version(digest, leaf)
         if known is None or (known["identity"], known["key"]) != (leaf.identity, sorted(leaf.key)):
-            yield Doubt(f"partition {leaf.name} has another replica identity than the partitioned table")
+            yield Doubt(f"partition {leaf.name} has another replica identity than the partitioned table", leaf=leaf.oid)
 
 
 def _flip_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
@@ -108,5 +114,6 @@ def _flip_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]
         altered_by = now.altered_by(leaf)
         if known is not None and altered_by is not None and altered_by != known["altered_by"]:
             yield Doubt(
-                f"partition {leaf.name} was altered and has a unique index: it may have had another replica identity for a while"
+                f"partition {leaf.name} was altered and has a unique index: it may have had another replica identity for a while",
+                leaf=leaf.oid,
             )

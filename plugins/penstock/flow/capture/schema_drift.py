@@ -87,7 +87,7 @@ def _follow(
         take(ctx, known, case.best(), case.digest())
         return [case]
     if decided.reason is not None:
-        refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetch is not None)
+        refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif now is not None:
         digest = _digest(conn, known, now)
         if decided.gone:

@@ -1,7 +1,7 @@
 """The verdict over one table: what the lake follows, what it fetches, or why the table must pause. Pure.
 
 The catalog now is held against the ledger's digest of the last look. Each rule names its doubts; a table without doubt is
-followed, one whose doubts are values of columns fetches these, any other pauses with all of them as its reason.
+followed, one whose doubts are values of columns or rows of partitions fetches these, any other pauses with all of them as its reason.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from penstock.flow.capture.key_change import key_change, key_doubts
 from penstock.flow.capture.last_look import catalog_versions, filter_changed, new_files
 from penstock.flow.capture.new_files import added_doubts, added_since, altered_doubts, file_doubts
 from penstock.flow.capture.partition_doubts import gone_change, gone_doubts, partition_doubts
+from penstock.flow.capture.partition_fetch import PartitionFetch, partition_fetch
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
+from penstock.lsn import Lsn
 from penstock.source.tables import SourceTable
 
 
@@ -28,7 +30,8 @@ from penstock.source.tables import SourceTable
 class Verdict:
     """Say what follows for one table: its columns and replica identity from now on and what was changed; or the reason to pause it.
 
-    With `fetch` it needs no more than the values of some columns to become that. `gone` are the partitions whose rows go, or are kept.
+    With `fetch` it needs no more than the values of some columns to become that, with `partitions` no more than the rows of
+    some. `gone` are the partitions whose rows go, or are kept.
     """
 
     columns: tuple[MirrorColumn, ...] = ()
@@ -38,6 +41,12 @@ class Verdict:
     slug: str = "schema-change"
     fetch: Fetch | None = None
     gone: tuple[GonePartition, ...] = ()
+    partitions: PartitionFetch | None = None
+
+    @property
+    def fetchable(self) -> bool:
+        """Return whether less than a copy of the table is enough."""
+        return self.fetch is not None or self.partitions is not None
 
 
 def verdict(
@@ -50,12 +59,13 @@ def verdict(
     unused: Iterable[int] = (),
     emptied: Mapping[int, str] = MappingProxyType({}),
     following: Following = ADDED_ONLY,
+    through: Lsn | None = None,
 ) -> Verdict:
     """Compare one table with what the ledger knows of it.
 
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
-    `emptied` are those with a new file and no row, with the snapshots that show it.
+    `emptied` are those with a new file and no row, with the snapshots that show it. `through` is how far the lake has the table.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -84,11 +94,14 @@ def verdict(
         doubts += key_doubts(columns, identity, now)  # what is fetched is found by one key
     reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
     fetch = fetch_of(doubts, digest, now) if doubts and following.columns else None
-    if doubts and fetch is None:
+    keep, partitions = following.partitions == "keep", None
+    if doubts and fetch is None and following.columns:
+        partitions = partition_fetch(doubts, digest, now, gone, keep=keep, through=through or Lsn(0))
+    if doubts and fetch is None and partitions is None:
         return Verdict(reason=reason)
-    gone = tuple(replace(each, kept=following.partitions == "keep") for each in gone)
+    gone = tuple(replace(each, kept=keep) for each in gone)
     changes = (*followed.changes, *(key or ()), *map(gone_change, gone))
-    return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch, gone=gone)
+    return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch, gone=gone, partitions=partitions)
 
 
 def _gone(digest: Mapping[str, Any], now: SourceTable, emptied: Mapping[int, str]) -> tuple[GonePartition, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.flow.capture.column_changes import Following
 from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.capture.verdict_effects import Known
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import SourceTable
 
@@ -83,4 +84,6 @@ def verdict_of(
 ) -> Verdict:
     """Return the verdict on a table as it is now; the arguments are those of `verdict`."""
     facts = (known.columns, known.identity, known.catalog_digest)
-    return verdict(*facts, now, cleared, unused=unused, emptied=emptied or {}, following=following)
+    through = known.complete_through if isinstance(known, TableRecord) else None
+    emptied = emptied or {}
+    return verdict(*facts, now, cleared, unused=unused, emptied=emptied, following=following, through=through)

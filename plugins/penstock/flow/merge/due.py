@@ -157,4 +157,4 @@ def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
 
 
 def _loads(queue: MergeQueue) -> int:
-    return sum(table.state == "copied" for table in queue.tables)
+    return sum(table.state == "copied" or bool(queue.replacing(table)) for table in queue.tables)

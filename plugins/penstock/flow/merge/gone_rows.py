@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.flow.capture import gone_partitions
@@ -13,12 +14,14 @@ from penstock.lsn import Lsn
 
 def bounds(table: TableRecord, upto: Lsn) -> tuple[tuple[tuple[Any, ...], ...], ...]:
     """Return the bounds of the partitions whose rows go at this cut, by the lake's names of columns."""
+    gone = (each for each in gone_partitions.leaving(table.catalog_digest) if each.lsn == upto)
+    return by_name(table, (each.bound for each in gone))
+
+
+def by_name(table: TableRecord, bounds: Iterable[Sequence[Sequence[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    """Return bounds by the lake's names of columns."""
     names = {column.attnum: column.name for column in table.columns}
-    return tuple(
-        tuple((names[attnum], *rest) for attnum, *rest in each.bound)
-        for each in gone_partitions.leaving(table.catalog_digest)
-        if each.lsn == upto
-    )
+    return tuple(tuple((names[attnum], *rest) for attnum, *rest in bound) for bound in bounds)
 
 
 def pause_passed(ctx: Context, queue: MergeQueue) -> bool:

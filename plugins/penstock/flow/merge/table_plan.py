@@ -10,7 +10,7 @@ from penstock.errors import LakeError
 from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
-from penstock.jobs.merge_plan import FileRef, TablePlan
+from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
@@ -40,6 +40,14 @@ def table_plan(
         evolve=evolve,
         fresh=_fresh(ctx, table, queue),
         removed=gone_rows.bounds(table, queue.upto) if table.state == "ready" else (),
+        replaced=tuple(
+            Replaced(
+                each.lsn,
+                gone_rows.by_name(table, each.stays or ()),
+                landed.of_columns(each.files, each.attnums, table.columns),
+            )
+            for each in queue.replacing(table)
+        ),
     )
 
 
@@ -76,9 +84,15 @@ class LandedFiles:
 
     def copied(self, copied: CopyRecord, columns: Iterable[MirrorColumn]) -> tuple[FileRef, ...]:
         """Name the files of a copy, with the lake's names of their columns; raises LakeError as `fitted`."""
+        return self.of_columns(copied.files, copied.attnums, columns)
+
+    def of_columns(
+        self, files: Iterable[FileEntry], attnums: Iterable[int], columns: Iterable[MirrorColumn]
+    ) -> tuple[FileRef, ...]:
+        """Name files of whole rows of columns with these numbers; raises LakeError as `fitted`."""
         names = {column.attnum: column.name for column in columns}
-        fields = [names.get(attnum) for attnum in copied.attnums]
-        return tuple(self._ref(entry, fields) for entry in copied.files)
+        fields = [names.get(attnum) for attnum in attnums]
+        return tuple(self._ref(entry, fields) for entry in files)
 
     def fitted(self, entries: Iterable[tuple[FileEntry, Fit]]) -> tuple[FileRef, ...]:
         """Name files of changes, with the lake's names of their columns; raises LakeError("landing-file-missing")."""

@@ -47,12 +47,10 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
     SourceError("table-unpublished" | ...), LakeError("rebuild-given-up" | ...).
     """
     records = requests.to_copy(ctx, tables, woken=woken)
-    if tables is None:
-        records = requests.fit_to_copy(ctx, records)
     with _held(ctx, records):
         if tables is None:
             fetched = fetching.fetch(ctx, records, submit)
-            records = [record for record in records if record.oid not in fetched]
+            records = requests.fit_to_copy(ctx, [record for record in records if record.oid not in fetched])
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
         started = ctx.ledger.rebuilds.start(ctx.name, _new_resyncs(ctx, new)) if new else []

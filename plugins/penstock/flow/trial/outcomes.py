@@ -13,7 +13,6 @@ from penstock.conditions import NEEDS_COPY
 from penstock.flow import archives, table_policy
 from penstock.flow.capture import publication_options
 from penstock.flow.capture.column_changes import Rule
-from penstock.flow.capture.column_fetch import Fetch
 from penstock.flow.capture.new_files import suspects
 from penstock.flow.capture.schema_drift import followed_of
 from penstock.flow.capture.sync_publication import Alteration
@@ -36,6 +35,7 @@ _NOTHING = "nothing"
 _AS_IT_WAS = "the table as it was, without later changes, until {}"
 _BY_ITSELF = "a new copy takes its place in one cut"
 _FETCHED = "it has these columns' values, in one cut"
+_FETCHED_ROWS = "it has the rows of these partitions, in one cut"
 _BY_A_PERSON = "a person runs `penstock resync`"
 
 
@@ -175,7 +175,7 @@ class _Case:
                 reason += (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
-            return self._copied(record, decided.slug, reason, now, decided.fetch)
+            return self._copied(record, decided.slug, reason, now, decided)
         changes = (*renamed, *(self._followed(change.rule, change.text) for change in decided.changes))
         if not changes:
             text = "its catalog entries change, and no stored value does"
@@ -201,9 +201,14 @@ class _Case:
         return Change(rule, text, means.outcome, means.cost, means.readers)
 
     def _copied(
-        self, record: TableRecord, slug: str, reason: str, now: SourceTable | None = None, fetch: Fetch | None = None
+        self,
+        record: TableRecord,
+        slug: str,
+        reason: str,
+        now: SourceTable | None = None,
+        decided: Verdict | None = None,
     ) -> TableOutcome:
-        """Return what follows where capture pauses a table: a copy, of columns if that is enough, by itself or by a person."""
+        """Return what follows where capture pauses a table: a copy, of a part if that is enough, by itself or by a person."""
         blocker = self._no_copy(now, joining=False) if now else None
         answered = (
             slug in NEEDS_COPY
@@ -211,14 +216,14 @@ class _Case:
             and not self.publishing[1].withheld
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
-        if names_ := archives.only_in_lake(self.ctx, record, now):
+        partly = decided is not None and decided.partitions is not None
+        if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
         until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
         cost = _COPY
-        if now is not None and fetch is not None and outcome == "copies":
-            fetched = [column.name for column in now.columns if column.attnum in fetch.attnums]
-            cost, until = f"a copy of the key and {names(fetched)}", _FETCHED
+        if now is not None and decided is not None and outcome == "copies":
+            cost, until = _part(decided, now) or (cost, until)
         return TableOutcome(
             record.qualified, (Change(slug, text, outcome, cost, _AS_IT_WAS.format(until)),), copied=True
         )
@@ -235,6 +240,17 @@ class _Case:
         target = self.ctx.pipeline.target(table.schema, table.name)
         others = (other for other in self.looks.after.tables if other.oid != table.oid)
         return any(self.ctx.pipeline.target(other.schema, other.name) == target for other in others)
+
+
+def _part(decided: Verdict, now: SourceTable) -> tuple[str, str] | None:
+    """Return what is copied where that is less than the table, and what the table has then."""
+    if decided.fetch is not None:
+        fetched = [column.name for column in now.columns if column.attnum in decided.fetch.attnums]
+        return f"a copy of the key and {names(fetched)}", _FETCHED
+    if decided.partitions is not None:
+        read = [leaf.name for leaf in now.leaves if leaf.oid in decided.partitions.leaves]
+        return f"a copy of {names(read) if read else 'no row'}", _FETCHED_ROWS
+    return None
 
 
 def _without_publication(ctx: Context, looks: Looks) -> TableOutcome | None:

@@ -1,0 +1,126 @@
+"""Whether rows of some partitions are all that a change of a partitioned table leaves open: then these are read, not the table. Pure.
+
+A partition that has been attached since the last look, as it is now, has sent every change to the rows within its bounds, and no
+other could hold such rows meanwhile. All other rows of the lake are replaced by those of the other partitions: whatever came and went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.flow.capture import enum_labels, gone_partitions
+from penstock.flow.capture.column_fetch import Doubt
+from penstock.flow.capture.gone_partitions import GonePartition
+from penstock.flow.capture.last_look import catalog_versions, leaf_version
+from penstock.lsn import Lsn
+from penstock.source import partition_bounds
+from penstock.source.partition_bounds import Bound
+from penstock.source.tables import Leaf, SourceTable
+
+_START = Lsn(0)
+BoundData = list[list[Any]]
+"""A bound as plain data, its columns by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFetch:
+    """Name the leaves to read by oid; their rows replace those of the lake that are within none of the bounds that stay.
+
+    `changed` names the partitions that are read or missing; `kept` are those of which the lake keeps rows that only it has.
+    """
+
+    leaves: frozenset[int]
+    stays: tuple[BoundData, ...]
+    changed: tuple[str, ...] = ()
+    kept: tuple[GonePartition, ...] = ()
+
+
+def partition_fetch(
+    doubts: Sequence[Doubt],
+    digest: Mapping[str, Any],
+    now: SourceTable,
+    gone: Collection[GonePartition] = (),
+    *,
+    keep: bool = False,
+    through: Lsn = _START,
+) -> PartitionFetch | None:
+    """Return the fetch that ends these doubts, or None where only a copy of the table does.
+
+    `gone` are the partitions that are missing or were truncated; `keep` says that the lake is to keep their rows; `through`
+    is how far it has the table.
+    """
+    if now.kind != "p" or digest.get("kind") != "p" or any(doubt.leaf is None for doubt in doubts):
+        return None
+    if _labels_are_open(digest, now) or _defaults_are_open(digest, now):
+        return None
+    numbers = {column.name: column.attnum for column in now.columns}
+    bounds = {leaf.oid: partition_bounds.numbered(leaf.bound, numbers) for leaf in now.leaves}
+    open_ = list(gone_partitions.open_at(digest, through))
+    doubted = {doubt.leaf for doubt in doubts}
+    staying = {
+        leaf.oid
+        for leaf in now.leaves
+        if leaf.oid not in doubted
+        and _was_there(digest, leaf)
+        and len(bounds[leaf.oid]) == len(leaf.chain)
+        and partition_bounds.found_in_lake(leaf.bound)
+        and all(each.apart(bounds[leaf.oid]) for each in open_)
+    }
+    read = {leaf.oid: leaf for leaf in now.leaves if leaf.oid not in staying}
+    kept = [*gone_partitions.kept(digest), *((replace(each, kept=True) for each in gone) if keep else ())]
+    kept = [each for each in kept if not _is_back(each, read.get(each.oid), bounds)]
+    if not staying or (keep and any(_may_have_lost_rows(digest, leaf) for leaf in read.values())):
+        return None
+    going = [*(bounds[oid] for oid in read), *(() if keep else (each.bound for each in gone))]
+    if any(not _is_told(each, going, numbers.values()) for each in kept):
+        return None
+    stays = [partition_bounds.of(bounds[oid]) for oid in sorted(staying)] + [each.conditions for each in kept]
+    changed = {*(leaf.name for leaf in read.values()), *(() if keep else (each.name for each in gone))}
+    return PartitionFetch(
+        frozenset(oid for oid, leaf in read.items() if leaf.kind == "r" and leaf.persistence == "p"),
+        tuple(map(_data, partition_bounds.joined(stays))),
+        tuple(sorted(changed)),
+        tuple(kept),
+    )
+
+
+def _was_there(digest: Mapping[str, Any], leaf: Leaf) -> bool:
+    known = leaf_version(digest, leaf)
+    return known is not None and bool(known["chain"] == list(leaf.chain))
+
+
+def _is_back(kept: GonePartition, leaf: Leaf | None, bounds: Mapping[int, BoundData]) -> bool:
+    """Return whether a partition whose rows only the lake has is there again, with the rows that it had."""
+    return (
+        leaf is not None
+        and kept.snapshot is None
+        and kept.file == leaf.relfilenode
+        and kept.conditions == partition_bounds.of(bounds[leaf.oid])
+    )
+
+
+def _may_have_lost_rows(digest: Mapping[str, Any], leaf: Leaf) -> bool:
+    """Return whether a partition may have been truncated: what is to be kept of it is in no other place than the lake."""
+    return gone_partitions.file_of(digest, leaf.oid) not in (None, leaf.relfilenode)
+
+
+def _is_told(kept: GonePartition, bounds: Iterable[BoundData], there: Collection[int]) -> bool:
+    """Return whether the lake tells the rows of a partition that is kept from those that are to be replaced."""
+    known = all(each.column in there for each in kept.conditions)
+    return known and partition_bounds.found_in_lake(kept.conditions) and all(map(kept.apart, bounds))
+
+
+def _labels_are_open(digest: Mapping[str, Any], now: SourceTable) -> bool:
+    return bool(enum_labels.open_checks(digest)) or bool(list(enum_labels.grown(digest, now)))
+
+
+def _defaults_are_open(digest: Mapping[str, Any], now: SourceTable) -> bool:
+    """Return whether a column is new that old rows show a value of: an attached partition may show another one than the others."""
+    before = catalog_versions(digest, "columns")
+    return any(column.missing_text is not None for column in now.columns if str(column.attnum) not in before)
+
+
+def _data(bound: Bound) -> BoundData:
+    return partition_bounds.numbered(bound, {each.column: int(each.column) for each in bound})

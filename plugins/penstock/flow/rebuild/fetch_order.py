@@ -1,0 +1,161 @@
+"""What to read of one table where that is less than all of it: values of some columns by key, or the rows of some partitions.
+
+It is decided by the table in the snapshot under which it is read, held against what the ledger knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.contract.manifest import FileEntry
+from penstock.flow.capture import column_fetch
+from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.column_fetch import Fetch
+from penstock.flow.capture.gone_partitions import GONE
+from penstock.flow.capture.partition_fetch import PartitionFetch, partition_fetch
+from penstock.flow.capture.table_verdict import Verdict, verdict
+from penstock.flow.capture.verdict_effects import followed_changes
+from penstock.flow.context import Context
+from penstock.flow.copy.blockers import why_no_copy
+from penstock.flow.table_facts import facts_of
+from penstock.jobs.copy_plan import CopyRange
+from penstock.ledger.fetches import LandedFetch, NewFetch
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.lsn import Lsn
+from penstock.source.copy import having_labels
+from penstock.source.tables import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrder:
+    """Read the key and some columns of a table: `record` is what it was, `now` what it is in the snapshot."""
+
+    record: TableRecord
+    now: SourceTable
+    decided: Verdict
+    fetch: Fetch
+
+    @property
+    def source(self) -> SourceTable:
+        """Return the table with the leaves that are read."""
+        return self.now
+
+    @property
+    def new(self) -> NewFetch:
+        """Return what the ledger is to know before anything is read."""
+        return NewFetch(self.now.oid, sorted(self.fetch.attnums), self.fetch.whole)
+
+    @property
+    def said(self) -> str:
+        """Say what is read."""
+        rows = "" if self.fetch.whole else " of rows that hold a renamed label"
+        return f"the key and {', '.join(self._columns)}{rows}"
+
+    def part(self, whole: CopyRange, lsn: Lsn) -> CopyRange:
+        """Order what is read of a range: it lands as changes right before a position."""
+        labels, names = self.fetch.labels, self._names
+        attnums = tuple(
+            column.attnum for column in self.now.columns if column.key or column.attnum in self.fetch.attnums
+        )
+        return replace(
+            whole,
+            columns=tuple(names[attnum] for attnum in attnums),
+            where=None if labels is None else having_labels(self._columns, labels),
+            typed=(),
+            attnums=attnums,
+            commit_lsn=lsn - 1,  # no commit begins there: its record is longer
+        )
+
+    def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
+        """Return what the ledger takes over."""
+        columns = column_fetch.refilled(self.decided.columns, self.record.columns, self.fetch)
+        facts = replace(_facts(self.record, self.now), columns=columns)
+        what = SchemaChange(self.now.oid, "fetch-columns", f"{self.said} were fetched", {"columns": self._columns})
+        return _landed(self, facts, files, what, lsn)
+
+    @property
+    def _columns(self) -> list[str]:
+        return [self._names[attnum] for attnum in sorted(self.fetch.attnums)]
+
+    @property
+    def _names(self) -> dict[int, str]:
+        return {column.attnum: column.name for column in self.now.columns}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOrder:
+    """Read all rows of some partitions of a table: `record` is what it was, `now` what it is in the snapshot."""
+
+    record: TableRecord
+    now: SourceTable
+    decided: Verdict
+    fetch: PartitionFetch
+
+    @property
+    def source(self) -> SourceTable:
+        """Return the table with the leaves that are read."""
+        return replace(self.now, leaves=tuple(leaf for leaf in self.now.leaves if leaf.oid in self.fetch.leaves))
+
+    @property
+    def new(self) -> NewFetch:
+        """Return what the ledger is to know before anything is read."""
+        return NewFetch(
+            self.now.oid, [column.attnum for column in self.now.columns], whole=False, stays=self.fetch.stays
+        )
+
+    @property
+    def said(self) -> str:
+        """Say what is read."""
+        if not self.fetch.leaves:
+            return "no partition"
+        return f"the rows of {', '.join(leaf.name for leaf in self.source.leaves)}"
+
+    def part(self, whole: CopyRange, _lsn: Lsn) -> CopyRange:
+        """Order what is read of a range: all of it, as a copy does."""
+        return whole
+
+    def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
+        """Return what the ledger takes over."""
+        digest, kept = self.now.digest(), [replace(each, lsn=each.lsn or lsn) for each in self.fetch.kept]
+        if kept:
+            digest[GONE] = [each.to_json() for each in kept]
+        facts = replace(_facts(self.record, self.now), columns=self.decided.columns, catalog_digest=digest)
+        text = f"{self.said} were fetched, since {', '.join(self.fetch.changed) or 'nothing'} changed"
+        details = {"partitions": [leaf.name for leaf in self.source.leaves], "changed": list(self.fetch.changed)}
+        return _landed(self, facts, files, SchemaChange(self.now.oid, "fetch-partitions", text, details), lsn)
+
+
+Order = ColumnOrder | PartitionOrder
+
+
+def order_of(ctx: Context, record: TableRecord, now: SourceTable | None) -> Order | None:
+    """Return what to read of a table as it is now, or None where that is all of it."""
+    lake = ctx.pipeline.lake
+    following = Following(keep_dropped=lake.on_dropped_column == "keep", partitions=lake.on_dropped_partition)
+    digest, through = record.catalog_digest, record.complete_through or Lsn(0)
+    decided = verdict(record.columns, record.identity, digest, now, following=following, through=through)
+    if now is not None and why_no_copy(now, None, joining=False) is None:
+        if decided.fetch is not None:
+            return ColumnOrder(record, now, decided, decided.fetch)
+        found = decided.partitions
+        if decided.reason is None:  # what made it wait is over: rows may have come and gone
+            found = partition_fetch((), digest, now, decided.gone, keep=following.partitions == "keep", through=through)
+        if found is not None:
+            return PartitionOrder(record, now, decided, found)
+    ctx.progress(f"{record.qualified} needs more than a part of its rows: {decided.reason or 'it is as it was'}")
+    return None
+
+
+def _facts(record: TableRecord, now: SourceTable) -> TableFacts:
+    return replace(facts_of(record), identity=now.identity, catalog_digest=now.digest())
+
+
+def _landed(order: Order, facts: TableFacts, files: Sequence[FileEntry], what: SchemaChange, lsn: Lsn) -> LandedFetch:
+    """Return files and facts with what belongs into the history of the table's shapes."""
+    rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+    message = f"{what.message} as of {lsn}: {rows} rows, {size} bytes"
+    details = {**what.details, "lsn": str(lsn), "rows": rows, "bytes": size}
+    followed = followed_changes(order.record.oid, order.decided)
+    return LandedFetch(facts, files, [*followed, replace(what, message=message, details=details)])

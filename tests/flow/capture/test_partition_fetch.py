@@ -1,0 +1,150 @@
+"""Which partitions are read, and which rows stay, where only rows of partitions are in doubt."""
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.gone_partitions import GONE
+from penstock.flow.capture.partition_fetch import PartitionFetch
+from penstock.flow.capture.table_verdict import Verdict, verdict
+from penstock.flow.table_facts import column_plan
+from penstock.source.partition_bounds import Condition
+from penstock.source.tables import Attach, Leaf, SourceTable
+from tests.flow.capture.test_table_verdict import GIVEN, HEAP, TABLE
+
+NAMES = {1: "id", 2: "name", 3: "given"}
+
+
+def leaf(number: int, low: int | None, high: int | None, *, attached: bool = False) -> Leaf:
+    version = f"{number} 100 7{number}"
+    bound = Condition("id", "int", None if low is None else str(low), None if high is None else str(high))
+    since = (Attach(version, 7, None),) if attached else ()
+    return replace(
+        HEAP, oid=number, name=f"p{number}", relfilenode=number, chain=(version,), attached=since, bound=(bound,)
+    )
+
+
+ONE, TWO, THREE = leaf(1, 0, 10), leaf(2, 10, 20), leaf(3, 30, 40)
+NEW = leaf(9, 50, 60, attached=True)
+PARTED = replace(
+    TABLE,
+    kind="p",
+    leaves=(ONE, TWO, THREE),
+    hidden=(),
+    hidden_attnums=(),
+    enums={},
+    part_versions={},
+    columns=TABLE.columns,
+)
+
+
+def judged(
+    now: SourceTable, partitions: Any = "follow", digest: dict[str, Any] | None = None, before: SourceTable = PARTED
+) -> Verdict:
+    known = tuple(map(column_plan, before.columns))
+    following = Following(partitions=partitions)
+    return verdict(known, before.identity, digest or before.digest(), now, following=following)
+
+
+def parted(*leaves: Leaf) -> SourceTable:
+    return replace(PARTED, leaves=leaves)
+
+
+def fetch(found: Verdict) -> PartitionFetch:
+    assert found.partitions is not None, found.reason
+    return found.partitions
+
+
+def test_an_attached_partition_alone_is_read_and_ranges_that_stay_are_joined() -> None:
+    found = judged(parted(ONE, TWO, THREE, NEW))
+    assert found.reason == "partition p9 was attached with rows that it had"
+    assert fetch(found) == PartitionFetch(
+        frozenset({9}), ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]]), ("p9",)
+    )
+
+
+def test_a_partition_that_went_meanwhile_needs_no_bounds_of_its_own() -> None:
+    found = fetch(judged(parted(ONE, THREE, NEW)))
+    assert found.stays == ([[1, "int", "0", "10", None]], [[1, "int", "30", "40", None]])
+    assert found.changed == ("p2", "p9")
+
+
+def test_one_that_was_detached_and_attached_again_is_read() -> None:
+    again = replace(TWO, chain=("2 100 99",), attached=(Attach("2 100 99", 7, None),))
+    assert fetch(judged(parted(ONE, again, THREE))).leaves == {2}
+
+
+def test_what_the_lake_cannot_tell_is_read_along() -> None:
+    default = replace(leaf(4, 0, 0), bound=())
+    before = parted(ONE, TWO, default)
+    found = judged(parted(ONE, TWO, default, NEW), before=before)
+    assert fetch(found).leaves == {4, 9}
+    # with a default partition bounds do not tell what was of one that is gone
+    assert fetch(judged(parted(ONE, default), before=before)).leaves == {4}
+
+
+def test_unlogged_and_foreign_partitions_are_not_read() -> None:
+    assert fetch(judged(parted(ONE, TWO, THREE, replace(NEW, persistence="u")))).leaves == frozenset()
+
+
+def test_without_a_partition_that_stays_the_table_is_copied() -> None:
+    moved = tuple(replace(each, relfilenode=77 + each.oid) for each in PARTED.leaves)
+    assert judged(parted(*moved, NEW)).partitions is None
+
+
+def test_other_doubts_beside_need_a_copy() -> None:
+    now = parted(ONE, TWO, THREE, NEW)
+    assert judged(replace(now, filter_digest="other")).partitions is None
+    assert judged(replace(now, enums={900: ("low",)}, part_versions={900: ("1",)})).partitions is None
+    assert judged(replace(now, columns=(*now.columns, GIVEN))).partitions is not None
+    assert judged(replace(now, columns=(*now.columns, replace(GIVEN, missing_text="x")))).partitions is None
+
+
+def test_where_nobody_has_chosen_a_partition_that_is_gone_needs_a_copy() -> None:
+    assert judged(parted(ONE, THREE, NEW), None).partitions is None
+    assert judged(parted(ONE, TWO, THREE, NEW), None).partitions is not None
+
+
+def gone(one: Leaf, **other: Any) -> dict[str, Any]:
+    (condition,) = one.bound
+    bound = [[1, "int", condition.low, condition.high, None]]
+    note = {
+        "oid": one.oid,
+        "name": one.name,
+        "bound": bound,
+        "lsn": "0/10",
+        "kept": True,
+        "snapshot": None,
+        "file": one.oid,
+    }
+    return {**PARTED.digest(), GONE: [note | other]}
+
+
+def test_rows_that_only_the_lake_has_stay_until_their_partition_is_back_as_it_was() -> None:
+    kept = leaf(7, 70, 80)
+    found = fetch(judged(parted(ONE, TWO, THREE, NEW), "keep", gone(kept)))
+    assert [[1, "int", "70", "80", None]] in found.stays
+    assert [each.oid for each in found.kept] == [7]
+
+    back = leaf(7, 70, 80, attached=True)
+    found = fetch(judged(parted(ONE, TWO, THREE, back), "keep", gone(kept)))
+    assert (found.leaves, found.kept) == ({7}, ())
+    assert judged(parted(ONE, TWO, THREE, replace(back, relfilenode=700)), "keep", gone(kept)).partitions is None
+    assert judged(parted(ONE, TWO, THREE, leaf(9, 75, 76, attached=True)), "keep", gone(kept)).partitions is None
+
+
+def test_a_partition_that_goes_under_keep_stays_in_the_lake() -> None:
+    found = fetch(judged(parted(ONE, THREE, NEW), "keep"))
+    assert [each.oid for each in found.kept] == [2]
+    assert found.stays == ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]])
+    # and what may have been truncated by itself is not taken for what it was
+    assert judged(parted(ONE, replace(TWO, relfilenode=22), THREE), "keep").partitions is None
+
+
+def test_bounds_whose_rows_are_still_to_go_do_not_stay() -> None:
+    again = leaf(9, 12, 15)
+    before = parted(ONE, THREE, again)
+    digest = {**before.digest(), GONE: gone(TWO, kept=False)[GONE]}
+    assert fetch(
+        judged(parted(ONE, THREE, again, leaf(8, 60, 70, attached=True)), digest=digest, before=before)
+    ).leaves == {8, 9}

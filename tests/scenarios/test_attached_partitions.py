@@ -1,0 +1,191 @@
+"""Partitions that are attached with rows: these alone are read, and enter the lake's table in one cut with the stream's changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
+from penstock.ledger.table_records import TableRecord
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import data_files
+
+LEAVES = "(0) to (100)", "(100) to (200)", "(200) to (300)"
+TABLES = {"keyed": ("primary key (id, s)", "default"), "bag": ("constraint above check (id > -5)", "full")}
+
+
+def made(table: str) -> str:
+    constraint, identity = TABLES[table]
+    return (
+        f"create table {table} (id int, s text, n int, {constraint}) partition by range (id);"
+        + "".join(
+            f"create table {table}_{n} partition of {table} for values from {leaf};" for n, leaf in enumerate(LEAVES)
+        )
+        + f"alter table {table} replica identity {identity};"
+        + "".join(f"alter table {table}_{n} replica identity {identity};" for n in range(len(LEAVES)))
+        + f"insert into {table} select i, 's' || i, i from generate_series(0, 299) i"
+    )
+
+
+def aside(table: str, name: str, first: int, last: int) -> str:
+    """Return statements that make a table of other columns, and of other numbers, with rows of its own."""
+    constraint, identity = TABLES[table]
+    return (
+        f"create table {name} (gone int, n int, id int, s text, {constraint}); alter table {name} drop column gone;"
+        f"alter table {name} replica identity {identity};"
+        f"insert into {name} (id, s, n) select i, 'a' || i, -i from generate_series({first}, {last}) i"
+    )
+
+
+def attach(table: str, name: str, bound: str) -> str:
+    return f"alter table {table} attach partition {name} for values from {bound}"
+
+
+def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> None:
+    for table in TABLES:
+        env.sql(made(table))
+    env.bootstrap()
+    copied, files = copies(env), {table: data_files(env, table) for table in TABLES}
+
+    for table in TABLES:
+        env.sql(aside(table, f"{table}_new", 300, 349))
+        env.sql(f"update {table} set n = n + 1 where id % 10 = 0; delete from {table} where id = 7")
+        env.sql(
+            f"begin; {attach(table, f'{table}_new', '(300) to (400)')}; update {table} set n = 5 where id in (8, 310); "
+            f"insert into {table} values (360, 'x', 1); delete from {table} where id = 311; commit"
+        )
+    env.capture()
+    assert {table.name: table.fetchable for table in tables(env)} == dict.fromkeys(TABLES, True), tables(env)
+    for table in TABLES:
+        env.sql(f"update {table} set n = 6 where id in (9, 312); delete from {table} where id = 313")
+    fetch(env)
+
+    assert equal(env)
+    assert states(env) == dict.fromkeys(TABLES, "ready")
+    assert copies(env) == copied, "no table was copied"
+    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {49}
+    assert all(files[table] <= data_files(env, table) for table in TABLES), "no file was rewritten"
+
+    for table in TABLES:
+        env.sql(f"update {table} set n = 7 where id in (9, 312, 320); delete from {table} where id = 314")
+        env.sql(f"insert into {table} values (361, 'y', 1)")
+    env.capture()
+    env.merge()
+    assert equal(env)
+
+
+def tables(env: PipelineEnv) -> list[TableRecord]:
+    return env.ctx.ledger.tables.all(env.name)
+
+
+def states(env: PipelineEnv) -> dict[str, str]:
+    return {table.name: table.state for table in tables(env)}
+
+
+def copies(env: PipelineEnv) -> set[tuple[str, int]]:
+    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
+
+
+def equal(env: PipelineEnv, but: str = "") -> bool:
+    compared = [table for table in compare(env.ctx).tables if table.name != but]
+    assert all(table.equal for table in compared), [line for table in compared for line in table.lines()]
+    return True
+
+
+def fetch(env: PipelineEnv) -> None:
+    """Do what the DAG does that capture wakes."""
+    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+
+
+FILLED = "insert into {0} (id, s, n) select i, 'f' || i, i from generate_series({1}, {2}) i"
+BEFORE = {
+    "again": "alter table again detach partition again_1; delete from again_1 where id < 120; update again_1 set n = -9 where id > 180;"
+    "alter table again attach partition again_1 for values from (100) to (200); update again set n = 8 where id = 150",
+    "defaulted": "create table defaulted_rest partition of defaulted default;" + FILLED.format("defaulted", 900, 910),
+    "below": "create table below_new (s text, id int not null, n int, primary key (id, s)) partition by list (s);"
+    "create table below_new_a partition of below_new for values in ('a'); create table below_new_b (n int, id int not null, s text "
+    "not null); insert into below_new_b select i, 300 + i, 'b' from generate_series(1, 9) i; alter table below_new attach "
+    "partition below_new_b for values in ('b', 'c'); insert into below_new values ('a', 301, 1);"
+    "alter table below attach partition below_new for values from (300) to (400); update below set n = 7 where id > 300 and n < 4",
+    "moved": "create table moved_new (id int not null, s text not null, n int);"
+    + FILLED.format("moved_new", 300, 320)
+    + ";"
+    "alter table moved attach partition moved_new for values from (300) to (400);"
+    + FILLED.format("moved", 330, 340)
+    + ";"
+    "alter table moved detach partition moved_new; update moved_new set id = id + 500;"
+    "alter table moved attach partition moved_new for values from (800) to (900); update moved set n = 0 where id = 835",
+    "vanished": "create table vanished_new partition of vanished for values from (300) to (400);"
+    + FILLED.format("vanished", 300, 320)
+    + "; update vanished set n = 0 where id < 30; drop table vanished_new",
+    "emptied": "create table emptied_new (id int not null, s text not null, n int);"
+    + FILLED.format("emptied_new", 300, 320)
+    + "; alter table emptied attach partition emptied_new for values from (300) to (400)",
+    "dropped": "create table dropped_new (id int not null, s text not null, n int);"
+    + FILLED.format("dropped_new", 300, 320)
+    + "; alter table dropped attach partition dropped_new for values from (300) to (400); update dropped set n = 1 where id = 300",
+    "wider": "begin; create table wider_new (id int not null, s text not null, n int);"
+    + FILLED.format("wider_new", 300, 320)
+    + "; alter table wider attach partition wider_new for values from (300) to (400); alter table wider add column more text;"
+    "update wider set more = 'm' where id in (5, 305); commit; alter table wider rename column n to m",
+    "refilled": "begin; truncate refilled_1;" + FILLED.format("refilled", 110, 115) + "; commit",
+    "published": "alter table published attach partition apart for values from (300) to (400); update published set n = 0 where id = 305",
+    "empty": "create table empty_new (id int not null, s text not null, n int); "
+    "alter table empty attach partition empty_new for values from (300) to (400);" + FILLED.format("empty", 300, 305),
+}
+AFTER = {
+    "defaulted": "drop table defaulted_0; insert into defaulted values (50, 'rest', 1); update defaulted set n = 1 where id = 901",
+    "emptied": "truncate emptied;" + FILLED.format("emptied", 290, 310),
+    "dropped": "drop table dropped_new; delete from dropped where id = 3",
+    "wider": "alter table wider drop column more",
+    "vanished": "create table vanished_again partition of vanished for values from (310) to (330);"
+    + FILLED.format("vanished", 315, 325),
+}
+WHOLE = {"emptied"}
+
+
+@pytest.mark.slow
+def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEnv) -> None:
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    for table in BEFORE:
+        env.sql(made("keyed").replace("keyed", table))
+    env.sql("create table apart (s text, id int, n int, primary key (id, s));" + FILLED.format("apart", 300, 310))
+    env.bootstrap()
+    copied = copies(env)
+
+    for statements in BEFORE.values():
+        env.sql(statements)
+    flush(env)
+    env.capture()
+    env.merge()
+    for statements in AFTER.values():
+        env.sql(statements)
+    flush(env)
+    env.capture()
+    for table in BEFORE:
+        env.sql(f"delete from {table} where id in (4, 305)")
+    fetch(env)
+    flush(env)
+    settle(env)
+
+    left = {table.name: (table.state, table.paused_reason) for table in tables(env) if table.state != "ready"}
+    assert left.keys() == {"apart"}, left
+    assert equal(env, but="apart")
+    names = {table.oid: table.name for table in tables(env)}
+    assert {names[oid] for _, oid in copies(env) - copied} == WHOLE
+    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
+    assert rows.keys() == BEFORE.keys() - WHOLE - {"empty"}
+    assert all(count < 120 for count in rows.values()), rows
+
+
+def flush(env: PipelineEnv) -> None:
+    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'test', 'x')")
+
+
+def settle(env: PipelineEnv) -> None:
+    """Capture and merge until nothing is left to do."""
+    for _ in range(3):
+        flush(env)
+        env.capture()
+        while env.merge() is not None:
+            pass
