@@ -32,6 +32,7 @@ from penstock.config import Pipeline
 from penstock.flow.capture.repeat import capture_repeatedly
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
+from penstock.flow.health.watcher import watch_the_watcher
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,
@@ -42,6 +43,8 @@ from penstock.orchestration.dag_defaults import (
     outcome,
     schema_alias,
 )
+from penstock.orchestration.dag_states import dag_states
+from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.schema_news import tell
 from penstock.orchestration.trigger_dag import wake_merge
@@ -62,6 +65,7 @@ def build(pipeline: Pipeline) -> DAG:
             ctx = context(pipeline)
             with outcome(ctx):
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
+                watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = added_tables.tables_to_announce(ctx)
                 tell(ctx, pipeline, outlet_events)
             if waiting:

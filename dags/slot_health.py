@@ -27,8 +27,8 @@ from penstock.config import Pipeline
 from penstock.flow.health import check as flow
 from penstock.flow.health import report
 from penstock.orchestration import notifications
-from penstock.orchestration.capture_state import capture_state
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
+from penstock.orchestration.dag_states import dag_states
 from penstock.orchestration.pipelines import context, dags
 
 UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
@@ -50,7 +50,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Look, judge and act; the report is in the log."""
             ctx = context(pipeline)
             with outcome(ctx):
-                done = flow.check(ctx, capture_state(context_["ti"], pipeline), notifications.deliver)
+                done = flow.check(ctx, dag_states(context_["ti"], pipeline), notifications.deliver)
             notifications.send_gauges(ctx.name, report.gauges(done.verdict))
             return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
 

@@ -37,7 +37,7 @@ def test_a_policy_that_cannot_be_meant_is_refused(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "text"), [(0, "0B"), (1536, "1.5KiB"), (5 << 30, "5.0GiB"), (-2048, "-2.0KiB"), (None, "unknown")]
+    ("amount", "text"), [(0, "0 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (-2048, "-2.0 KiB"), (None, "unknown")]
 )
 def test_a_size_is_shown_as_a_person_reads_it(amount: Any, text: str) -> None:
     assert size(amount) == text

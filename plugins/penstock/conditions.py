@@ -29,11 +29,13 @@ class Directive(Enum):
 class Alarm:
     """Describe the alarm of a condition: its highest level, and how fast things get worse.
 
-    An alarm concerns one subject (a slot, a session, a setting); it opens once and closes once.
+    An alarm concerns one subject (a slot, a session, a setting); it opens once and closes once. `dag` is the verb of the
+    DAG that ends it, or that shows why it lasts.
     """
 
     level: Level
     worsens: str
+    dag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,12 @@ class Condition:
     needs_copy: bool = False
 
 
-def _warn(worsens: str) -> Alarm:
-    return Alarm("warn", worsens)
+def _warn(worsens: str, dag: str | None = None) -> Alarm:
+    return Alarm("warn", worsens, dag)
 
 
-def _critical(worsens: str = "as fast as the source writes") -> Alarm:
-    return Alarm("critical", worsens)
+def _critical(worsens: str = "as fast as the source writes", dag: str | None = None) -> Alarm:
+    return Alarm("critical", worsens, dag)
 
 
 def _conditions() -> dict[str, Condition]:
@@ -83,9 +85,11 @@ def _conditions() -> dict[str, Condition]:
         "source-unreachable": Condition(
             "The source could not be asked: it did not accept the connection, or closed it.",
             retry,
-            _critical("unknown: the slot is not observed"),
+            _critical("unknown: the slot is not observed", "slot_health"),
         ),
-        "source-auth": Condition("The source refused the login or the role lacks a privilege.", page, _critical()),
+        "source-auth": Condition(
+            "The source refused the login or the role lacks a privilege.", page, _critical(dag="resume")
+        ),
         "source-timeout": Condition("The source did not answer within the time limit.", retry),
         "source-out-of-memory": Condition("The source ran out of memory while it decoded or read.", retry),
         "source-disk-full": Condition(
@@ -106,10 +110,12 @@ def _conditions() -> dict[str, Condition]:
             "The publication is gone, was created again, or was created after the slot.", halt
         ),
         "table-unpublished": Condition("The table is not in the publication any more.", fail),
-        "slot-missing": Condition("The replication slot does not exist.", halt, _critical("it is final")),
+        "slot-missing": Condition("The replication slot does not exist.", halt, _critical("it is final", "recover")),
         "slot-exists": Condition("A slot of this name exists and is not known to belong to the pipeline.", fail),
         "slot-dropped": Condition("Slot health has dropped the pipeline's slot, as its policy says.", halt),
-        "slot-lost": Condition("The slot was invalidated and can never be read again.", halt, _critical("it is final")),
+        "slot-lost": Condition(
+            "The slot was invalidated and can never be read again.", halt, _critical("it is final", "recover")
+        ),
         "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", halt),
         "nothing-to-recover": Condition(
             "The slot can still be read: a recovery would copy everything for nothing.", fail
@@ -144,7 +150,7 @@ def _conditions() -> dict[str, Condition]:
         "rebuild-open": Condition("The table is being rebuilt already, in another way.", fail),
         "archive-kept": Condition("A copy would lose rows that only the lake has: their partitions are gone.", fail),
         "rebuild-given-up": Condition("A table could not be rebuilt; the one that readers see is as it was.", fail),
-        "pipeline-halted": Condition("The pipeline is halted; its reason says why.", halt, _critical()),
+        "pipeline-halted": Condition("The pipeline is halted; its reason says why.", halt, _critical(dag="resume")),
         "not-bootstrapped": Condition("The pipeline has no slot yet: run bootstrap first.", fail),
         # the lake
         "landing-unreachable": Condition("The landing zone did not answer.", retry),
@@ -154,7 +160,7 @@ def _conditions() -> dict[str, Condition]:
         "interval-invalid": Condition("An interval to fill ends before it begins, or is not over yet.", fail),
         "interval-gone": Condition("The landing zone does not, or no longer, hold all changes of an interval.", fail),
         "interval-not-captured": Condition("The changes of an interval are not captured yet.", fail),
-        "target-clash": Condition("Two source tables would share one target table.", page, _critical()),
+        "target-clash": Condition("Two source tables would share one target table.", page, _critical(dag="resume")),
         "spark-failed": Condition("The Spark application ended without a result.", retry),
         "catalog-unreachable": Condition(
             "The lake's catalog did not accept the connection, closed it, or is not set up.", retry
@@ -183,24 +189,27 @@ def _conditions() -> dict[str, Condition]:
         "verify-differs": Condition(
             "A verification found a table in which source and lake differ.",
             fail,
-            _critical("with every reader who trusts it"),
+            _critical("with every reader who trusts it", "resync"),
         ),
         "verify-unreadable": Condition(
             "A table could not be compared: the source or the lake could not be read.",
             fail,
-            _critical("its rows are unproven"),
+            _critical("its rows are unproven", "verify"),
         ),
         # alarms about the pipeline's slot
-        "slot-retained": Condition("The slot keeps more WAL on the source's disk than the limit.", alarm=_critical()),
-        "slot-unread": Condition("More WAL is waiting to be captured than the limit.", alarm=_critical()),
+        "slot-retained": Condition(
+            "The slot keeps more WAL on the source's disk than the limit.", alarm=_critical(dag="capture")
+        ),
+        "slot-unread": Condition("More WAL is waiting to be captured than the limit.", alarm=_critical(dag="capture")),
         "slot-unreserved": Condition(
-            "The slot will be lost at the next checkpoint.", alarm=_critical("minutes, until the next checkpoint")
+            "The slot will be lost at the next checkpoint.",
+            alarm=_critical("minutes, until the next checkpoint", "capture"),
         ),
         "slot-orphaned": Condition(
             "The slot belongs to a pipeline that is torn down or has no table.", alarm=_critical()
         ),
         "slot-stalled": Condition(
-            "The slot's confirmed position has stood still over several schedules.", alarm=_critical()
+            "The slot's confirmed position has stood still over several schedules.", alarm=_critical(dag="capture")
         ),
         "slot-synced": Condition(
             "The slot is a standby's copy of its primary's and cannot be read here.",
@@ -217,11 +226,11 @@ def _conditions() -> dict[str, Condition]:
             "Decoding writes most of what it reads to the source's disk.", alarm=_warn("it only costs time")
         ),
         # alarms about capture
-        "capture-paused": Condition("The capture DAG is paused.", alarm=_critical()),
-        "capture-failing": Condition("The capture DAG fails.", alarm=_critical()),
+        "capture-paused": Condition("The capture DAG is paused.", alarm=_critical(dag="capture")),
+        "capture-failing": Condition("The capture DAG fails.", alarm=_critical(dag="capture")),
         "capture-too-slow": Condition(
             "The source writes WAL faster than capture reads it.",
-            alarm=_critical("ever faster: a longer queue reads slower"),
+            alarm=_critical("ever faster: a longer queue reads slower", "capture"),
         ),
         "publication-narrow": Condition(
             "The publication does not send every kind of change.",
@@ -251,7 +260,53 @@ def _conditions() -> dict[str, Condition]:
         # alarms about the lake
         "divergence-suspected": Condition(
             "Changes met other rows in the lake than at the source: the table may have diverged.",
-            alarm=_critical("with every reader who trusts it"),
+            alarm=_critical("with every reader who trusts it", "verify"),
+        ),
+        "lake-stale": Condition(
+            "The newest cut shows the source as it was longer ago than the limit.",
+            alarm=_critical("as time passes: readers decide by old rows", "merge"),
+        ),
+        "merge-paused": Condition(
+            "The merge DAG is paused while changes wait for it.", alarm=_critical("as time passes", "merge")
+        ),
+        "merge-failing": Condition(
+            "The merge DAG fails while changes wait for it.", alarm=_critical("as time passes", "merge")
+        ),
+        "merge-late": Condition(
+            "Landed changes wait for a merge, and no run of it comes.", alarm=_critical("as time passes", "merge")
+        ),
+        "table-paused": Condition(
+            "A table is paused: readers see it as it was.", alarm=_warn("as time passes: its rows get older", "resume")
+        ),
+        "resync-failing": Condition(
+            "Tables wait for a copy whose DAG fails or is paused.", alarm=_warn("as time passes", "resync")
+        ),
+        "copy-stalled": Condition(
+            "A copy or a rebuild under way has not got on for long.",
+            alarm=_warn("slowly: a copy's snapshot holds back vacuum on the source", "resync"),
+        ),
+        "maintain-overdue": Condition(
+            "Maintenance fails, is paused, or has not run for two schedules.",
+            alarm=_warn("slowly: reads get slower, the lake grows", "maintain"),
+        ),
+        "changelog-overdue": Condition(
+            "Changelogs are not filled any more: the DAG fails, is paused or does not run.",
+            alarm=_warn("until landing.retention: then an interval cannot be filled any more", "changelog"),
+        ),
+        "verify-overdue": Condition(
+            "Scheduled verifications fail, are paused, or have not run for two schedules.",
+            alarm=_warn("not by itself: what differs stays unseen", "verify"),
+        ),
+        # alarms about what the pipeline stands on
+        "storage-nearly-full": Condition(
+            "Little is free on the disk of the landing zone or of the lake.",
+            alarm=_critical("as fast as the source writes, and faster during copies", "maintain"),
+        ),
+        "slot-unwatched": Condition(
+            "Slot health is paused or silent: no alarm opens.", alarm=_critical("unseen", "slot_health")
+        ),
+        "alerts-unheard": Condition(
+            "Critical alarms have no channel, although warnings have one.", alarm=_warn("with the next alarm")
         ),
         # events of a run or of a changelog
         "dag-failed": Condition("A DAG run failed after all its tries, was killed, or took too long.", note),

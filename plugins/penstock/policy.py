@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from penstock.quantities import Bytes, Number, Seconds, Section, Share, count, size
+from penstock.quantities import Bytes, Number, Seconds, Section, Share, count, size, span
 from penstock.texts import Channel, Cron, Shape, WebAddress
 
 Count = Annotated[int, count(1, (1 << 31) - 1)]
@@ -20,7 +20,7 @@ class _Level(Section):
     bytes: Bytes | None = None
     """The limit, where it is smaller than the share of the WAL budget."""
     channels: list[Channel] = []
-    """Airflow connections with apprise URLs; `<connection>:<tag>` takes those of one tag."""
+    """Airflow connections with apprise URLs in their password; `<connection>:<tag>` takes those of one tag."""
 
 
 class Warn(_Level):
@@ -58,6 +58,19 @@ class Watch(Section):
     """Fewer free slots or WAL senders than this."""
     abandoned: Seconds = 86400
     """A slot that is not ours has been inactive for longer."""
+    stalled_copy: Seconds = 6 * 3600
+    """A copy or rebuild under way has finished no table, and no part of one, for longer."""
+    free_share: Share = 0.1
+    """Less than this part of the landing zone's or the lake's disk is free; a quarter of it is critical."""
+
+
+class Freshness(Section):
+    """Say how far the lake may be behind the source's time."""
+
+    warn: Seconds | None = None
+    """Left out: three pauses between captures, half an hour at least."""
+    critical: Seconds | None = None
+    """Left out: four times `warn`."""
 
 
 class ForeignRule(Section):
@@ -98,6 +111,7 @@ class Health(Section):
     """Samples and closed alarms are kept so long."""
     runbooks: WebAddress | None = None
     """Where the runbooks are published: `<this>/<slug>.md` is put into alerts."""
+    freshness: Freshness = Freshness()
     info: Info = Info()
     warn: Warn = Warn()
     critical: Critical = Critical()
@@ -117,5 +131,9 @@ class Health(Section):
         if self.warn.bytes and self.critical.bytes and self.warn.bytes > self.critical.bytes:
             raise ValueError(
                 f"warn.bytes: expected at most health.critical.bytes, which is {size(self.critical.bytes)}"
+            )
+        if self.freshness.warn and self.freshness.critical and self.freshness.warn > self.freshness.critical:
+            raise ValueError(
+                f"freshness.warn: expected at most health.freshness.critical, which is {span(self.freshness.critical)}"
             )
         return self

@@ -87,10 +87,10 @@ class _Bounds:
 
 
 def size(amount: float | None) -> str:
-    """Return bytes as a person reads them: `1.5GiB`; `unknown` for None."""
+    """Return bytes as a person reads them: `1.5 GiB`; `unknown` for None."""
     if amount is None:
         return "unknown"
-    return "-" * (amount < 0) + ByteSize(abs(int(amount))).human_readable()
+    return "-" * (amount < 0) + ByteSize(abs(int(amount))).human_readable(separator=" ")
 
 
 def span(seconds: float | None) -> str:

@@ -173,7 +173,7 @@ Channel = Annotated[
     str,
     Shape(
         r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?",
-        "the id of an Airflow connection of the type apprise, such as team_chat, or <id>:<tag>",
+        "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>",
     ),
 ]
 Name = Annotated[

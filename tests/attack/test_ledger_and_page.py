@@ -21,7 +21,7 @@ from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as health
 from penstock.flow.health.alerts import Delivery
-from penstock.flow.health.observe import CaptureState
+from penstock.flow.health.standing import DagState
 from penstock.flow.verify.run import verify
 from penstock.page.app import build
 from penstock.page.queries import Deployment
@@ -130,7 +130,7 @@ def live(env: PipelineEnv) -> None:
         env.merge()
         verify(env.ctx, merge=lambda: str(env.merge(force=True)))
         env.maintain()
-    health.check(env.ctx, CaptureState(paused=False), lambda alert: Delivery(taken=1))
+    health.check(env.ctx, {"capture": DagState(paused=False)}, lambda alert: Delivery(taken=1))
 
 
 def fail(env: PipelineEnv) -> None:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -53,7 +54,7 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, name: str, url: str) -> None:
-    value = {"conn_type": "apprise", "extra": {"config": {"path": url}}}
+    value = {"conn_type": "generic", "password": url}
     monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(value))
 
 
@@ -115,7 +116,8 @@ def test_a_failing_slot_health_sends_all_critical_channels_what_a_person_needs_a
         f"what: {name} failed in {failed.run_id}: task_failure",
         "level: critical",
         "next: until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk",
-        "runbook: docs/runbooks/dag-failed.md",
+        "runbook: https://airflow.example.com/cdc/runbooks/dag-failed",
+        f"run: https://airflow.example.com/dags/{name}/runs/{quote(failed.run_id)}",
         f"page: https://airflow.example.com/plugin/cdc#{deployed.name}",
     ]
     assert post["type"] == "failure"
@@ -188,6 +190,8 @@ def test_an_alert_that_a_channel_did_not_take_fails_the_run_and_the_other_channe
     deployed: PipelineEnv, hook: Hook, down: Hook, tmp_path: Path
 ) -> None:
     begin(deployed)
+    runs.run("capture", deployed)
+    runs.pause(deployed, "capture", False)
     watch(deployed, tmp_path, "{drain: false, warn: {bytes: 1MiB, channels: [down]}, critical: {channels: [hook]}}")
 
     assert states(run(deployed))["delivered"] == "failed"

@@ -43,6 +43,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "table",
         "table_cut",
         "table_state",
+        "task_outcome",
         "verification",
         "verified",
         "window",

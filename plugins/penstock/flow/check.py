@@ -39,10 +39,8 @@ def notified(health: Health) -> Finding:
         "alerts",
         f"expected channels that notify a person, got none for the level {' and '.join(health.unheard)}: these alarms are only "
         "in the ledger, in the log of slot_health and on the page",
-        "set "
-        + " and ".join(f"health.{level}.channels" for level in health.unheard)
-        + " to Airflow connections of the "
-        "type apprise, and give health.schedule a cron",
+        "set " + " and ".join(f"health.{level}.channels" for level in health.unheard) + " to Airflow connections with "
+        "apprise URLs in their password, and give health.schedule a cron",
     )
 
 

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from penstock.conditions import Level
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
+from penstock.ledger.table_records import TableState
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -61,7 +62,10 @@ class SlotSample(SlotLook):
 
 @dataclass(frozen=True)
 class AlarmRecord(Row):
-    """Hold one alarm; it is open while `closed_at` is None. `numbers` are those that justify it."""
+    """Hold one alarm; it is open while `closed_at` is None. `numbers` are those that justify it.
+
+    `cause` is the alarm that names this one, so that no alert is sent of it; `freed_at` is when that was over first.
+    """
 
     number: int
     pipeline: str
@@ -75,6 +79,8 @@ class AlarmRecord(Row):
     last_notified_at: datetime | None
     last_notified_level: Level | None
     closed_at: datetime | None
+    cause: str | None = None
+    freed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,38 @@ class WindowRate(Row):
     wal_bytes: int
     seconds: float
     staged_at: datetime
+
+
+@dataclass(frozen=True)
+class LateWork(Row):
+    """Say until when work that has a schedule was done, None where it never was; `lake_file` is one that the lake holds."""
+
+    maintained_at: datetime | None = None
+    filled_upto: datetime | None = None
+    verified_at: datetime | None = None
+    sampled_at: datetime | None = None
+    lake_file: str | None = None
+
+
+@dataclass(frozen=True)
+class StillTable(Row):
+    """Hold a table that stands still: `paused` for a reason, or `new` and waiting for its copy."""
+
+    schema: str
+    name: str
+    state: TableState
+    slug: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class OpenCopy(Row):
+    """Hold a copy or a rebuild under way, and when it last got on; `tables` are those that are still to be copied."""
+
+    kind: str
+    id: str
+    tables: int
+    moved_at: datetime
 
 
 class SlotHealth(Part):
@@ -120,11 +158,36 @@ class SlotHealth(Part):
         with self.transaction() as transaction:
             return transaction.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
 
+    def late_work(self, name: str) -> LateWork:
+        """Return until when work that has a schedule was done."""
+        with self.transaction() as transaction:
+            (found,) = transaction.records(LateWork, "health/late_work", name=name)
+        return found
+
+    def still_tables(self, name: str) -> list[StillTable]:
+        """Return the tables that are paused or wait for their copy, by name."""
+        with self.transaction() as transaction:
+            return transaction.records(StillTable, "health/still_tables", name=name)
+
+    def open_copies(self, name: str) -> list[OpenCopy]:
+        """Return the copies and rebuilds under way, the one that got on least lately first."""
+        with self.transaction() as transaction:
+            return transaction.records(OpenCopy, "health/open_copies", name=name)
+
     def see_alarm(
-        self, name: str, *, slug: str, subject: str, level: Level, message: str, numbers: dict[str, Any], at: datetime
+        self,
+        name: str,
+        *,
+        slug: str,
+        subject: str,
+        level: Level,
+        message: str,
+        numbers: dict[str, Any],
+        at: datetime,
+        cause: str | None = None,
     ) -> None:
         """Open an alarm, or note how the open one stands now."""
-        facts = {"slug": slug, "subject": subject, "level": level, "message": message, "at": at}
+        facts = {"slug": slug, "subject": subject, "level": level, "message": message, "at": at, "cause": cause}
         with self.transaction() as transaction:
             transaction.change("health/see_alarm", name=name, numbers=Jsonb(numbers), **facts)
 

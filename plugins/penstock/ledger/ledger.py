@@ -16,6 +16,7 @@ from penstock.ledger.lingering import Lingering
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
+from penstock.ledger.outcomes import Outcomes
 from penstock.ledger.page_queries import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
@@ -50,6 +51,7 @@ class Ledger(Sessions):
         self.page = PageQueries(self)
         self.locks = AdvisoryLocks(self)
         self.health = SlotHealth(self)
+        self.outcomes = Outcomes(self)
         self.verifications = Verifications(self)
         self.changelogs = Changelogs(self)
 

@@ -46,6 +46,7 @@ class PipelinePanel(PipelineFacts):
     unmerged_windows: int
     unmerged_changes: int
     unmerged_bytes: int
+    unmerged_since: datetime | None
     tables: int
     ready: int
     paused: int

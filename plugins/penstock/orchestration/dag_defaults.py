@@ -18,6 +18,7 @@ from penstock.flow.errors import record_errors
 from penstock.flow.health import paging
 from penstock.orchestration.notifications import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
+from penstock.orchestration.task_ends import noted_end
 
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
@@ -95,7 +96,7 @@ def outcome(ctx: Context) -> Iterator[None]:
     ti = get_current_context()["ti"]
     task = f"{ti.dag_id}.{ti.task_id}"
     try:
-        with record_errors(ctx), _skipped_meanwhile(ti, ctx):
+        with noted_end(ctx, ti), record_errors(ctx), _skipped_meanwhile(ti, ctx):
             yield
     except PenstockError as error:
         if error.directive is Directive.RETRY:
@@ -122,7 +123,7 @@ def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
 
 
 class FailureNotice(BaseNotifier):
-    """Write a failed DAG run into the ledger's events and the log, with the runbook to open."""
+    """Write a failed DAG run into the ledger's events and outcomes and the log, with the runbook to open."""
 
     template_fields = ()
 
@@ -135,7 +136,9 @@ class FailureNotice(BaseNotifier):
         """Record the failure; runs in the DAG processor, where the task's exception is not at hand."""
         message = failed_run(self.pipeline, self.verb, context)
         self.log.error("%s; see docs/runbooks/dag-failed.md", message)
+        run_id, task = context.get("run_id"), getattr(context.get("ti"), "task_id", "")
         with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
-            find_context(self.pipeline).ledger.events.add(
-                self.pipeline, slug="dag-failed", level="error", message=message
-            )
+            ledger = find_context(self.pipeline).ledger
+            if run_id:
+                ledger.outcomes.failed(self.pipeline, self.verb, task, run_id)
+            ledger.events.add(self.pipeline, slug="dag-failed", level="error", message=message)

@@ -1,25 +1,27 @@
 """Alerts on their way to people: apprise URLs of Airflow connections, and gauges for StatsD.
 
-A channel is the id of a connection of type `apprise`, as Airflow's own provider defines it; `<id>:<tag>` takes the
-URLs of one tag. The URLs hold secrets: a failure names the kind of service and the channel, nothing else.
+A channel is the id of a connection whose password holds the URLs; `<id>:<tag>` takes those of one tag. They are secrets: a
+failure names the kind of service and the channel, nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import BaseNotifier, conf
 from airflow.sdk.observability import stats
 
 from penstock.conditions import CONDITIONS
-from penstock.errors import PenstockError
-from penstock.flow.health.alerts import Alert, Delivery, link
+from penstock.errors import ConfigError, PenstockError
+from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.health.links import Links
 from penstock.ledger.records import CutRecord
+from penstock.orchestration.channels import services
 from penstock.orchestration.pipelines import find_context
 from penstock.policy import Health
 
-PAGE = "plugin/cdc"
 _FAILURE = "failure"
 _TYPES = {"warn": "warning", "critical": _FAILURE}
 """apprise's own words for the kinds of a notification."""
@@ -28,7 +30,8 @@ _TYPES = {"warn": "warning", "critical": _FAILURE}
 def deliver(alert: Alert) -> Delivery:
     """Send an alert on all its channels; what failed is returned, not raised."""
     kind = "success" if alert.happening == "closed" else _TYPES[alert.level]
-    return send(alert.channels, alert.title, alert.text(page(alert.pipeline)), kind)
+    body = replace(alert, links=replace(alert.links, base=_base())).text()
+    return send(alert.channels, alert.title, body, kind)
 
 
 def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE) -> Delivery:
@@ -36,15 +39,11 @@ def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE)
     taken, failures = 0, []
     for channel in channels:
         try:
-            services = _services(channel)
-        except Exception as error:  # Airflow raises different classes per secrets backend
-            failures.append(
-                f"expected channel {channel} to be an Airflow connection with apprise URLs: {type(error).__name__}"
-            )
+            found = services(channel)
+        except ConfigError as error:
+            failures.append(error.message)
             continue
-        if not services:
-            failures.append(f"expected channel {channel} to hold an apprise URL that is understood, got none")
-        for service in services:
+        for service in found:
             if service.notify(body=body, title=title, notify_type=kind):
                 taken += 1
             else:
@@ -52,9 +51,13 @@ def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE)
     return Delivery(taken, tuple(failures))
 
 
-def page(pipeline: str) -> str:
-    """Return the address of the pipeline's page in Airflow's UI."""
-    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/{PAGE}#{pipeline}"
+def links(policy: Health) -> Links:
+    """Return what leads to the page, to runbooks and to Airflow's UI."""
+    return Links(_base(), policy.runbooks)
+
+
+def _base() -> str:
+    return str(conf.get("api", "base_url", fallback=""))
 
 
 def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
@@ -91,9 +94,11 @@ class AlertNotice(BaseNotifier):
         """Send the notice, unless an alarm has sent the same; a channel that does not take it is named in the log."""
         if self._is_alerted():
             return
+        to, dag_id, run_id = links(self.policy), f"{self.pipeline}.{self.verb}", context.get("run_id")
         body = (
             f"what: {failed_run(self.pipeline, self.verb, context)}\nlevel: critical\nnext: {self.meaning}\n"
-            f"runbook: {link(self.policy, 'dag-failed')}\npage: {page(self.pipeline)}"
+            f"runbook: {to.runbook('dag-failed')}\nrun: {to.run(dag_id, run_id) if run_id else to.dag(dag_id)}\n"
+            f"page: {to.page(self.pipeline)}"
         )
         title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb} ({self.pipeline})"
         for failure in send(tuple(self.policy.critical.channels), title, body).failures:
@@ -115,13 +120,3 @@ def failed_run(pipeline: str, verb: str, context: Any) -> str:
     return (
         f"{pipeline}.{verb} failed in {context.get('run_id', 'unknown run')}: {context.get('reason', 'task failure')}"
     )
-
-
-def _services(channel: str) -> list[Any]:
-    import apprise  # noqa: PLC0415  # it takes long, and every DAG file would pay for it
-    from airflow.providers.apprise.hooks.apprise import AppriseHook  # noqa: PLC0415
-
-    conn_id, _, tag = channel.partition(":")
-    hook, box = AppriseHook(conn_id), apprise.Apprise()
-    hook.set_config_from_conn(hook.get_connection(conn_id), box)
-    return list(box.find(tag or "all"))

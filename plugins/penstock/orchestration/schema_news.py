@@ -9,10 +9,9 @@ from typing import Any
 
 from penstock.config import Pipeline
 from penstock.flow.context import Context
-from penstock.flow.health.alerts import link
 from penstock.ledger.records import UntoldRecord
 from penstock.orchestration.dag_defaults import schema_alias, schema_asset
-from penstock.orchestration.notifications import page, send
+from penstock.orchestration.notifications import links, send
 
 
 def tell(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:
@@ -39,5 +38,6 @@ def _title(name: str, changes: list[UntoldRecord]) -> str:
 
 def _text(ctx: Context, pipeline: Pipeline, changes: list[UntoldRecord]) -> str:
     said = [f"{change.table_name}: {change.message}" for change in changes]
-    more = ("level: info", f"runbook: {link(pipeline.health, 'schema-followed')}", f"page: {page(ctx.name)}")
+    to = links(pipeline.health)
+    more = ("level: info", f"runbook: {to.runbook('schema-followed')}", f"page: {to.page(ctx.name)}")
     return "\n".join([*said, *more])

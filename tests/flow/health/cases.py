@@ -6,10 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from penstock.config import Pipeline
 from penstock.flow.health.judge import Verdict, judge
-from penstock.flow.health.observe import CaptureState, Observation, Recorded
+from penstock.flow.health.observe import Observation, Recorded
 from penstock.flow.health.samples import sample
+from penstock.flow.health.standing import DagState, Standing
 from penstock.ledger.health import AlarmRecord, SlotSample
+from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.records import PipelineRecord
 from penstock.lsn import Lsn
 from penstock.policy import Health
@@ -59,6 +62,7 @@ OWN = SlotFacts(
     retained=2000,
     unread=1000,
 )
+SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}, "landing": {"uri": "/landing"}})
 OTHER = replace(OWN, name="reporting", plugin="test_decoding")
 RECORD = PipelineRecord(
     name="shop",
@@ -82,6 +86,12 @@ RECORD = PipelineRecord(
     publishing=None,
     unproved_from=None,
 )
+
+
+def failed(dag: str, task: str = "windows", ago: int = 0, slug: str | None = None) -> TaskOutcome:
+    """A task that fails since that many seconds."""
+    since = NOW - timedelta(seconds=ago)
+    return TaskOutcome(dag, task, "run 7", since, since, slug, None)
 
 
 def behind(slot: SlotFacts = OWN, *, retained: int, unread: int | None = None, **changes: Any) -> SlotFacts:
@@ -109,7 +119,8 @@ def observation(*slots: SlotFacts, **changes: Any) -> Observation:
         wal_directory=None,
         unseen=(),
     )
-    whole = Observation("shop", "penstock_shop", 60, 300, seen, known, CaptureState(paused=False))
+    now = part(Standing(SHOP, NOW, dags={"capture": DagState(paused=False)}))
+    whole = Observation("shop", "penstock_shop", 60, 300, seen, known, now)
     return replace(whole, **changes)
 
 
@@ -141,7 +152,7 @@ def alarm(
         "slug": slug,
         "subject": subject,
         "level": level,
-        "message": "slot penstock_shop keeps 2.0GiB of WAL, the warn limit is 1.0GiB",
+        "message": "slot penstock_shop keeps 2.0 GiB of WAL, the warn limit is 1.0 GiB",
         "numbers": {"retained": 2 * GIB, "next": "it does not grow"},
         "opened_at": NOW - timedelta(hours=2),
         "seen_at": NOW,

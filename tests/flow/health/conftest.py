@@ -13,7 +13,8 @@ import pytest
 from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as flow
 from penstock.flow.health.alerts import Alert, Delivery
-from penstock.flow.health.observe import CaptureState
+from penstock.flow.health.judge import Verdict
+from penstock.flow.health.standing import DagState
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
@@ -45,13 +46,13 @@ class Watched:
         """Change the pipeline's section `health`."""
         self.env.settings = {**self.env.settings, "health": {**self.env.settings.get("health", {}), **keys}}
 
-    def check(self, **capture: Any) -> flow.Checked:
-        """Run one health check, as the DAG does."""
-        state = CaptureState(**{"paused": False, **capture})
-        return flow.check(self.env.ctx, state, self.deliver)
+    def check(self, **paused: bool) -> flow.Checked:
+        """Run one health check, as the DAG does; `paused` are the DAGs that a person has paused."""
+        dags = {verb: DagState(paused=paused.get(verb, False)) for verb in {"capture", *paused}}
+        return flow.check(self.env.ctx, dags, self.deliver)
 
-    def look(self) -> flow.Verdict:
-        return flow.look(self.env.ctx, CaptureState(paused=False))
+    def look(self) -> Verdict:
+        return flow.look(self.env.ctx, {"capture": DagState(paused=False)})
 
     def deliver(self, alert: Alert) -> Delivery:
         self.told.append(alert)

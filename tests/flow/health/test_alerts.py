@@ -1,5 +1,6 @@
 """When an alarm is told, to whom, and in which words. Pure."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -63,16 +64,35 @@ def test_an_alert_says_what_since_when_the_numbers_what_comes_next_and_where_to_
     (alert,) = due()
 
     assert alert.title == "[penstock] WARN: slot-retained penstock_shop (shop)"
-    assert alert.text("https://airflow.example.com/plugin/cdc").splitlines() == [
-        "what: slot penstock_shop keeps 2.0GiB of WAL, the warn limit is 1.0GiB",
+    assert at(alert).text().splitlines() == [
+        "what: slot penstock_shop keeps 2.0 GiB of WAL, the warn limit is 1.0 GiB",
         "level: warn",
         "since: 2026-11-21 10:00:00 UTC, for 2 h",
-        "numbers: retained 2147483648",
+        "numbers: retained 2.0 GiB",
         "next: it does not grow",
         "gets worse: as fast as the source writes",
         "runbook: https://runbooks.example.com/penstock/slot-retained.md",
-        "page: https://airflow.example.com/plugin/cdc",
+        "DAG: shop.capture https://airflow.example.com/dags/shop.capture",
+        "page: https://airflow.example.com/plugin/cdc#shop",
     ]
+
+
+def at(alert: Alert, **changes: Any) -> Alert:
+    """The alert as Airflow sends it, which knows its own address."""
+    return replace(alert, links=replace(alert.links, base="https://airflow.example.com/", **changes))
+
+
+def test_an_alert_leads_to_the_runbook_on_the_page_the_run_and_its_log() -> None:
+    ran = {"dag": "shop.merge", "run_id": "asset__2026 +00:00", "task": "spark", "unmerged_bytes": 8700000000}
+    (alert,) = due(slug="merge-failing", numbers={**ran, "follows": ["lake-stale: readers see the source of 2 h ago"]})
+
+    lines = at(alert, published=None).text().splitlines()
+
+    assert "numbers: unmerged 8.1 GiB" in lines
+    assert "follows: lake-stale: readers see the source of 2 h ago" in lines
+    assert "runbook: https://airflow.example.com/cdc/runbooks/merge-failing" in lines
+    run = "https://airflow.example.com/dags/shop.merge/runs/asset__2026%20%2B00%3A00"
+    assert lines[-3:-1] == [f"run: {run}", f"log: {run}/tasks/spark"]
 
 
 def test_the_end_of_an_alarm_does_not_threaten() -> None:

@@ -36,14 +36,16 @@ def mailbox() -> Iterator[Mailbox]:
 @pytest.fixture
 def channels(hook: Hook, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connections `hook` and `people`; the second one has a URL for each of two tags."""
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     web = f"json://reader:{SECRET}@127.0.0.1:{hook.port}/"
     mail = f"mailto://127.0.0.1:{mailbox.port}/?smtp=127.0.0.1&from=penstock@example.com&to=oncall@example.com"
-    connect(monkeypatch, "hook", {"path": web})
-    connect(monkeypatch, "people", [{"path": web, "tag": "web"}, {"path": mail, "tag": "mail"}])
+    connect(monkeypatch, "hook", web)
+    connect(monkeypatch, "people", json.dumps([{"path": web, "tag": "web"}, {"path": mail, "tag": "mail"}]))
+    connect(monkeypatch, "both", f"{web}\n  {mail}\n")
 
 
-def connect(monkeypatch: pytest.MonkeyPatch, name: str, config: Any) -> None:
-    value = json.dumps({"conn_type": "apprise", "extra": {"config": config}})
+def connect(monkeypatch: pytest.MonkeyPatch, name: str, password: str, **extra: Any) -> None:
+    value = json.dumps({"conn_type": "generic", "password": password, "extra": extra})
     monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", value)
 
 
@@ -69,7 +71,7 @@ def test_an_alert_arrives_by_http_and_by_mail(channels: None, hook: Hook, mailbo
         "what: slot penstock_shop keeps",
         "since: ",
         "next: ",
-        "docs/runbooks/slot-retained.md",
+        "/cdc/runbooks/slot-retained",
         "/plugin/cdc#shop",
     ):
         assert part in post["message"]
@@ -101,15 +103,49 @@ def test_one_channel_that_is_down_stops_no_other_and_no_secret_is_said(
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize("config", [None, "not json", {"path": "no-such-scheme://x"}, {"tag": "no path"}])
-def test_a_channel_that_is_not_defined_well_is_named(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if config is not None:
-        connect(monkeypatch, "hook", config)
+def test_a_password_may_hold_one_url_a_line(channels: None, hook: Hook, mailbox: Mailbox) -> None:
+    assert deliver(alert("both")).taken == 2
+
+    assert (len(hook.posts), len(mailbox.mails)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("password", "problem"),
+    [
+        (None, "to be an Airflow connection with apprise URLs"),
+        ("", "got an empty password"),
+        ("s3cret", "to hold an apprise URL that is understood, got none"),
+        ("no-such-scheme://s3cret", "to hold an apprise URL that is understood, got none"),
+        ('{"tag": "s3cret"}', "got JSON of another form"),
+        ("[s3cret", "got JSON of another form"),
+        ('["s3cret"]', "got JSON of another form"),
+    ],
+)
+def test_a_channel_that_is_not_defined_well_is_named(
+    password: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if password is not None:
+        connect(monkeypatch, "hook", password)
     done = deliver(alert("hook"))
 
     assert done.taken == 0
-    assert len(done.failures) == 1
-    assert "channel hook" in done.failures[0]
+    (said,) = done.failures
+    assert "channel hook" in said
+    assert problem in said
+    assert "s3cret" not in said
+
+
+def test_urls_in_the_clear_extra_are_refused_with_the_way_to_change_it(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, "hook", "", config={"path": f"json://reader:{SECRET}@127.0.0.1:{hook.port}/"})
+    done = deliver(alert("hook"))
+
+    (said,) = done.failures
+    assert "got them in its extra, which Airflow shows in clear" in said
+    assert "airflow connections add hook --conn-type generic --conn-password" in said
+    assert SECRET not in said
+    assert (done.taken, hook.posts) == (0, [])
 
 
 SEND_GAUGES = """

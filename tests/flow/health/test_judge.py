@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 
 from penstock.conditions import ALARMS, LEVELS
-from penstock.flow.health import conflict_rule, own_rules, server_rules, verified_rule
-from penstock.flow.health.judge import RULES
-from penstock.flow.health.observe import CaptureState
+from penstock.flow.health import (
+    conflict_rule,
+    lake_rules,
+    own_rules,
+    place_rules,
+    server_rules,
+    table_rules,
+    verified_rule,
+    work_rules,
+)
+from penstock.flow.health.judge import LAKE_RULES, RULES
+from penstock.flow.health.standing import DagState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
@@ -25,13 +34,14 @@ from tests.flow.health.cases import (
     RECORD,
     alarm,
     behind,
+    failed,
     levels,
     policy,
     remembered,
     verdict,
 )
 
-PAUSED = CaptureState(paused=True)
+PAUSED = {"capture": DagState(paused=True)}
 
 
 @pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule])
@@ -41,6 +51,15 @@ def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
 
     assert rules
     assert [each.__name__ for each in rules if each not in RULES] == []
+
+
+@pytest.mark.parametrize("module", [lake_rules, work_rules, table_rules, place_rules])
+def test_every_rule_that_needs_no_source_is_judged_by(module: ModuleType) -> None:
+    functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
+    rules = [each for each in functions if str(signature(each)) == "(now: 'Standing') -> 'Iterator[Finding]'"]
+
+    assert rules
+    assert [each.__name__ for each in rules if each not in LAKE_RULES] == []
 
 
 def test_a_healthy_pipeline_has_no_alarm() -> None:
@@ -71,9 +90,9 @@ def test_the_two_numbers_are_two_alarms() -> None:
         ({}, {}, (1 * GIB, 5 * GIB, 5 * GIB)),
         ({"max_slot_wal_keep_size": 100 * GIB}, {}, (25 * GIB, 50 * GIB, 50 * GIB)),
         ({"max_slot_wal_keep_size": 100 * GIB}, {"critical": {"share": 0.9}}, (25 * GIB, 90 * GIB, 80 * GIB)),
-        ({"max_slot_wal_keep_size": 100 * GIB}, {"disk": "40GiB"}, (10 * GIB, 20 * GIB, 20 * GIB)),
-        ({"max_slot_wal_keep_size": 100 * GIB}, {"warn": {"bytes": "2GiB"}}, (2 * GIB, 50 * GIB, 50 * GIB)),
-        ({}, {"critical": {"bytes": "512MiB"}}, (512 * MIB, 512 * MIB, 512 * MIB)),
+        ({"max_slot_wal_keep_size": 100 * GIB}, {"disk": "40 GiB"}, (10 * GIB, 20 * GIB, 20 * GIB)),
+        ({"max_slot_wal_keep_size": 100 * GIB}, {"warn": {"bytes": "2 GiB"}}, (2 * GIB, 50 * GIB, 50 * GIB)),
+        ({}, {"critical": {"bytes": "512 MiB"}}, (512 * MIB, 512 * MIB, 512 * MIB)),
     ],
 )
 def test_a_limit_is_the_smallest_of_what_is_known(server: Any, health: Any, limits: tuple[int, ...]) -> None:
@@ -167,12 +186,12 @@ def test_decoding_by_way_of_the_disk_is_reported_when_it_is_much() -> None:
 
 
 def test_a_paused_capture_is_worse_the_more_waits() -> None:
-    assert levels(verdict(OWN, capture=PAUSED)) == {"capture-paused": "warn"}
-    assert levels(verdict(behind(retained=2 * GIB), capture=PAUSED))["capture-paused"] == "critical"
+    assert levels(verdict(OWN, dags=PAUSED)) == {"capture-paused": "warn"}
+    assert levels(verdict(behind(retained=2 * GIB), dags=PAUSED))["capture-paused"] == "critical"
 
 
 def test_a_capture_that_fails_is_reported_since_when() -> None:
-    found = verdict(OWN, capture=CaptureState(paused=False, failing_since=NOW - timedelta(hours=1)))
+    found = verdict(OWN, outcomes=[failed("capture", ago=3600, slug="slot-in-use")])
 
     assert [(each.slug, each.since) for each in found.findings] == [("capture-failing", NOW - timedelta(hours=1))]
 
@@ -264,7 +283,7 @@ def test_a_server_that_does_not_know_since_when_a_slot_rests_is_remembered_for()
     ("changes", "drains"),
     [
         ({}, True),
-        ({"capture": PAUSED}, False),
+        ({"dags": PAUSED}, False),
         ({"record": replace(RECORD, state="halted", halted_slug="slot-ahead")}, False),
         ({"rules": policy(drain=False)}, False),
     ],
@@ -277,11 +296,11 @@ def test_the_forecast_says_when_the_next_limit_is_reached() -> None:
     history = [remembered(behind(retained=GIB), 1024)]
     (finding, _) = verdict(behind(retained=2 * GIB), history=history).findings
 
-    assert finding.next == "at 1.0MiB/s it reaches the critical limit (5.0GiB) in 51 min 12 s"
+    assert finding.next == "at 1.0 MiB/s it reaches the critical limit (5.0 GiB) in 51 min 12 s"
 
 
 def test_critical_findings_come_first_and_every_finding_is_in_the_catalogue() -> None:
-    found = verdict(behind(retained=6 * GIB), capture=PAUSED, slots_taken=20, transactions=(transaction(),))
+    found = verdict(behind(retained=6 * GIB), dags=PAUSED, slots_taken=20, transactions=(transaction(),))
 
     assert [each.level for each in found.findings] == sorted(each.level for each in found.findings)
     for each in found.findings:

@@ -297,7 +297,7 @@ def test_a_forgotten_prepared_transaction_is_named(watched: Watched) -> None:
 def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -> None:
     watched.noise(40)
 
-    assert not watched.check(paused=True).verdict.drain
+    assert not watched.check(capture=True).verdict.drain
     assert watched.open_alarms()["capture-paused"] == "critical"
 
 

@@ -175,7 +175,7 @@ def test_the_cost_of_a_copy_is_that_of_the_last_one(
         (after,) = ledger.execute("select count(*) from penstock.event")
 
     assert "public.orders (paused now: it waits for a copy anyway)" in shown.stdout
-    assert "8.0KiB at the source; its last copy, of 2026-01-01, had 2,000,000 rows and took 4 min" in shown.stdout
+    assert "8.0 KiB at the source; its last copy, of 2026-01-01, had 2,000,000 rows and took 4 min" in shown.stdout
     assert json.loads(plain.stdout)["tables"][0]["copy"] == {
         "bytes": 8192,
         "last_rows": 2_000_000,

@@ -1,7 +1,7 @@
 -- `open`: also those whose end was not sent yet.
 select
     number, pipeline, slug, subject, level, message, numbers, opened_at, seen_at, last_notified_at, last_notified_level,
-    closed_at
+    closed_at, cause, freed_at
 from penstock.alarm
 where
     pipeline = %(name)s

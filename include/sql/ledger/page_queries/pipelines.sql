@@ -7,7 +7,7 @@ select
     cut.lsn as cut_lsn, cut.published_at as cut_at,
     newest.planned_at as captured_at, newest.source_time as captured_as_of,
     complete.source_time as as_of,
-    due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes,
+    due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes, due.since as unmerged_since,
     of.tables, of.ready, of.paused,
     kept.until as spark_until, kept.cuts as spark_cuts
 from penstock.pipeline as p
@@ -28,7 +28,7 @@ left join lateral (
 cross join lateral (
     select
         count(*) as windows, coalesce(sum(w.rows), 0)::bigint as changes, coalesce(sum(w.bytes), 0)::bigint as bytes,
-        min(w.from_lsn) as from_lsn
+        min(w.from_lsn) as from_lsn, min(w.staged_at) as since
     from penstock.window as w
     where
         w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and w.rows > 0

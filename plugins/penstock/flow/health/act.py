@@ -6,6 +6,7 @@ drop, it is still the one that was judged; the pipeline's own only under its loc
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.drops import Drop
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.judge import Verdict
+from penstock.flow.health.standing import Standing
 from penstock.ledger.records import Level
 from penstock.source import health as source
 from penstock.source import lock, session
@@ -33,7 +35,7 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
     ctx.ledger.health.record_slot_samples(ctx.name, verdict.samples.values())
     for each in verdict.drops:
         drop(ctx, each)
-    settle(ctx, verdict.findings, verdict)
+    settle(ctx, verdict.findings, verdict.seen.now)
     ctx.ledger.health.trim(ctx.name, before=at - timedelta(seconds=policy.keep))
     due = alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), policy, at)
     # the task that meets an error again repeats its alarm; here only what no channel took
@@ -42,12 +44,17 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
     )
 
 
-def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> None:
-    """Open, keep and close alarms, so that the open ones are those of the findings; paged ones are their task's."""
+def settle(ctx: Context, findings: Sequence[Finding], now: Standing, judged: Collection[str] | None = None) -> None:
+    """Open, keep and close alarms, so that the open ones are those of the findings; paged ones are their task's.
+
+    Of alarms that were not `judged` none is closed; left out, all were.
+    """
     for each in findings:
         numbers: dict[str, Any] = {**each.numbers, "next": each.next}
         if each.since is not None:
             numbers["since"] = f"{each.since:%F %T} UTC"
+        if each.follows:
+            numbers["follows"] = list(each.follows)
         ctx.ledger.health.see_alarm(
             ctx.name,
             slug=each.slug,
@@ -55,12 +62,14 @@ def settle(ctx: Context, findings: tuple[Finding, ...], verdict: Verdict) -> Non
             level=each.level,
             message=each.message,
             numbers=numbers,
-            at=verdict.seen.at,
+            at=now.at,
+            cause=each.cause,
         )
     found = {(each.slug, each.subject) for each in findings}
-    for alarm in verdict.seen.known.alarms:
-        if alarm.closed_at is None and alarm.slug not in PAGED and (alarm.slug, alarm.subject) not in found:
-            ctx.ledger.health.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=verdict.seen.at)
+    for alarm in now.alarms:
+        ours = alarm.slug not in PAGED and (judged is None or alarm.slug in judged)
+        if ours and alarm.closed_at is None and (alarm.slug, alarm.subject) not in found:
+            ctx.ledger.health.close_alarm(ctx.name, slug=alarm.slug, subject=alarm.subject, at=now.at)
 
 
 def send_alerts(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
@@ -72,11 +81,12 @@ def send_alerts(ctx: Context, due: list[Alert], deliver: Deliver) -> list[str]:
         failed += delivery.failures
         if delivery.failures and not delivery.taken:
             continue
-        ctx.ledger.health.note_alert_sent(alert.alarm.number, at=alert.at)
-        details = {**alert.alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
-        level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
-        message = f"{alert.happening}: {alert.alarm.message}"
-        ctx.ledger.events.add(ctx.name, slug=alert.alarm.slug, level=level, message=message, details=details)
+        for alarm in alert.alarms:
+            ctx.ledger.health.note_alert_sent(alarm.number, at=alert.at)
+            details = {**alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
+            level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
+            message = f"{alert.happening}: {alarm.message}"
+            ctx.ledger.events.add(ctx.name, slug=alarm.slug, level=level, message=message, details=details)
     return list(dict.fromkeys(failed))  # one complaint per channel, however many alerts it refused
 
 

@@ -1,60 +1,120 @@
 """When an alarm sends an alert, and in which words. Pure.
 
 It sends one when it opens, when it rises from warn to critical, at its level's interval while it lasts, and once when
-it ends, if its beginning was sent.
+it ends, if its beginning was sent. What stands in the alert of its cause sends none; alarms of one kind that are due at once
+share one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from penstock.conditions import ALARMS, LEVELS, Level, runbook
+from penstock.conditions import ALARMS, LEVELS, Level
+from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord
 from penstock.policy import Critical, Health, Warn
-from penstock.quantities import span
+from penstock.quantities import size, span
 
 Happening = Literal["opened", "raised", "lasts", "closed"]
+HOLD_SECONDS = 900
+"""What has lost its cause is told only if it lasts so long after: most of it ends soon."""
+_NAMED = 10
+_SAID_ELSEWHERE = frozenset({"next", "since", "follows", "dag", "run_id", "task", "place"})
+_BYTES = frozenset({"unread", "retained", "safe_wal_size", "warn", "critical"})
+_RATES = frozenset({"written_per_second", "read_per_second"})
+_SPANS = frozenset({"seconds", "timeout", "pause", "idle", "longest_window"})
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Hold what is said about one alarm, and on which channels."""
+    """Hold what is said about an alarm, or about several of one kind (`others`), and on which channels."""
 
     pipeline: str
     alarm: AlarmRecord
     happening: Happening
     level: Level
     channels: tuple[str, ...]
-    runbook: str
     at: datetime
+    others: tuple[AlarmRecord, ...] = ()
+    links: Links = field(default_factory=Links)
+
+    @property
+    def alarms(self) -> tuple[AlarmRecord, ...]:
+        """Return all alarms that it speaks of."""
+        return (self.alarm, *self.others)
+
+    @property
+    def runbook(self) -> str:
+        """Return where the runbook is to be read."""
+        return self.links.runbook(self.alarm.slug)
 
     @property
     def title(self) -> str:
         """Return one line with the most important."""
         closed = "closed" if self.happening == "closed" else self.level.upper()
-        return f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject} ({self.pipeline})"
+        more = f" and {len(self.others)} more" if self.others else ""
+        return f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject}{more} ({self.pipeline})"
 
-    def text(self, page: str | None = None) -> str:
+    def text(self) -> str:
         """Return what, since when, the numbers, what comes next, and where to read on."""
-        alarm = self.alarm
+        return "\n".join(f"{name}: {value}" for name, value in self._lines() if value)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        alarm, over = self.alarm, self.happening == "closed"
+        for each in self.alarms[:_NAMED]:
+            yield "what", each.message
+        if len(self.alarms) > _NAMED:
+            yield "what", f"and {len(self.alarms) - _NAMED} more"
         end = alarm.closed_at or self.at
-        lasted = f"{alarm.opened_at:%F %T} UTC, for {span((end - alarm.opened_at).total_seconds())}"
-        state = f"closed at {end:%F %T} UTC" if self.happening == "closed" else self.level
-        numbers = ", ".join(f"{name} {value}" for name, value in alarm.numbers.items() if name != "next")
-        found = [
-            ("what", alarm.message),
-            ("level", state),
-            ("since", lasted),
-            ("numbers", numbers),
-            ("next", "" if self.happening == "closed" else str(alarm.numbers.get("next", ""))),
-            ("gets worse", "" if self.happening == "closed" else ALARMS[alarm.slug].worsens),
-            ("runbook", self.runbook),
-            ("page", page or ""),
-        ]
-        return "\n".join(f"{name}: {value}" for name, value in found if value)
+        yield "level", f"closed at {end:%F %T} UTC" if over else self.level
+        yield "since", f"{alarm.opened_at:%F %T} UTC, for {span((end - alarm.opened_at).total_seconds())}"
+        yield "numbers", "" if self.others else said(alarm.numbers)
+        if not over:
+            for each in alarm.numbers.get("follows", ()):
+                yield "follows", str(each)
+            yield "next", str(alarm.numbers.get("next", ""))
+            yield "gets worse", ALARMS[alarm.slug].worsens
+        yield "runbook", self.runbook
+        if not over:
+            yield from self._ways()
+        yield "page", self.links.page(self.pipeline)
+
+    def _ways(self) -> Iterator[tuple[str, str]]:
+        numbers, verb = self.alarm.numbers, ALARMS[self.alarm.slug].dag
+        if verb:
+            dag_id = f"{self.pipeline}.{verb}"
+            yield "DAG", f"{dag_id} {self.links.dag(dag_id)}".strip()
+        if run_id := numbers.get("run_id"):
+            yield "run", self.links.run(numbers["dag"], run_id) or run_id
+            if task := numbers.get("task"):
+                yield "log", self.links.log(numbers["dag"], run_id, task)
+
+
+def said(numbers: Mapping[str, Any]) -> str:
+    """Return an alarm's numbers as a person reads them; what another line says is left out."""
+    shown = [
+        f"{name.removesuffix('_bytes').removesuffix('_seconds').replace('_', ' ')} {_said(name, value)}"
+        for name, value in numbers.items()
+        if name not in _SAID_ELSEWHERE and value is not None
+    ]
+    return ", ".join(shown)
+
+
+def _said(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if name in _RATES:
+        return f"{size(value)}/s"
+    if name.endswith("_bytes") or name in _BYTES:
+        return size(value)
+    return span(value) if name.endswith("_seconds") or name in _SPANS else f"{value:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +128,21 @@ class Delivery:
 Deliver = Callable[[Alert], Delivery]
 
 
-def alerts(pipeline: str, alarms: Sequence[AlarmRecord], policy: Health, now: datetime) -> list[Alert]:
+def alerts(
+    pipeline: str, alarms: Sequence[AlarmRecord], policy: Health, now: datetime, links: Links | None = None
+) -> list[Alert]:
     """Return the alerts that these alarms send now, the worst first."""
-    due = [alert for alarm in alarms if (alert := _alert(pipeline, alarm, policy, now))]
-    return sorted(due, key=lambda alert: -LEVELS.index(alert.level))
+    links = links or Links(published=policy.runbooks)
+    due: dict[tuple[str, Happening, Level], list[AlarmRecord]] = {}
+    for alarm in sorted(alarms, key=lambda alarm: alarm.number):
+        if happening := _happening(alarm, policy, now):
+            level = alarm.last_notified_level or alarm.level if happening == "closed" else alarm.level
+            due.setdefault((alarm.slug, happening, level), []).append(alarm)
+    found = [
+        Alert(pipeline, first, happening, level, tuple(of_level(policy, level).channels), now, tuple(others), links)
+        for (_, happening, level), (first, *others) in due.items()
+    ]
+    return sorted(found, key=lambda alert: -LEVELS.index(alert.level))
 
 
 def of_level(policy: Health, level: Level) -> Warn | Critical:
@@ -79,26 +150,15 @@ def of_level(policy: Health, level: Level) -> Warn | Critical:
     return policy.warn if level == "warn" else policy.critical
 
 
-def _alert(pipeline: str, alarm: AlarmRecord, policy: Health, now: datetime) -> Alert | None:
-    happening = _happening(alarm, policy, now)
-    if happening is None:
-        return None
-    level = alarm.last_notified_level or alarm.level if happening == "closed" else alarm.level
-    channels = tuple(of_level(policy, level).channels)
-    return Alert(pipeline, alarm, happening, level, channels, link(policy, alarm.slug), now)
-
-
-def link(policy: Health, slug: str) -> str:
-    """Return where a runbook is to be read."""
-    return f"{policy.runbooks.rstrip('/')}/{slug}.md" if policy.runbooks else runbook(slug)
-
-
 def _happening(alarm: AlarmRecord, policy: Health, now: datetime) -> Happening | None:
     sent_at, level = alarm.last_notified_at, alarm.last_notified_level
     if alarm.closed_at is not None:
         return "closed"
+    if alarm.cause is not None:
+        return None
     if sent_at is None or level is None:
-        return "opened"
+        freed = alarm.freed_at is not None and (now - alarm.freed_at).total_seconds() < HOLD_SECONDS
+        return None if freed else "opened"
     if LEVELS.index(alarm.level) > LEVELS.index(level):
         return "raised"
     return "lasts" if (now - sent_at).total_seconds() >= of_level(policy, alarm.level).repeat else None

@@ -6,18 +6,21 @@ near its limit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from penstock.errors import ConfigError, LedgerError, SourceError
+from penstock.errors import ConfigError, SourceError
 from penstock.flow.capture import run as capturing
 from penstock.flow.context import Context
 from penstock.flow.health import report
-from penstock.flow.health.act import act, send_alerts
+from penstock.flow.health.act import act, send_alerts, settle
 from penstock.flow.health.alerts import Alert, Deliver, Delivery, alerts
-from penstock.flow.health.judge import Verdict, judge
-from penstock.flow.health.observe import CaptureState, observe
+from penstock.flow.health.causes import folded
+from penstock.flow.health.findings import Finding
+from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
+from penstock.flow.health.observe import observe
+from penstock.flow.health.standing import DagState, Standing, stand
 
 _LARGER = 4
 _SOURCE = "source"
@@ -28,9 +31,9 @@ def no_delivery(_: Alert) -> Delivery:
     return Delivery()
 
 
-def look(ctx: Context, capture: CaptureState | None = None) -> Verdict:
+def look(ctx: Context, dags: Mapping[str, DagState] | None = None) -> Verdict:
     """Observe and judge, and change nothing anywhere; raises SourceError, LedgerError."""
-    return judge(observe(ctx, capture or CaptureState()), ctx.pipeline.health)
+    return judge(observe(ctx, stand(ctx, dags or {}, datetime.now(UTC))), ctx.pipeline.health)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,16 @@ class Checked:
     undelivered: tuple[str, ...]
 
 
-def check(ctx: Context, capture: CaptureState | None = None, deliver: Deliver = no_delivery) -> Checked:
+def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Deliver = no_delivery) -> Checked:
     """Observe, judge and act; a pipeline that the ledger does not know is only reported.
 
     Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
     """
+    now = stand(ctx, dags or {}, datetime.now(UTC))
     try:
-        verdict = look(ctx, capture)
+        verdict = judge(observe(ctx, now), ctx.pipeline.health)
     except SourceError as error:
-        _cannot_look(ctx, error, deliver)
+        _cannot_look(ctx, error, now, deliver)
         raise
     for label, value in report.lines(verdict, ctx.pipeline.health):
         ctx.progress(f"{label}: {value}")
@@ -76,24 +80,16 @@ def drain(ctx: Context) -> capturing.CaptureReport:
     return done
 
 
-def _cannot_look(ctx: Context, error: SourceError, deliver: Deliver) -> None:
-    """Open the alarm that the source can't be asked; the other alarms stay as they are."""
-    now = datetime.now(UTC)
-    try:
-        ctx.ledger.health.see_alarm(
-            ctx.name,
-            slug="source-unreachable",
-            subject=_SOURCE,
-            level="critical",
-            message=error.message,
-            numbers={"error": error.slug, "next": "the slot is not observed until the source answers"},
-            at=now,
-        )
-    except LedgerError as unknown:
-        if unknown.slug in ("ledger-conflict", "ledger-not-migrated"):  # a pipeline that the ledger does not know
-            return
-        raise
-    for failure in send_alerts(
-        ctx, alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now), deliver
-    ):
+def _cannot_look(ctx: Context, error: SourceError, now: Standing, deliver: Deliver) -> None:
+    """Open the alarm that the source can't be asked, and judge what needs no source; the other alarms stay as they are."""
+    if now.lake is None:  # a pipeline that the ledger does not know
+        return
+    numbers, step = {"error": error.slug}, "the slot is not observed until the source answers"
+    unreachable = Finding("source-unreachable", _SOURCE, "critical", error.message, step, numbers)
+    found = worst_first(folded([unreachable, *of_lake(now)], now.alarms))
+    for each in found:
+        ctx.progress(f"{each.level} {each.slug}: {each.message}")
+    settle(ctx, found, now, frozenset().union(*LAKE_RULES.values()))
+    due = alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now.at)
+    for failure in send_alerts(ctx, due, deliver):
         ctx.progress(f"[alert-undelivered] {failure}")

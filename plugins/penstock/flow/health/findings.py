@@ -25,6 +25,10 @@ class Finding:
     next: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
     since: datetime | None = None
+    follows: tuple[str, ...] = ()
+    """What follows from it, and is told with it."""
+    cause: str | None = None
+    """The alarm that names this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,32 @@
 """From an observation to a verdict: which alarms should be open, what may be dropped, whether to drain. Pure.
 
-`RULES` is the whole list of what is looked at. The same observation and policy always give the same verdict.
+`RULES` and `LAKE_RULES` are the whole list of what is looked at. The same observation and policy always give the same verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from penstock.conditions import LEVELS
-from penstock.flow.health import conflict_rule, ddl_trigger_rule, own_rules, server_rules, verified_rule
+from penstock.flow.health import (
+    conflict_rule,
+    ddl_trigger_rule,
+    lake_rules,
+    own_rules,
+    place_rules,
+    server_rules,
+    table_rules,
+    verified_rule,
+    work_rules,
+)
+from penstock.flow.health.causes import folded
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.health.limits import Forecast, Limits, limits
 from penstock.flow.health.observe import Observation
 from penstock.flow.health.samples import sample, samples
+from penstock.flow.health.standing import Standing
 from penstock.ledger.health import SlotSample
 from penstock.policy import Health
 
@@ -38,6 +50,20 @@ RULES = (
     conflict_rule.conflicts,
     ddl_trigger_rule.ddl_trigger,
 )
+LAKE_RULES: dict[Callable[[Standing], Iterator[Finding]], frozenset[str]] = {
+    lake_rules.stale: frozenset({"lake-stale"}),
+    lake_rules.merge: frozenset({"merge-paused", "merge-failing", "merge-late"}),
+    work_rules.resync: frozenset({"resync-failing"}),
+    work_rules.copies: frozenset({"copy-stalled"}),
+    work_rules.maintain: frozenset({"maintain-overdue"}),
+    work_rules.changelog: frozenset({"changelog-overdue"}),
+    work_rules.verify: frozenset({"verify-overdue"}),
+    table_rules.paused: frozenset({"table-paused"}),
+    place_rules.room: frozenset({"storage-nearly-full"}),
+    place_rules.heard: frozenset({"alerts-unheard"}),
+    place_rules.watched: frozenset({"slot-unwatched"}),
+}
+"""The rules that need no source, each with the alarms that it may open: they are judged while the source does not answer, too."""
 _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 
 
@@ -62,9 +88,19 @@ def judge(seen: Observation, policy: Health) -> Verdict:
     case = Case(seen, policy, found, new_samples, forecast)
     dropping = tuple(drops(case))
     findings = [finding for rule in RULES for finding in rule(case)]
-    findings = [_with_drop(finding, dropping, policy) for finding in findings]
-    findings.sort(key=lambda finding: -LEVELS.index(finding.level))
+    findings = [_with_drop(finding, dropping, policy) for finding in [*findings, *of_lake(seen.now)]]
+    findings = worst_first(folded(findings, seen.now.alarms))
     return Verdict(seen, found, new_samples, tuple(findings), dropping, _drain(case, findings))
+
+
+def of_lake(now: Standing) -> list[Finding]:
+    """Return what is found without the source."""
+    return [finding for rule in LAKE_RULES for finding in rule(now)]
+
+
+def worst_first(findings: list[Finding]) -> list[Finding]:
+    """Return findings in the order in which they are told."""
+    return sorted(findings, key=lambda finding: -LEVELS.index(finding.level))
 
 
 def _drain(case: Case, findings: list[Finding]) -> bool:

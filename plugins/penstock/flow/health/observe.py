@@ -6,7 +6,7 @@ Nothing is changed here, and nothing decided. A pipeline that the ledger does no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from penstock.conditions import Level
@@ -14,7 +14,8 @@ from penstock.config import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between
 from penstock.flow.context import Context
-from penstock.ledger.health import AlarmRecord, SlotSample, WindowRate
+from penstock.flow.health.standing import UNKNOWN, DagState, Standing, held
+from penstock.ledger.health import SlotSample, WindowRate
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.source import health as source
@@ -23,16 +24,6 @@ from penstock.source.health import Seen
 from penstock.source.slot import SlotFacts
 
 _HISTORY = timedelta(hours=1)
-_NOT_THERE = ("ledger-not-migrated", "not-bootstrapped")
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureState:
-    """Say how the capture DAG stands, as far as whoever runs us can see; None where it can't."""
-
-    paused: bool | None = None
-    failing_since: datetime | None = None
-    last_success: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,6 @@ class Recorded:
     last: Mapping[str, SlotSample] = field(default_factory=dict)
     history: Sequence[SlotSample] = ()
     rates: Sequence[WindowRate] = ()
-    alarms: Sequence[AlarmRecord] = ()
     verified: Sequence[VerifiedTable] = ()
 
 
@@ -57,7 +47,7 @@ class Recorded:
 class Observation:
     """Hold all that one health check judges; `pause` is the time between two captures, in seconds.
 
-    `publish` names the kinds of change that the publication is meant to publish.
+    `publish` names the kinds of change that the publication is meant to publish. `now` is what is known without the source.
     """
 
     pipeline: str
@@ -66,7 +56,7 @@ class Observation:
     time_budget: int
     seen: Seen
     known: Recorded
-    capture: CaptureState
+    now: Standing
     publish: Sequence[str] = CHANGES
 
     @property
@@ -86,12 +76,16 @@ class Observation:
 
     def held(self, slug: str, subject: str) -> Level | None:
         """Return the level of an open alarm."""
-        found = (alarm for alarm in self.known.alarms if (alarm.slug, alarm.subject) == (slug, subject))
-        return next((alarm.level for alarm in found if alarm.closed_at is None), None)
+        return held(self.now.alarms, slug, subject)
+
+    @property
+    def capture(self) -> DagState:
+        """Return how the capture DAG stands."""
+        return self.now.dag("capture")
 
 
-def observe(ctx: Context, capture: CaptureState) -> Observation:
-    """Look at source and ledger once; raises SourceError, LedgerError."""
+def observe(ctx: Context, now: Standing) -> Observation:
+    """Look at source and ledger once; raises SourceError, LedgerError. What is known already is judged as of the source's time."""
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
         seen = source.look(conn, trigger=ctx.pipeline.source.ddl_trigger)
     return Observation(
@@ -101,7 +95,7 @@ def observe(ctx: Context, capture: CaptureState) -> Observation:
         time_budget=ctx.pipeline.capture.time_budget,
         seen=seen,
         known=recorded(ctx, seen),
-        capture=capture,
+        now=replace(now, at=seen.around.at),
         publish=ctx.pipeline.source.publish,
     )
 
@@ -112,7 +106,7 @@ def recorded(ctx: Context, seen: Seen) -> Recorded:
     try:
         records = {record.name: record for record in ledger.pipelines.all()}
     except LedgerError as error:
-        if error.slug in _NOT_THERE:
+        if error.slug in UNKNOWN:
             return Recorded()
         raise
     if name not in records:
@@ -126,7 +120,6 @@ def recorded(ctx: Context, seen: Seen) -> Recorded:
             last=ledger.health.last_slot_samples(name, [slot.name for slot in seen.slots]),
             history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),
             rates=ledger.health.window_rates(name),
-            alarms=ledger.health.alarms(name),
             verified=ledger.verifications.tables(name),
         )
 

@@ -13,7 +13,8 @@ from penstock.conditions import PAGED
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.act import send_alerts
-from penstock.flow.health.alerts import Alert, Deliver, alerts, link
+from penstock.flow.health.alerts import Alert, Deliver, alerts
+from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord
 
 _NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"
@@ -108,4 +109,5 @@ def _unrecorded(ctx: Context, error: PenstockError, task: str, now: datetime) ->
         last_notified_level=None,
         closed_at=None,
     )
-    return Alert(ctx.name, alarm, "opened", "critical", tuple(policy.critical.channels), link(policy, error.slug), now)
+    links = Links(published=policy.runbooks)
+    return Alert(ctx.name, alarm, "opened", "critical", tuple(policy.critical.channels), now, links=links)

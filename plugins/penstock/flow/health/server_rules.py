@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from penstock.conditions import Level
 from penstock.flow.health.findings import Case, Finding
+from penstock.flow.health.lake_rules import fails, ran
 from penstock.quantities import size, span
 
 _GROWTH_SAMPLES = 3
@@ -16,6 +17,7 @@ _BLIND_XIDS = 1_000_000  # a transaction this old, whose start is hidden from us
 def capture(case: Case) -> Iterator[Finding]:
     """Report a capture DAG that is paused or fails, and a pipeline that is halted."""
     state, name, record = case.seen.capture, f"{case.seen.pipeline}.capture", case.seen.known.record
+    failed = case.seen.now.failing("capture")
     own, step = case.own, "WAL piles up on the source, and nothing frees it"
     numbers = {"unread": own.unread, "retained": own.retained} if own else {}
     if record is not None and record.state == "halted":
@@ -26,9 +28,10 @@ def capture(case: Case) -> Iterator[Finding]:
     if state.paused:
         level: Level = "critical" if (own.retained or 0) >= case.limits.warn else "warn"
         yield Finding("capture-paused", name, level, f"{name} is paused", f"{step}; unpause it", numbers)
-    elif state.failing_since is not None:
-        said = f"{name} has failed since {state.failing_since:%F %T} UTC"
-        yield Finding("capture-failing", name, "critical", said, step, numbers, state.failing_since)
+    elif failed is not None:
+        said = f"{name} {fails(case.seen.now, failed)}"
+        found = {**numbers, **ran(name, failed)}
+        yield Finding("capture-failing", name, "critical", said, step, found, failed.failing_since)
 
 
 def too_slow(case: Case) -> Iterator[Finding]:

@@ -10,5 +10,8 @@ create table penstock.alarm (
     seen_at timestamptz not null,
     last_notified_at timestamptz,
     last_notified_level text check (last_notified_level in ('warn', 'critical')),
-    closed_at timestamptz
+    closed_at timestamptz,
+    -- the alarm that names this one, in whose alert it stands; when that was over and this one was not
+    cause text,
+    freed_at timestamptz
 )

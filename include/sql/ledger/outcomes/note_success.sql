@@ -1,0 +1,8 @@
+insert into penstock.task_outcome (pipeline, dag, task, run_id, succeeded_at)
+select p.name, %(dag)s, %(task)s, %(run_id)s, clock_timestamp()
+from penstock.pipeline as p
+where p.name = %(name)s
+on conflict (pipeline, dag, task) do update
+set
+    run_id = excluded.run_id, ended_at = excluded.ended_at, failing_since = null, slug = null,
+    succeeded_at = excluded.succeeded_at
