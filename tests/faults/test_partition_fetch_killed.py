@@ -84,5 +84,5 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: 
 
     equal(env)
     assert len(env.ctx.ledger.tables.copies(env.name)) == copies, "no table was copied"
-    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} <= set(range(30)), "nothing else was read"
+    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} <= set(range(40)), "nothing else was read"
     follows(env)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from penstock.flow.rebuild import fetch as fetching
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.ledger.table_records import TableRecord
@@ -189,3 +192,87 @@ def settle(env: PipelineEnv) -> None:
         env.capture()
         while env.merge() is not None:
             pass
+
+
+@pytest.mark.slow
+def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = env16
+    env.sql(made("keyed"))
+    env.bootstrap()
+    copied = copies(env)
+    env.sql(aside("keyed", "first", 300, 310) + ";" + attach("keyed", "first", "(300) to (400)"))
+    env.capture()
+    meanwhile = iter(
+        [
+            aside("keyed", "second", 400, 405)
+            + ";"
+            + attach("keyed", "second", "(400) to (500)")
+            + "; update keyed set n = 0 where id in (301, 401); delete from keyed where id = 302; truncate first",
+            "update keyed set n = 1 where id in (302, 402)",
+        ]
+    )
+    whole = fetching.copy_tables
+
+    def copy_tables(*arguments: Any, **options: Any) -> Any:
+        found = whole(*arguments, **options)
+        env.sql(next(meanwhile))
+        env.capture()
+        return found
+
+    monkeypatch.setattr(fetching, "copy_tables", copy_tables)
+    fetch(env)
+
+    assert equal(env)
+    assert next(meanwhile, None) is None, "read twice"
+    assert (states(env), copies(env)) == ({"keyed": "ready"}, copied)
+    assert [each.rows for each in env.ctx.ledger.fetches.all(env.name) if each.state == "landed"] == [6]
+
+    # two that are landed one after the other, and merged together
+    monkeypatch.undo()
+    for number in (600, 700):
+        env.sql(aside("keyed", f"at_{number}", number, number + 9))
+        env.sql(attach("keyed", f"at_{number}", f"({number}) to ({number + 100})"))
+        env.sql(f"update keyed set n = n + 1 where id % 100 < 5; delete from keyed where id = {number}")
+        env.capture()
+        rebuild.resync(env.ctx, None, env.submit)
+        env.sql("update keyed set n = n + 1 where id % 100 < 7; delete from keyed where id % 100 = 3")
+    settle(env)
+    assert equal(env)
+    assert (states(env), copies(env)) == ({"keyed": "ready"}, copied)
+
+
+@pytest.mark.slow
+def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings |= {"lake": {"on_dropped_partition": "keep"}, "tables": {"include": [f"public.{t}" for t in TABLES]}}
+    for table in TABLES:
+        env.sql(made(table))
+    env.bootstrap()
+    copied = copies(env)
+    for table in TABLES:
+        env.sql(f"alter table {table} detach partition {table}_0; alter table {table} detach partition {table}_2")
+    settle(env)
+    for table in TABLES:
+        env.sql(
+            f"update {table}_0 set n = -1 where id < 9; delete from {table}_0 where id = 12; insert into {table}_0 values (99, 'x', 1)"
+        )
+        env.sql(f"{attach(table, f'{table}_0', '(0) to (100)')}; update {table} set n = -2 where id in (3, 120)")
+    env.capture()
+    fetch(env)
+    settle(env)
+
+    for table in TABLES:
+        assert env.lake_rows(table, "count(*)") == [(301 - 1,)], "what is gone still is kept"
+        rows = env.lake_rows(table, "count_if(id < 200), sum(case when id < 200 then n end)")
+        assert rows == env.sql(f"select count(*), sum(n) from {table}")
+    assert (states(env), copies(env)) == (dict.fromkeys(TABLES, "ready"), copied)
+    assert equal(env)
+
+    # bounds of rows that only the lake has are not taken by another partition unasked
+    env.sql(aside("keyed", "other", 250, 260) + ";" + attach("keyed", "other", "(240) to (300)"))
+    env.capture()
+    rebuild.resync(env.ctx, None, env.submit)
+    assert states(env) == {"bag": "ready", "keyed": "paused"}
+    assert env.lake_rows("keyed", "count(*)") == [(300,)]

@@ -122,6 +122,7 @@ def test_partitions_that_are_made_are_free_and_those_with_rows_are_copied(
 
     assert (free.exit_code, copied.exit_code) == (0, 1), free.output + copied.output
     assert "partition stored_visits was attached with rows that it had" in copied.stdout
+    assert "a copy of stored_visits:" in copied.stdout
 
 
 def test_a_new_table_joins_and_one_without_a_key_waits_for_a_person(

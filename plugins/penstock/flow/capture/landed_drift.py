@@ -5,7 +5,7 @@ What the look before had to leave open is decided by the stream, and a table is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf, SourceTable
+from penstock.wire.messages import Relation
 
 Numbers = Mapping[tuple[int, int], RelationNumbers]
 """Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
@@ -69,6 +70,12 @@ class _Brought:
     since: Lsn
     upto: Lsn
     fetches: Sequence[FetchRecord]
+
+    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationNumbers]]:
+        """Yield the relation versions that came of a table, with what is known of their columns."""
+        for key, relation in self.landed.relations.items():
+            if key[0] == record.oid and key in self.numbers:
+                yield key, relation, self.numbers[key]
 
     def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
         """Return the attnums of a relation version's columns, if they are known."""
@@ -119,7 +126,9 @@ def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brou
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
-    found = _misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    found = (
+        _shape_misfit(record, brought) or _partition_misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    )
     if found is None and now and (label := _renamed_label(ctx, record, now, brought)):
         found = _Misfit(label)
     if found and not _copied_since(ctx, record, brought.upto):
@@ -135,7 +144,7 @@ def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Bro
     if now is None or now.kind != "p":
         return
     keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
-    found = _misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    found = _partition_misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
     if found is not None and (keeps or not found.by_partitions):
         refuse(ctx, record, found.text)
 
@@ -185,23 +194,22 @@ def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
     return found
 
 
-def _misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> _Misfit | None:
-    """Say why what a window brought of a table does not fit its columns, partitions or key; None is as the ledger has it."""
-    landed = brought.landed
-    shapes = [
-        (relation, brought.numbers[key], brought.overwritten(key))
-        for key, relation in landed.relations.items()
-        if key[0] == record.oid and key in brought.numbers
-    ]
-    for relation, numbers, overwritten in shapes:
-        if reason := relation_columns.fit(record, relation, numbers, overwritten).reason:
+def _shape_misfit(record: TableRecord, brought: _Brought) -> _Misfit | None:
+    """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
+    for key, relation, numbers in brought.shapes(record):
+        if reason := relation_columns.fit(record, relation, numbers, brought.overwritten(key)).reason:
             return _Misfit(reason)
+    return None
+
+
+def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> _Misfit | None:
+    """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
     if (now.kind if now else record.catalog_digest["kind"]) != "p":
         return None
-    keys = {column.attnum for column in record.columns if column.key}
+    landed, keys = brought.landed, {column.attnum for column in record.columns if column.key}
     named = {
         sent.name
-        for relation, numbers, _ in shapes
+        for _, relation, numbers in brought.shapes(record)
         for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
         if attnum in keys
     }
