@@ -34,13 +34,13 @@ setup: venv ## Install everything into .venv/ and .local/, once
 demo: setup ## Run the whole job on a live workload, compare lake and source, stop again
 	@$(PY) -m demo
 
-up: setup ## Start the local stack with the demo's workload and leave it running
+up: setup ## Start the local stack with the demo's workload and leave it running; again: go on where it stopped
 	@$(PY) -m demo up
 
 down: ## Stop whatever `make up`, `make demo` or `make cluster-test` left running
 	@if [ -x $(PY) ]; then $(PY) -m stack down; else echo "Nothing is installed, so nothing runs."; fi
 
-status: venv ## Show what runs, and where
+status: venv ## Show the UI's address and login, what runs, and how the pipelines are
 	@$(PY) -m stack status
 
 test-unit: venv ## Run the tests that need no server and no JVM: seconds

@@ -14,7 +14,7 @@ from demo.drive import Demo
 from demo.migration import Migration
 from demo.verification import Verification
 from penstock.errors import PenstockError
-from stack import lifecycle
+from stack import lifecycle, status
 from stack.errors import StackError
 from stack.paths import Project
 from stack.progress import Progress
@@ -28,8 +28,8 @@ Merges = Annotated[int, typer.Option(min=1, help="Merges that publish a cut whil
 
 
 @contextmanager
-def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress]]:
-    """Run a verb alone, and turn its failure into words and an exit status."""
+def _command(then: str, project: Project | None = None) -> Iterator[tuple[Project, Progress]]:
+    """Run a verb alone, and turn its failure into words and an exit status; `then` says how to go on."""
     project, progress = project or Project.here(), Progress()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop is asked to clean up, by whatever signal
     try:
@@ -38,9 +38,10 @@ def _command(project: Project | None = None) -> Iterator[tuple[Project, Progress
     except (StackError, PenstockError) as error:
         page = f"\nNext: {error.runbook}" if isinstance(error, PenstockError) else ""
         progress.console.print(escape(f"{error}{page}"), style="red")
+        progress.console.print(escape(f"{then}."))
         raise typer.Exit(FAILED) from error
     except KeyboardInterrupt:
-        progress.console.print("Interrupted; the next `make demo` begins afresh.")
+        progress.console.print(escape(f"Interrupted; {then}."))
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -59,7 +60,10 @@ def cluster(captures: Captures = 3, merges: Merges = 1) -> None:
 
 def whole_job(chosen: Project, captures: int, merges: int) -> None:
     """Bring a stack up, do the whole job on it, say the verdict, and stop everything."""
-    with _command(chosen) as (project, progress):
+    with _command("the next `make demo` begins afresh, and `make up` goes on with what is there", chosen) as (
+        project,
+        progress,
+    ):
         try:
             demo = Demo(fresh.silent_stack(project, progress), progress)
             verdict = run(demo, captures, merges)
@@ -105,20 +109,21 @@ def run(demo: Demo, captures: int, merges: int) -> str:
 
 @app.command()
 def up() -> None:
-    """Leave everything running: the pipeline from where it was, or from a fresh beginning, with the load on."""
-    with _command() as (project, progress):
-        demo = Demo(lifecycle.up(project, progress), progress)
-        if not demo.has_begun():
-            demo = Demo(fresh.silent_stack(project, progress), progress)
+    """Leave everything running: what runs stays, what was begun goes on where it stopped, the rest is made."""
+    with _command("`make up` goes on from here; `make down` stops what runs") as (project, progress):
+        again = fresh.begun_mark(project).exists()
+        demo = Demo(fresh.up(project, progress, again=again), progress)
+        status.welcome(demo.stack, progress.console)
+        if not again:
             demo.begin()
-            demo.start_load()
-            demo.bootstrap()
         demo.start_load()
+        if not demo.is_bootstrapped():
+            demo.bootstrap()
         demo.let_schedules_run()
-        login = escape(demo.stack.secrets.airflow_login)
-        progress.console.print(f"Airflow's UI: {demo.stack.airflow.url}, login {demo.stack.airflow.api.user} / {login}")
-        progress.console.print(f"A shell: source {escape(str(project.environment))}")
-        progress.console.print("The load continues, captures and merges run by schedule. `make down` stops everything.")
+        progress.console.print(
+            "The load continues, captures and merges run by schedule. `make status` says how it is and where it is to be "
+            "seen, `make down` stops everything."
+        )
 
 
 if __name__ == "__main__":

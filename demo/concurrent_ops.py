@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from demo import source
-from demo.drive import PATIENCE, Demo
+from demo.drive import Demo
 from demo.fresh import NAME
 from penstock.ledger.changelogs import FillRecord
 from stack.servers.databases import SHOP
@@ -47,7 +47,7 @@ class Copies:
     def end(self) -> None:
         """Wait until they are what readers see."""
         with self.demo.progress.step(self._dag) as step:
-            self.demo.api.wait_for_run(self._dag, self.run, PATIENCE, self.demo.watch.print_tasks)
+            self.demo.api.wait_for_run(self._dag, self.run, self.demo.watch.print_tasks)
             self.demo.wait(step, lambda: "" if self._state() == "ready" else f"{JOINED} is {self._state()}")
             step.result = "both switched in one cut"
 

@@ -6,7 +6,6 @@ demo with what came and where to read on.
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,12 +17,11 @@ from demo.watch import Watch
 from demo.workload import Totals
 from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection
-from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.flow.verify.compare import Comparison, compare
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from stack.airflow.rest_api import AirflowApi
+from stack.airflow.rest_api import AirflowApi, Json
 from stack.background_process import Session
 from stack.errors import StackError
 from stack.polling import poll
@@ -32,7 +30,6 @@ from stack.servers.databases import SHOP, SHOP_OWNER
 from stack.servers.postgres import Database
 from stack.stack import Stack
 
-PATIENCE = 600.0
 POLL = 2.0
 
 
@@ -47,15 +44,17 @@ class Demo:
 
     def begin(self) -> None:
         """Forget an earlier demo and make a new source; Airflow knows the DAGs, and they are silent."""
+        fresh.begun_mark(self.stack.project).unlink(missing_ok=True)
         with self.progress.step("A fresh beginning") as step:
-            step.say("waiting for Airflow to read the DAGs")
             for dag in fresh.dag_ids(self.pipeline):
+                step.say(f"waiting for Airflow to read the DAG {dag}")
                 self.api.wait_for_dag(dag)
             fresh.end_runs(self.api, self.pipeline)
             warehouse = LandingZone.open(self.stack.warehouse, self.stack.store_options(), self.stack.environment())
             fresh.forget(self.pipeline, self.stack.ledger_dsn(), self.context.landing, warehouse)
             size = source.create(Database(self.stack.source, SHOP), progress=step.say)
             step.result = f"{size.tables} tables with {size.rows:,} rows at the source"
+        fresh.begun_mark(self.stack.project).touch()
         _ = self.watch  # runs from now on are ours
 
     def start_load(self) -> None:
@@ -74,11 +73,20 @@ class Demo:
             step.result = "several writers and pgbench, each at a bounded rate"
 
     def bootstrap(self) -> None:
-        """Run the bootstrap DAG to its end; the load continues meanwhile."""
-        with self.progress.step(self.watch.dag("bootstrap")) as step:
+        """Run the bootstrap DAG to its end; the load continues meanwhile. A run that is under way is waited for."""
+        dag = self.watch.dag("bootstrap")
+        with self.progress.step(dag) as step:
             self.unpause("bootstrap")
-            run = self.api.trigger(self.watch.dag("bootstrap"))
-            self.api.wait_for_run(self.watch.dag("bootstrap"), run, PATIENCE, self.watch.print_tasks)
+            running = [run["dag_run_id"] for run in fresh.unfinished(self.api.runs(dag))]
+            run = running[0] if running else self.api.trigger(dag)
+
+            def say(tasks: list[Json]) -> None:
+                self.watch.print_tasks(tasks)
+                step.say(
+                    ", ".join(f"{task['task_id']} is {task['state'] or 'waiting'}" for task in fresh.open_tasks(tasks))
+                )
+
+            self.api.wait_for_run(dag, run, say)
             step.result = f"first cut at {self.cut}"
 
     def let_schedules_run(self) -> None:
@@ -157,11 +165,9 @@ class Demo:
         with self.progress.step("The last runs") as step:
             self.wait(step, lambda: ", ".join(self._running()))
 
-    def has_begun(self) -> bool:
-        """Return whether there is a pipeline that could continue: one with a cut in the lake."""
-        with suppress(LedgerError):
-            return bool(self.watch.cuts())
-        return False
+    def is_bootstrapped(self) -> bool:
+        """Return whether the pipeline's bootstrap has come to its end."""
+        return fresh.is_bootstrapped(self.context)
 
     # --- what is known -------------------------------------------------------------------------------
 
@@ -244,12 +250,11 @@ class Demo:
 
     def wait(self, step: Step, missing: Callable[[], str], watch: Callable[[], None] | None = None) -> None:
         """Wait until nothing is `missing`, and look every time at what continues."""
-        for late in poll(PATIENCE, POLL):
+        for _ in poll(pause=POLL):
             waiting_for = missing()
             if watch is not None:
                 watch()
             if not waiting_for:
                 return
             step.say(waiting_for)
-            if late:
-                raise StackError(f"to be further within {PATIENCE:.0f} s", waiting_for, "read the log of the scheduler")
+            self.stack.airflow.require_alive()

@@ -6,15 +6,19 @@ tables leave the lake, its files leave landing zone and warehouse. The source da
 
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 
 from penstock.config import Pipeline
+from penstock.errors import LedgerError
+from penstock.flow.context import Context
 from penstock.landing.zone import LandingZone
 from stack import lifecycle
 from stack.airflow.airflow_server import Airflow
 from stack.airflow.rest_api import AirflowApi, Json
+from stack.background_process import Session
 from stack.errors import StackError
 from stack.paths import Project
 from stack.progress import Progress
@@ -45,21 +49,44 @@ def schedules_mark(project: Project) -> Path:
     return project.local / "demo-schedules-are-on"
 
 
+def begun_mark(project: Project) -> Path:
+    """Name the file that is there while source and pipeline can be continued with: the source is whole."""
+    return project.local / "demo-has-begun"
+
+
+def is_bootstrapped(ctx: Context) -> bool:
+    """Return whether the pipeline's bootstrap has come to its end; a ledger that cannot be read knows of none."""
+    with suppress(LedgerError):
+        return ctx.ledger.pipelines.get(ctx.name).state in ("running", "halted")
+    return False
+
+
 def silent_stack(project: Project, progress: Progress) -> Stack:
     """Bring the stack up without anything of an earlier demo at work.
 
     What that left running is ended first. Where its DAGs may be unpaused they are paused before the scheduler starts.
     """
     stack = Stack.load(project)
-    for session in (stack.session("workload"), stack.airflow.session):
-        if session.is_alive():
-            with progress.step(f"Stopping {session.name}, left by an earlier demo"):
-                session.stop()
-    if schedules_mark(project).exists():
-        stack = lifecycle.start_servers(project, progress)
-        with progress.step("Pausing the DAGs of an earlier demo"):
-            _pause_without_scheduler(stack.airflow, NAME)
+    _stop(stack.airflow.session, progress)
+    return up(project, progress, again=False)
+
+
+def up(project: Project, progress: Progress, *, again: bool) -> Stack:
+    """Bring the stack up, or leave it up, to go on with the demo that has begun (`again`) or to begin another one."""
+    stack = Stack.load(project)
+    if not again:
+        _stop(stack.session("workload"), progress)
+        if schedules_mark(project).exists() and not stack.airflow.session.is_alive():
+            stack = lifecycle.start_servers(project, progress)
+            with progress.step("Pausing the DAGs of an earlier demo"):
+                _pause_without_scheduler(stack.airflow, NAME)
     return lifecycle.up(project, progress)
+
+
+def _stop(session: Session, progress: Progress) -> None:
+    if session.is_alive():
+        with progress.step(f"Stopping {session.name}, left by an earlier demo"):
+            session.stop()
 
 
 def _pause_without_scheduler(airflow: Airflow, name: str) -> None:
@@ -88,6 +115,11 @@ def end_runs(api: AirflowApi, pipeline: Pipeline) -> None:
 def unfinished(runs: Iterable[Json]) -> list[Json]:
     """Return the runs that have not ended."""
     return [run for run in runs if run["state"] in ("queued", "running")]
+
+
+def open_tasks(tasks: Iterable[Json]) -> list[Json]:
+    """Return the tasks that have begun or wait for a slot, and have not ended."""
+    return [task for task in tasks if task["state"] in ("running", "queued", "scheduled", "up_for_retry")]
 
 
 def at_work(tasks: Iterable[Json]) -> list[str]:

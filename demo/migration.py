@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import errors
 
-from demo.drive import PATIENCE, Demo
+from demo.drive import Demo
 from demo.fresh import NAME
 from stack.errors import StackError
 from stack.polling import poll
@@ -53,11 +53,10 @@ class Migration:
 
     def _alter(self, statement: str) -> None:
         source = Database(self.demo.stack.source, SHOP)
-        for late in poll(PATIENCE, LOCK_SECONDS):
+        for _ in poll(pause=LOCK_SECONDS):
             try:
                 source.execute(f"set lock_timeout = '{LOCK_SECONDS}s'; {statement}")
             except errors.LockNotAvailable:
-                if late:
-                    raise
+                self.demo.watch_all()
             else:
                 return

@@ -5,7 +5,7 @@ It is begun before the lake has caught up: it waits for the same captures and me
 
 from dataclasses import dataclass
 
-from demo.drive import PATIENCE, Demo
+from demo.drive import Demo
 from demo.fresh import NAME
 from stack.errors import StackError
 
@@ -26,7 +26,7 @@ class Verification:
         """Wait for it; raises StackError when a table differs."""
         dag = self.demo.watch.dag("verify")
         with self.demo.progress.step(dag) as step:
-            self.demo.api.wait_for_run(dag, self.run, PATIENCE, self.demo.watch.print_tasks)
+            self.demo.api.wait_for_run(dag, self.run, self.demo.watch.print_tasks)
             self.demo.watch.look()
             step.result = self._verified()
 

@@ -68,7 +68,9 @@ class Stack:
         """Return Airflow's components."""
         url = f"http://{ports.LOOPBACK}:{self.ports['airflow']}"
         api = AirflowApi(url, airflow.USER, self.secrets.airflow_login)
-        return airflow.Airflow(self.project, self.environment(), self.process_environment(), api)
+        made = airflow.Airflow(self.project, self.environment(), self.process_environment(), api)
+        api.require_alive = made.require_alive
+        return made
 
     @cached_property
     def cluster(self) -> cluster.Cluster | None:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,16 +110,27 @@ def test_an_interrupted_demo_stops_what_it_started_and_says_so(checkout: Checkou
     assert checkout.processes() == []
 
 
-def test_up_leaves_everything_running_and_down_stops_it(checkout: Checkout):
+def test_up_goes_on_where_it_was_interrupted_leaves_what_runs_and_down_stops_it(checkout: Checkout):
+    with checkout.start("demo", "up") as interrupted:
+        before = wait_for(interrupted, "The live load")
+        interrupted.send_signal(signal.SIGINT)
+        interrupted.communicate()
+    kept = [line for line in checkout.processes() if "airflow" in line]
+
     status, said = checkout.run("demo", "up")
     assert status == 0, "\n".join(said)
-    assert any(re.search(r"http://127\.0\.0\.1:\d+, login admin / \S+", line) for line in said)
-
-    time.sleep(5)
-    running = " ".join(checkout.processes())
+    running = checkout.processes()
+    _, shown = checkout.run("stack", "status")
     status, _ = checkout.run("stack", "down")
 
-    assert "demo.workload" in running
-    assert "airflow scheduler" in running
+    login = next(line for line in before if re.search(r"http://127\.0\.0\.1:\d+, login admin / \S+", line))
+    assert before.index(login) < before.index(next(line for line in before if "A fresh beginning" in line))
+    assert not any("A fresh beginning" in line for line in said)
+    assert login in said
+    assert login in shown
+    assert any(line.split()[:2] == ["shop", "running"] for line in shown)
+    assert any("demo.workload" in line for line in running)
+    assert kept
+    assert set(kept) <= set(running), "Airflow was left alone"
     assert status == 0
     assert checkout.processes() == []

@@ -30,8 +30,6 @@ POOLS = {
     "penstock_spark": (1, "Tasks that run a Spark driver on this machine"),
     "penstock_backfill": (1, "The same, of resync, replay and changelog: no merge waits for them"),
 }
-HEALTHY_SECONDS = 300.0  # fourteen on an idle machine of two cores, two minutes on one that is busy
-MIGRATE_SECONDS = 300
 
 COMPONENTS = {
     "api-server": "api-server",
@@ -39,6 +37,7 @@ COMPONENTS = {
     "dag-processor": "dag-processor",
     "triggerer": "triggerer --skip-serve-logs",
 }
+CONTINUE = "then run the same command again: it goes on from here"
 # One shell leads the session and waits; each component has a log of its own, and its end is said in the session's.
 START_ALL = "\n".join(
     [
@@ -92,10 +91,9 @@ class Airflow:
                 stdout=sink,
                 stderr=sink,
                 check=False,
-                timeout=MIGRATE_SECONDS,
             ).returncode
         if status != 0:
-            raise StackError("`airflow db migrate` to succeed", tail(log, 3), "read the log", log)
+            raise StackError("`airflow db migrate` to succeed", tail(log, 3), f"read the log, {CONTINUE}", log)
         write_whole(done, wanted)
 
     def start(self) -> None:
@@ -110,15 +108,19 @@ class Airflow:
 
     def wait_until_healthy(self, say: Callable[[str], None] = lambda _: None) -> None:
         """Return when the API and all components report themselves healthy; `say` hears what is missing."""
-        for late in poll(HEALTHY_SECONDS):
+        for _ in poll():
             waiting = self.api.unhealthy()
             if not waiting:
                 return
-            if dead := self.dead_components():
-                raise self._unwell(f"{', '.join(dead)} ended", dead[0])
-            if late:
-                raise self._unwell(f"still not healthy: {', '.join(waiting)}", waiting[0])
-            say(f"waiting for {', '.join(waiting)}")
+            self.require_alive()
+            say(f"waiting for {', '.join(waiting)}; log: {self._log_of_waiting(waiting[0])}")
+
+    def require_alive(self) -> None:
+        """Raise StackError where a component has ended: nobody need wait for it any longer."""
+        if dead := self.dead_components():
+            raise self._unwell(f"{', '.join(dead)} ended", self.log_of(dead[0]))
+        if not self.session.is_alive():
+            raise self._unwell("it was stopped", self.session.log)
 
     def make_pools(self) -> None:
         """Make the pools that our DAGs name, unless they are there (a user may have resized them)."""
@@ -134,15 +136,14 @@ class Airflow:
         """Return the log of one component."""
         return self.project.logs / f"airflow-{component}.log"
 
-    def _unwell(self, came: str, component: str) -> StackError:
-        log = self.log_of(component.replace("_", "-") if component != "API" else "api-server")
-        last = tail(log, 5)
-        return StackError(
-            "Airflow's components to become healthy",
-            f"{came}\n{last}",
-            "read the log, then `make down` and `make up`",
-            log,
-        )
+    def _log_of_waiting(self, part: str) -> Path:
+        """Return the log of what reports itself unhealthy, by the API's name of it."""
+        component = part.replace("_", "-")
+        return self.log_of(component if component in COMPONENTS else "api-server")
+
+    def _unwell(self, came: str, log: Path) -> StackError:
+        expected = "Airflow's four components to run"
+        return StackError(expected, f"{came}\n{tail(log, 5)}", f"read the log, {CONTINUE}", log)
 
 
 def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets) -> dict[str, str]:

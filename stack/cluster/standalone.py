@@ -28,7 +28,6 @@ PREFERRED_PORTS = {"store": 9878, "spark-master": 7077, "spark-master-page": 808
 WORKERS = ("spark-worker-1", "spark-worker-2")
 WORKER_MEMORY = "1g"
 JARS = (*jars.JARS, *object_store.CLIENT)
-READY_SECONDS = 300.0
 LOGIN = "penstock"
 
 
@@ -145,12 +144,12 @@ class Cluster:
 
     def _wait(self, name: str, step: Step, missing: Callable[[], str]) -> None:
         session = self.session(name)
-        for late in poll(READY_SECONDS):
+        for _ in poll():
             waiting_for = missing()
             if not waiting_for:
                 return
             step.say(waiting_for)
-            if late or not session.is_alive():
+            if not session.is_alive():
                 came = f"{waiting_for}\n{tail(session.log, 5)}"
                 raise StackError(f"{name} to be ready", came, "read its log", session.log)
 

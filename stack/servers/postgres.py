@@ -36,7 +36,7 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %d ",
 }
 OUR_SETTINGS_FILE = "penstock.conf"
-START_SECONDS = 60
+START_SECONDS = 3600  # of crash recovery on a slow machine; a server that has ended is seen at once
 LINGERING_SECONDS = 15  # children of a killed postmaster hold its shared memory for a moment
 LINGERING_SIGN = "pre-existing shared memory block"
 WRONG_PASSWORD_SIGN = "password authentication failed"  # noqa: S105
@@ -131,7 +131,7 @@ class Server:
             except psycopg.OperationalError as error:
                 if WRONG_PASSWORD_SIGN in str(error):
                     raise self._wrong_password() from error
-                if late:
+                if late or not self.is_running():
                     raise StackError(
                         f"PostgreSQL on 127.0.0.1:{self.port} to answer within {seconds:.0f} s",
                         str(error).splitlines()[0],

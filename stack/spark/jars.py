@@ -27,7 +27,6 @@ from stack.atomic_write import write_private
 from stack.errors import StackError
 
 MIRROR = "PENSTOCK_MAVEN_MIRROR"
-FETCH_SECONDS = 600
 TRUST_PASSWORD = "changeit"  # noqa: S105  # Java's customary word for a store that holds no secret
 CERTIFICATE_BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
 
@@ -107,9 +106,7 @@ def fetch(jars: Sequence[Jar], folder: Path, java_home: Path, log: Path) -> None
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as work:
         with log.open("w") as sink:
             command = [str(part) for part in _command(jars, Path(work), java_home)]
-            status = subprocess.run(
-                command, check=False, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, timeout=FETCH_SECONDS
-            ).returncode
+            status = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink).returncode
         for jar in jars:
             got = Path(work) / jar.file_name
             if not got.exists():

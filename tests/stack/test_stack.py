@@ -1,5 +1,6 @@
 """The local stack comes up whole from any state, keeps its secrets to itself, and goes down whole."""
 
+import io
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 from rich.console import Console
 
-from stack import lifecycle, ports
+from stack import lifecycle, ports, status
 from stack.errors import StackError
 from stack.paths import Project
 from stack.progress import Progress
@@ -61,6 +62,16 @@ def test_the_source_decodes_logically_and_bounds_what_a_slot_may_retain(servers:
     assert one(dsn, "show wal_level") == "logical"
     assert one(dsn, "show max_slot_wal_keep_size") == "4GB"
     assert one(dsn, "select not rolsuper from pg_roles where rolname = current_user") is True
+
+
+def test_status_says_what_does_not_run_how_to_start_it_and_what_the_ledger_lacks(servers: Stack):
+    said = io.StringIO()
+
+    status.show(servers, None, Console(file=said, soft_wrap=True, highlight=False))
+
+    assert f"127.0.0.1:{servers.source.port}" in said.getvalue()
+    assert "Nothing serves a UI: `make up`" in said.getvalue()
+    assert "[ledger-not-migrated]" in said.getvalue()
 
 
 def test_the_reader_may_decode_but_neither_read_ungranted_tables_nor_make_any(servers: Stack):

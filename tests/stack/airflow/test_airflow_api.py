@@ -12,6 +12,7 @@ class Answers(AirflowApi):
     """An Airflow that lists the DAG at the third look, with one import error all along."""
 
     def __init__(self, error_at: datetime) -> None:
+        super().__init__("http://127.0.0.1:1", "nobody", "")
         self.looks = 0
         self.error_at = error_at
 
@@ -40,8 +41,15 @@ def test_an_import_error_of_now_ends_the_wait_at_once() -> None:
     assert api.looks == 1
 
 
-def test_an_error_that_stays_until_the_end_is_what_is_reported() -> None:
+def test_who_waits_for_a_dag_is_told_that_a_component_has_ended() -> None:
     api = Answers(datetime.now(UTC) - timedelta(hours=1))
 
-    with pytest.raises(StackError, match="AirflowTaskTimeout"):
-        api.wait_for_dag("shop.capture", seconds=-1)
+    def ended() -> None:
+        raise StackError("Airflow's four components to run", "dag-processor ended", "read the log")
+
+    api.require_alive = ended
+
+    with pytest.raises(StackError, match="dag-processor ended"):
+        api.wait_for_dag("shop.capture")
+
+    assert api.looks == 1

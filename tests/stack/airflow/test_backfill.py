@@ -97,7 +97,7 @@ def ended(stack: Stack, runs: list[dict[str, Any]]) -> None:
     """Wait for the runs, then for the scheduler to see that the backfill is over: until then there can be no other."""
     api = stack.airflow.api
     for each in runs:
-        api.wait_for_run("tiny.changelog", each["dag_run_id"], seconds=1200)
+        api.wait_for_run("tiny.changelog", each["dag_run_id"])
 
     def over() -> bool:
         found = api.call("GET", "backfills", params={"dag_id": "tiny.changelog"})["backfills"]
