@@ -19,7 +19,6 @@ from stack.spark import java
 ARCHIVE = "spark-classes.jsa"
 MADE_FOR = "spark-classes.txt"
 TRAINING = Path(__file__).with_name("class_archive_training.py")
-SECONDS = 300
 
 
 def options(folder: Path) -> str:
@@ -54,7 +53,7 @@ def make(folder: Path, spark_home: Path, java_home: Path, class_path: str, log: 
         ended = _run(command, os.environ | environment, log)
         if made.exists():
             made.rename(archive)
-    if ended:  # a Java that makes none is not asked again; one that was too slow, or failed, is
+    if ended:  # a Java that makes none is not asked again; one that failed is
         write_whole(known, wanted)
     return "made" if archive.exists() else f"none, and applications start slower: {log} says why"
 
@@ -62,18 +61,7 @@ def make(folder: Path, spark_home: Path, java_home: Path, class_path: str, log: 
 def _run(command: list[str], environment: dict[str, str], log: Path) -> bool:
     """Run the training; return whether it came to its end."""
     with log.open("w") as said:
-        try:
-            return (
-                subprocess.run(
-                    command, env=environment, stdout=said, stderr=said, check=False, timeout=SECONDS
-                ).returncode
-                == 0
-            )
-        except subprocess.TimeoutExpired:
-            said.write(
-                f"expected an end within {SECONDS} s, and stopped it; set up again when the machine is less busy\n"
-            )
-            return False
+        return subprocess.run(command, env=environment, stdout=said, stderr=said, check=False).returncode == 0
 
 
 def _made_for(class_path: str, java_home: Path) -> Iterator[str]:

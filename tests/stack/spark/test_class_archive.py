@@ -80,17 +80,3 @@ def test_it_is_made_once_and_where_there_is_none_java_gets_no_option(
 
     assert (again, (archived / class_archive.ARCHIVE).stat().st_mtime_ns) == ("unchanged", made)
     assert class_archive.options(tmp_path) == ""
-
-
-def test_a_machine_that_is_too_slow_continues_without_and_is_asked_again(
-    java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(class_archive, "SECONDS", 0.1)
-
-    said = class_archive.make(
-        tmp_path, spark_conf.home(), java_home, spark_conf.class_path(Project.here().jars), tmp_path / "log"
-    )
-
-    assert said.startswith("none, and applications start slower")
-    assert "expected an end within" in (tmp_path / "log").read_text()
-    assert list(tmp_path.iterdir()) == [tmp_path / "log"]
