@@ -2,7 +2,7 @@
 
 **Does** a fresh copy of the `tables` named, each as `schema.table`, or, when none is named, of all tables that wait for one
 (new in the pipeline, or paused by `schema-change` or `publication-changed` where `tables.on_change` is `resync`): a snapshot of its own on the source -> copy -> a fresh table built from the copy and the windows since, next to
-the one that readers see -> one cut in which it takes the name. With `dry_run` it only says what it would do.
+the one that readers see -> one cut in which it takes the name. Triggered by hand it only says what it would do, until `dry_run` is set to false.
 
 **For** a table that is paused by `schema-change`, `publication-changed`, `foreign-commit` or `divergence`, one that `verify` finds different, and
 one that joined the publication. Capture wakes this DAG for a table that joined, unless `tables.on_added` is `wait`, and for
@@ -54,7 +54,9 @@ def build(pipeline: Pipeline) -> DAG:
                 uniqueItems=True,
                 description="tables to copy again, as schema.table; none means all that wait for a copy",
             ),
-            "dry_run": Param(False, type="boolean", description="only say what would be done"),
+            "dry_run": Param(
+                True, type="boolean", description="only say what would be done; capture's own runs are never dry"
+            ),
             "abandon": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
         },
     ) as dag:
@@ -63,13 +65,14 @@ def build(pipeline: Pipeline) -> DAG:
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input, a dry run and abandoning end here."""
             ctx, params = context(pipeline), context_["params"]
+            dry = params["dry_run"] and not woken(context_)
             with outcome(ctx):
                 if params["abandon"]:
-                    rebuild.abandon(ctx, params["tables"])
+                    rebuild.abandon(ctx, params["tables"], dry_run=dry)
                     return False
                 for line in resync_lines(ctx, params["tables"] or None, woken=woken(context_)):
                     ctx.progress(line)
-            return not params["dry_run"]
+            return not dry
 
         look() >> rebuilding(pipeline, ResyncOperator)
     return dag

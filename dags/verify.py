@@ -75,7 +75,7 @@ def build(pipeline: Pipeline) -> DAG:
         def repair(summary: dict[str, Any], **context_: Any) -> None:
             """Let the tables that differ be copied again."""
             if summary["differing"]:
-                conf = {"tables": summary["differing"]}
+                conf = {"tables": summary["differing"], "dry_run": False}
                 context(pipeline).progress(trigger(context_["ti"], f"{pipeline.name}.resync", conf))
 
         found = compare()

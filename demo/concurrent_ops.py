@@ -35,7 +35,7 @@ class Copies:
             self.demo.api.trigger(self.demo.watch.dag("capture"))
             self.demo.wait(step, lambda: "" if self._state() else "no capture has seen it", self.demo.watch_all)
             step.result = "seen by capture"
-        self.run = self.demo.api.trigger(self._dag, {"tables": [COPIED_AGAIN, JOINED]})
+        self.run = self.demo.api.trigger(self._dag, {"tables": [COPIED_AGAIN, JOINED], "dry_run": False})
         self.demo.unpause("resync")
 
     def build(self) -> None:

@@ -55,6 +55,39 @@ def test_every_dag_is_its_own_runbook_and_runs_once_at_a_time(pipelines: Path, v
         assert all(task.owner == "penstock" for task in dag.tasks)
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_dag_says_in_one_line_when_it_runs_and_what_for(pipelines: Path, verb: str) -> None:
+    for dag in load(verb).values():
+        when, _, what = dag.description.partition(": ")
+        assert re.fullmatch(r"(The main job, k|K)eep unpaused|By (hand|schedule)", when)
+        assert ("main job" in dag.tags) == (verb in ("capture", "merge")) == when.startswith("The main job")
+        assert what in dag.doc_md.replace(what.capitalize(), what) or what[1:] in dag.doc_md.partition("\n")[0]
+        assert (dag.schedule is not None) == (when != "By hand") or verb in (
+            "changelog",
+            "maintain",
+            "resync",
+            "verify",
+        )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_task_and_owner_leads_to_the_page_and_to_a_runbook(
+    pipelines: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace  # noqa: PLC0415
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example:8443/cdc-team/")
+    base = "https://airflow.example:8443/cdc-team"
+    for name, dag in load(verb).items():
+        place = f"{base}/plugin/cdc#{name.partition('.')[0]}"
+        assert dag.owner_links == {"penstock": place}
+        for task in dag.tasks:
+            links = {link.name: link for link in task.operator_extra_links}
+            key = SimpleNamespace(dag_id=name)
+            assert links["Pipeline page"].get_link(task, ti_key=key) == place
+            assert links["Runbook"].get_link(task, ti_key=key) == f"{base}/cdc/runbooks/README"
+
+
 def test_no_dag_file_is_forgotten_here() -> None:
     files = {path.stem for path in (ROOT / "dags").glob("*.py")}
 

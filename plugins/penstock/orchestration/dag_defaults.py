@@ -16,10 +16,30 @@ from penstock.errors import PenstockError
 from penstock.flow.context import Context
 from penstock.flow.errors import record_errors
 from penstock.flow.health import paging
+from penstock.orchestration import links
 from penstock.orchestration.notifications import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.task_ends import noted_end
 
+OWNER = "penstock"
+WHEN = {
+    "capture": "keep unpaused",
+    "merge": "keep unpaused",
+    "slot_health": "keep unpaused",
+    "resync": "keep unpaused",
+    "changelog": "by schedule",
+    "maintain": "by schedule",
+    "verify": "by schedule",
+    "bootstrap": "by hand",
+    "recover": "by hand",
+    "replay": "by hand",
+    "resume": "by hand",
+    "skip_transaction": "by hand",
+    "teardown": "by hand",
+}
+"""When the DAG of each verb runs: its tag, and the beginning of its description."""
+MAIN_JOB = ("capture", "merge")
+"""The two that bring changes from the source to the lake; the others watch them, mend, or prove."""
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
 BACKFILL_POOL = "penstock_backfill"
@@ -67,22 +87,33 @@ def changelog_asset(pipeline: Pipeline) -> Asset:
 
 
 def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:
-    """Return what all DAGs have in common: id, tags, one run at a time, a failure notice at DAG level.
+    """Return what all DAGs have in common: id, description, tags, one run at a time, a failure notice at DAG level.
+
+    `doc` begins with the DAG's title, as a heading.
 
     A notice at DAG level also fires when the task process is killed; a task's own callback does not.
     """
     return {
         "dag_id": f"{pipeline.name}.{verb}",
         "dag_display_name": f"{pipeline.name}.{verb}",
+        "description": _description(verb, doc or ""),
         "doc_md": doc,
-        "tags": {"penstock", pipeline.name, verb},
+        "owner_links": links.owner_links(OWNER, pipeline.name),
+        "tags": {"penstock", pipeline.name, verb, WHEN[verb], *(["main job"] if verb in MAIN_JOB else [])},
         "start_date": datetime(2025, 1, 1, tzinfo=UTC),
         "catchup": False,
         "max_active_runs": 1,
         "auto_register": False,  # a DAG that failed half-way is in no DAG file's names, and must not appear
-        "default_args": {"owner": "penstock", "retries": 2, "retry_delay": timedelta(seconds=20)},
+        "default_args": {"owner": OWNER, "retries": 2, "retry_delay": timedelta(seconds=20)},
         "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
     }
+
+
+def _description(verb: str, doc: str) -> str:
+    title = doc.partition("\n")[0].lstrip("# ")
+    main = "The main job, " if verb in MAIN_JOB else ""
+    when = f"{main}{WHEN[verb]}"
+    return f"{when[0].upper()}{when[1:]}: {title[:1].lower()}{title[1:]}"
 
 
 def woken(context: Any) -> bool:
@@ -99,6 +130,7 @@ def outcome(ctx: Context) -> Iterator[None]:
         with noted_end(ctx, ti), record_errors(ctx), _skipped_meanwhile(ti, ctx):
             yield
     except PenstockError as error:
+        links.met(error.slug)
         if error.directive is Directive.RETRY:
             raise
         if error.directive is Directive.PAGE:

@@ -13,6 +13,7 @@ from airflow.sdk import DAG, get_parsing_context
 from penstock.config import Pipeline
 from penstock.flow.context import Context
 from penstock.orchestration.connections import connection
+from penstock.orchestration.links import attach
 from penstock.pipeline_files import find_pipeline, read_folder
 
 VERBS = (
@@ -60,12 +61,12 @@ def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
     wanted = get_parsing_context().dag_id
     if wanted is not None:
         name, _, asked = wanted.rpartition(".")
-        return {wanted: build(find_pipeline(name, folder(), environment()))} if asked == verb else {}
+        return {wanted: _linked(build(find_pipeline(name, folder(), environment())))} if asked == verb else {}
     found = read_folder(folder(), environment())
     built: dict[str, DAG] = {}
     for name, pipeline in found.pipelines.items():
         try:
-            dag = build(pipeline)
+            dag = _linked(build(pipeline))
             dag.validate()
         except Exception as error:  # whatever it is, the other pipelines have nothing to do with it
             _unbuilt[f"{name}.{verb}"] = (
@@ -75,6 +76,11 @@ def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
         else:
             built[dag.dag_id] = dag
     return built
+
+
+def _linked(dag: DAG) -> DAG:
+    attach(dag)
+    return dag
 
 
 def problems(dag_folder: Path) -> list[str]:

@@ -30,17 +30,20 @@ from penstock.orchestration.notifications import deliver, send_cut
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.waiting_tasks import WaitingTasks
 
+_ASKED = "{% for name, value in params.items() %}{{ name }}: {{ value }}\n{% endfor %}"
+
 
 class PenstockSparkOperator(SparkSubmitOperator):
-    """Submit a job that is described only when the task runs."""
+    """Submit a job that is described only when the task runs; what the DAG's run was asked for is shown as rendered."""
 
-    template_fields: Sequence[str] = ()
+    template_fields: Sequence[str] = ("asked",)
 
     spark_pool = SPARK_POOL
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(pool=self.spark_pool, durable=False, **arguments)
         self.pipeline = pipeline
+        self.asked = _ASKED
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
@@ -134,7 +137,7 @@ class ReplayOperator(PenstockSparkOperator):
 class SwitchOperator(PenstockSparkOperator):
     """Merge until the tables that were rebuilt have taken their names; shadows have none to take."""
 
-    template_fields = ("rebuilds",)
+    template_fields = ("asked", "rebuilds")
 
     def __init__(self, *, rebuilds: Any, **arguments: Any) -> None:
         super().__init__(**arguments)

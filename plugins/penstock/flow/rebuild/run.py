@@ -106,8 +106,10 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     return _all_done(ctx, ids)
 
 
-def abandon(ctx: Context, tables: Sequence[str]) -> None:
+def abandon(ctx: Context, tables: Sequence[str], *, dry_run: bool = False) -> None:
     """End the open rebuilds of these tables and drop what they have built; the tables stay as they are.
+
+    With `dry_run` only say which they are.
 
     Raises ConfigError("table-unknown"), LedgerError("work-under-way") while a run is at work on one.
     """
@@ -115,7 +117,9 @@ def abandon(ctx: Context, tables: Sequence[str]) -> None:
     oids = {record.oid for record in records}
     with _held(ctx, records):
         for each in ctx.ledger.rebuilds.all(ctx.name):
-            if each.oid in oids:
+            if each.oid in oids and dry_run:
+                ctx.progress(f"would give up the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
+            elif each.oid in oids:
                 reason = "a person has given it up"
                 ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=reason)
                 discard(ctx, each.place)
