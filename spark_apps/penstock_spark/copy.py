@@ -138,8 +138,10 @@ class Tables:
             name = f"{range_.relation_schema}.{range_.relation_name}"
             seconds = time.monotonic() - self._started
             if self._left[oid]:
-                _log.info("%s: %d rows so far, %d ranges left, %.1f s", name, rows, self._left[oid], seconds)
+                _log.info(
+                    "%s: %d rows, %.1f s; %d ranges of the table left", name, entry["rows"], seconds, self._left[oid]
+                )
                 return
             result = {"files": self._entries[oid], "rows": rows}
             self._zone.write_text(f"{self._plan.result_folder}/{oid}.json", json.dumps(result))
-            _log.info("%s: copied, %d rows, %.1f s", name, rows, seconds)
+            _log.info("%s: %d rows, %.1f s; the table is copied, %d rows", name, entry["rows"], seconds, rows)

@@ -62,19 +62,23 @@ def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: Pi
     assert {window.state for window in windows} == {"confirmed"}
 
 
-def test_capture_announces_a_table_that_joined_until_it_is_copied(deployed: PipelineEnv) -> None:
+def events_of(uri: str) -> list[dict[str, Any]]:
+    """Return what the events of an asset say, in order."""
     from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415  # after the throw-away home is set
     from airflow.utils.session import create_session  # noqa: PLC0415
 
+    with create_session() as session:
+        events = session.query(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        return [event.extra for event in events.filter(AssetModel.uri == uri).order_by(AssetEvent.id)]
+
+
+def test_capture_announces_a_table_that_joined_until_it_is_copied(deployed: PipelineEnv) -> None:
     begin(deployed)
     deployed.sql("create table u (id int primary key)")
     assert states(run("capture", deployed)) == {"windows": "success"}
     assert states(run("capture", deployed)) == {"windows": "success"}
 
-    with create_session() as session:
-        events = session.query(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-        rung = events.filter(AssetModel.uri == f"penstock://{deployed.name}/new_tables").all()
-        assert [event.extra["tables"] for event in rung] == [["public.u"]]
+    assert [event["tables"] for event in events_of(f"penstock://{deployed.name}/new_tables")] == [["public.u"]]
 
 
 def test_a_halt_fails_the_run_at_once_and_stays_until_a_person_resumes(deployed: PipelineEnv) -> None:
@@ -111,6 +115,11 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.merges.cuts(deployed.name)] == ["ready", "ready"]
+    changes = {"inserts": 1, "updates": 1, "deletes": 1, "truncates": 0}
+    assert [event | {"cut": ""} for event in events_of(f"penstock://{deployed.name}/lake/public/t")] == [
+        {"cut": "", "rows": 2, "inserts": 0, "updates": 0, "deletes": 0, "truncates": 0},
+        {"cut": "", "rows": 2, **changes},
+    ]
 
 
 @pytest.mark.slow
@@ -200,12 +209,13 @@ def test_resync_and_replay_run_by_airflow_rebuild_tables(
     run("bootstrap", deployed)
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
     run("capture", deployed)
-    assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["paused"]
+    (table,) = deployed.ctx.ledger.tables.all(deployed.name)
+    deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="divergence", reason="a person says so")
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
 
     done = dict.fromkeys(("look", "build", "switch"), "success")
-    assert states(run("resync", deployed, tables=["public.t"], dry_run=True))["build"] == "skipped"
-    assert states(run("resync", deployed, tables=["public.t"])) == done
+    assert states(run("resync", deployed, tables=["public.t"]))["build"] == "skipped"
+    assert states(run("resync", deployed, tables=["public.t"], dry_run=False)) == done
 
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)

@@ -47,5 +47,7 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
         ctx.ledger.tables.start_copy(env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
         copy_tables(ctx, exported, copy_id, sources, copy_without_spark)
     for oid in oids:
-        ctx.ledger.tables.finish_copy(env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid) or [])
+        ctx.ledger.tables.finish_copy(
+            env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid, "t") or []
+        )
     return [table.name for table in tables]

@@ -19,7 +19,7 @@ from penstock.ledger.attempt import new_attempt
 from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
 from penstock.ledger.merge_queue import PausedTable, PublishedTable
 from penstock.ledger.pipelines import lock, lock_active
-from penstock.ledger.records import CutRecord
+from penstock.ledger.records import CutRecord, MovedRecord
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.tables import pause
 from penstock.lsn import Lsn
@@ -120,6 +120,11 @@ class Merges(Part):
     def last_cut(self, name: str) -> CutRecord | None:
         """Return the newest cut."""
         return next(iter(self.cuts(name, limit=1)), None)
+
+    def moved(self, name: str, attempt: str) -> list[MovedRecord]:
+        """Return the tables that moved in the cut of this attempt."""
+        with self.transaction() as transaction:
+            return transaction.records(MovedRecord, "merges/moved", name=name, attempt=attempt)
 
     def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
         """Return the newest cuts, newest first."""

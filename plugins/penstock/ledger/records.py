@@ -169,6 +169,24 @@ class CutRecord(Row):
 
 
 @dataclass(frozen=True)
+class MovedRecord(Row):
+    """Hold a table that moved in a cut: which changes it took, none where a copy took its place, and its rows since."""
+
+    schema: str
+    name: str
+    inserts: int
+    updates: int
+    deletes: int
+    truncates: int
+    rows: int
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """Return the changes by kind."""
+        return {name: getattr(self, name) for name in ("inserts", "updates", "deletes", "truncates")}
+
+
+@dataclass(frozen=True)
 class GapRecord(Row):
     """Hold what lies between two eras: changes that are in no window. `era` is the one that ended.
 

@@ -24,10 +24,12 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
+from penstock.ledger.records import CutRecord
 from penstock.orchestration.connections import require_spark
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
 from penstock.orchestration.notifications import deliver, send_cut
 from penstock.orchestration.pipelines import find_context
+from penstock.orchestration.table_assets import emit
 from penstock.orchestration.waiting_tasks import WaitingTasks
 
 _ASKED = "{% for name, value in params.items() %}{{ name }}: {{ value }}\n{% endfor %}"
@@ -103,7 +105,7 @@ class MergeOperator(PenstockSparkOperator):
         linger.Lingering(
             ctx,
             lambda job: self.submit(job, context),
-            published=lambda cut: send_cut(ctx.name, cut),
+            published=lambda cut: _tell(ctx, context, cut),
             why_end=WaitingTasks(context["ti"]).why_end,
             deliver=deliver,
         ).run(force=force)
@@ -147,7 +149,15 @@ class SwitchOperator(PenstockSparkOperator):
         """Return whether all of them are done."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
+            done = rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
+            if cut := ctx.ledger.merges.last_cut(ctx.name):
+                emit(ctx, context["outlet_events"], cut)
+            return done
+
+
+def _tell(ctx: Context, context: Any, cut: CutRecord) -> None:
+    send_cut(ctx.name, cut)
+    emit(ctx, context["outlet_events"], cut)
 
 
 def replay_of(params: Mapping[str, Any]) -> Replay:

@@ -17,6 +17,7 @@ from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
 from penstock.orchestration.notifications import deliver, send_cut
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
+from penstock.orchestration.table_assets import emit, table_alias
 
 
 def sequence(pipeline: Pipeline, steps: Iterable[Step]) -> Any:
@@ -68,7 +69,7 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
         pipeline=pipeline.name,
         conn_id=pipeline.spark.connection,
         rebuilds=build.output,
-        outlets=[lake_asset(pipeline)],
+        outlets=[lake_asset(pipeline), table_alias(pipeline)],
         execution_timeout=timedelta(hours=6),
     )
     return build
@@ -77,8 +78,8 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
 def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     """Return two tasks: Spark prepares what is due, and one step publishes it."""
 
-    @task(task_id=step.publish, outlets=[lake_asset(pipeline)])
-    def move(attempt: str | None) -> str:
+    @task(task_id=step.publish, outlets=[lake_asset(pipeline), table_alias(pipeline)])
+    def move(attempt: str | None, *, outlet_events: Any) -> str:
         """Move every table to the new cut in one step."""
         ctx = context(pipeline)
         if attempt is None:
@@ -86,6 +87,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
         send_cut(ctx.name, cut)
+        emit(ctx, outlet_events, cut)
         return str(cut)
 
     spark = MergeOperator(
@@ -94,6 +96,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         conn_id=pipeline.spark.connection,
         last=step.last,
         lingers=step.lingers,
+        outlets=[table_alias(pipeline)],
         execution_timeout=timedelta(hours=6),
     )
     return spark, move(spark.output)

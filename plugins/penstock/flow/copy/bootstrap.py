@@ -210,11 +210,11 @@ def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
 
 def _collect(ctx: Context) -> None:
     """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
-    ours = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name)}
+    ours = {(table.oid, table.copy_id): table.qualified for table in ctx.ledger.tables.all(ctx.name)}
     with ctx.ledger.session():
         for copying in ctx.ledger.tables.copies(ctx.name, state="copying"):
             if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
                 continue
-            files = copied_files(ctx, copying.id, copying.oid)
+            files = copied_files(ctx, copying.id, copying.oid, ours[copying.oid, copying.id])
             if files is not None:
                 ctx.ledger.tables.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)

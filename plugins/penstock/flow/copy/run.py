@@ -106,13 +106,13 @@ def together(failures: Sequence[PenstockError]) -> PenstockError:
     return SourceError(failures[0].slug, f"expected every table to be copied, but {len(failures)} were not: {reasons}")
 
 
-def copied_files(ctx: Context, copy_id: str, oid: int) -> list[FileEntry] | None:
-    """Return the files of a table that was copied to its end; None where no result proves that."""
+def copied_files(ctx: Context, copy_id: str, oid: int, name: str) -> list[FileEntry] | None:
+    """Return the files of a table that was copied to its end, and say so by its `name`; None where no result proves that."""
     path = f"{layout.copy_folder(ctx.name, copy_id)}/{oid}.json"
     if not ctx.landing.exists(path):
         return None
     files = [FileEntry.from_json(entry) for entry in json.loads(ctx.landing.read_text(path))["files"]]
-    ctx.progress(f"copied table {oid}: {sum(entry.rows for entry in files)} rows")
+    ctx.progress(f"copied {name}: {sum(entry.rows for entry in files):,} rows")
     return files
 
 

@@ -51,8 +51,9 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
         cuts_snapshot_id=_recorded(result),
     )
     _watch_conflicts(ctx, orders, result, deliver)
+    names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
     for table in paused:
-        ctx.progress(f"paused table {table.oid}: [{table.slug}] {table.reason}")
+        ctx.progress(f"paused {names[table.oid]}: [{table.slug}] {table.reason}")
     ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
     return cut
 

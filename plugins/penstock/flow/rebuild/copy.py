@@ -50,7 +50,11 @@ def published(ctx: Context, *, sizes: bool = False) -> CatalogSnapshot:
 
 def collect(ctx: Context, ids: Sequence[str]) -> None:
     """Record the copies that are proved by their results, and leave those to be made again that cannot be trusted."""
-    results = {each.id: copied_files(ctx, each.copy_id, each.oid) for each in _pending(ctx, ids) if each.copy_id}
+    results = {
+        each.id: copied_files(ctx, each.copy_id, each.oid, each.qualified)
+        for each in _pending(ctx, ids)
+        if each.copy_id
+    }
     if not any(files is not None for files in results.values()):
         return
     now = published(ctx).by_oid

@@ -87,7 +87,7 @@ def _fetch(ctx: Context, records: Sequence[TableRecord], submit: Submit) -> dict
             submit,
             order=lambda whole: orders[whole.oid].part(whole, exported.lsn),
         )
-    landed = {oid: copied_files(ctx, run, oid) for oid in orders.keys() - failures.keys()}
+    landed = {oid: copied_files(ctx, run, oid, orders[oid].source.qualified) for oid in orders.keys() - failures.keys()}
     return dict.fromkeys(failures, False) | {
         oid: _land(ctx, run, orders[oid], orders[oid].landed(files, exported.lsn))
         for oid, files in landed.items()
