@@ -7,24 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.configuration import conf
-from airflow.sdk import DAG, BaseOperatorLink
+from airflow.sdk import DAG, BaseOperatorLink, conf
 
-MENU = "plugin/cdc"
-"""Where Airflow's UI shows the page."""
-PAGE = "cdc"
-"""Where the API server has the page itself."""
-_met = ["README"]
+from penstock.flow.health.links import Links
+
+INDEX = "README"
+_met = [INDEX]
 
 
-def page(pipeline: str) -> str:
-    """Return the address of the pipeline's page in Airflow's UI."""
-    return f"{_base()}/{MENU}#{pipeline}"
-
-
-def runbook_page(slug: str) -> str:
-    """Return the address of the page's copy of a runbook."""
-    return f"{_base()}/{PAGE}/runbooks/{slug}"
+def base() -> str:
+    """Return Airflow's own address; empty where it is not configured."""
+    return str(conf.get("api", "base_url", fallback=""))
 
 
 def met(slug: str) -> None:
@@ -39,7 +32,7 @@ class PageLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002  # Airflow's form
         """Return the address."""
-        return page(ti_key.dag_id.rpartition(".")[0])
+        return Links(base()).page(ti_key.dag_id.rpartition(".")[0])
 
 
 class RunbookLink(BaseOperatorLink):
@@ -49,7 +42,7 @@ class RunbookLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002  # Airflow's form
         """Return the address."""
-        return runbook_page(_met[0])
+        return Links(base()).runbook(_met[0])
 
 
 def attach(dag: DAG) -> None:
@@ -60,8 +53,4 @@ def attach(dag: DAG) -> None:
 
 def owner_links(owner: str, pipeline: str) -> dict[str, str]:
     """Return the link of a DAG's owner; none where Airflow does not say what its address is."""
-    return {owner: page(pipeline)} if _base().startswith(("http://", "https://")) else {}
-
-
-def _base() -> str:
-    return str(conf.get("api", "base_url", fallback="")).rstrip("/")
+    return {owner: Links(base()).page(pipeline)} if base().startswith(("http://", "https://")) else {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow.sdk import BaseNotifier, conf
+from airflow.sdk import BaseNotifier
 from airflow.sdk.observability import stats
 
 from penstock.conditions import CONDITIONS
@@ -19,6 +19,7 @@ from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.links import Links
 from penstock.ledger.records import CutRecord
 from penstock.orchestration.channels import services
+from penstock.orchestration.links import base
 from penstock.orchestration.pipelines import find_context
 from penstock.policy import Health
 
@@ -30,7 +31,7 @@ _TYPES = {"warn": "warning", "critical": _FAILURE}
 def deliver(alert: Alert) -> Delivery:
     """Send an alert on all its channels; what failed is returned, not raised."""
     kind = "success" if alert.happening == "closed" else _TYPES[alert.level]
-    body = replace(alert, links=replace(alert.links, base=_base())).text()
+    body = replace(alert, links=replace(alert.links, base=base())).text()
     return send(alert.channels, alert.title, body, kind)
 
 
@@ -53,11 +54,7 @@ def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE)
 
 def links(policy: Health) -> Links:
     """Return what leads to the page, to runbooks and to Airflow's UI."""
-    return Links(_base(), policy.runbooks)
-
-
-def _base() -> str:
-    return str(conf.get("api", "base_url", fallback=""))
+    return Links(base(), policy.runbooks)
 
 
 def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
