@@ -63,6 +63,22 @@ def test_a_large_row_takes_a_few_times_its_size(folder_lake: FolderLake) -> None
     assert folder_lake.rows(table) == Counter([("1", text, "2")])
 
 
+def test_a_batch_of_many_versions_of_a_wide_table_is_read_one_version_after_the_other(folder_lake: FolderLake) -> None:
+    names = [f"c{n}" for n in range(150)]
+    table = folder_lake.table(column("k", "int4", key=True), *map(column, names))
+    folder_lake.options["resources"] = Resources(memory_bytes=112 * MIB)
+    folder_lake.land(table, tx(I(k=1, **dict.fromkeys(names, "first"))))
+    for number in range(30):  # later files lack more columns
+        there = names[: len(names) - number]
+        folder_lake.land(table, tx(U(k=1, **dict.fromkeys(there, str(number)))), names=["k", *there])
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_reason is None
+    [row] = folder_lake.rows(table)
+    assert row[:3] == ("1", "29", "29")
+
+
 @pytest.mark.slow
 def test_two_million_changes_of_two_million_rows_stay_below_a_gibibyte(folder_lake: FolderLake, tmp_path: Path) -> None:
     table = folder_lake.table(*bench.COLUMNS)

@@ -22,6 +22,7 @@ INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
 PLACE_BITS = 44
 PLACE = f"(commit_lsn::hugeint << {PLACE_BITS}) + (ordinal << 1)"
+_COLUMNS_AT_ONCE = 1000
 ROW_BITS = 36
 """A landed file has fewer rows than 2^36, and a batch fewer files than 2^24: an id and three bits more fit 64."""
 
@@ -59,7 +60,7 @@ class Changes:
 
 def open_changes(db: Duck, order: MergeOrder) -> Changes:
     """Make the view `changes`, and say what is in it; raises LakeError("schema-change") on columns that are not the table's."""
-    db.execute(f"create or replace temp view landed as\n{_landed(db, order)}")
+    _open_landed(db, order)
     conditions = list(_conditions(order))
     ops = None
     if conditions:
@@ -102,12 +103,27 @@ def require_known_columns(order: MergeOrder, present: Iterable[str | None]) -> N
         )
 
 
-def _landed(db: Duck, order: MergeOrder) -> str:
+def _open_landed(db: Duck, order: MergeOrder) -> None:
+    """Make the view `landed`: read from the files, or, where their versions together have too many columns, from a table.
+
+    A query over all versions holds the columns of each in memory at once; a table takes one after the other, and spills.
+    """
+    reads = _reads(db, order)
+    source = "\nunion all\n".join(reads)
+    if len(reads) > 1 and len(reads) * len(order.columns) > _COLUMNS_AT_ONCE:
+        db.execute(f"create or replace temp table landed_rows as\n{reads[0]}")
+        for read in reads[1:]:
+            db.execute(f"insert into landed_rows\n{read}")
+        source = "select * from landed_rows"
+    db.execute(f"create or replace temp view landed as\n{source}")
+
+
+def _reads(db: Duck, order: MergeOrder) -> list[str]:
     """Return the SQL that reads the files, those with the same columns together."""
     groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
         groups.setdefault((file.columns, file.fields, file.only, file.partial), []).append((number, file))
-    return "\nunion all\n".join(_read(db, order, members) for members in groups.values())
+    return [_read(db, order, members) for members in groups.values()]
 
 
 def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) -> str:
