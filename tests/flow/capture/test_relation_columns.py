@@ -58,6 +58,13 @@ def test_an_added_column_is_read_by_its_place_whatever_another_one_was_called_la
     assert attnums(relation("id int", "c"), [before, after]) == (1, 2)
 
 
+def test_a_column_that_was_added_and_got_another_type_is_read_where_all_are_there() -> None:
+    before, after = look(n1="id int"), look(n1="id int", n2="a", n3="b")
+
+    assert attnums(relation("id int", "a int", "b"), [before, after]) == (1, 2, 3)
+    assert attnums(relation("id int", "a int"), [before, after]) is None, "a may have been generated, and this be b"
+
+
 def test_which_of_two_dropped_columns_is_still_there_is_not_guessed_by_its_name() -> None:
     before, after = look(n1="id int", n2="a", n3="b", n4="c int"), look(n1="id int", n4="c int")
 

@@ -70,6 +70,8 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
     for look in looks:
         for attnum, state in look.columns.items():
             states.setdefault(attnum, set()).add(state)
+    if len(sent) == len(states):  # all that any look has: whatever types they had in between
+        return tuple(sorted(states))
     came = sorted(looks[-1].columns.keys() - through)
     gone = states.keys() - looks[-1].columns.keys()
     # what is there at last came in its order, whatever it was called: the first so many are there, the others not yet
