@@ -53,7 +53,12 @@ def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
 
 
 def _source(model: Model, record: TableRecord) -> Table | None:
-    """Return the source table that a reader of this target expects to see: the one of its name."""
+    """Return the source table that a reader of this target expects to see: the one of its name.
+
+    A table that waits for a name, which a paused one has still, is shown under its old one.
+    """
+    if record.renamed_to is not None:
+        return model.by_name.get((record.schema, record.name))
     named = [table for table in model.roots if table.name.replace(".", "_") == record.target[-1]]
     exact = [table for table in named if table.name == record.name]
     return (exact or named or [None])[0]  # type: ignore[list-item]
