@@ -170,12 +170,11 @@ class Scene:
 
 
 def facts(oid: int, table: str) -> TableFacts:
-    built_in = {"schema": "pg_catalog", "kind": "b"}
     columns = (
-        MirrorColumn("id", 1, PgType(20, -1, name="int8", **built_in), key=True),
-        MirrorColumn("placed_at", 2, PgType(1184, -1, name="timestamptz", **built_in)),
-        MirrorColumn("amount", 3, PgType(1700, (12 << 16 | 2) + 4, name="numeric", **built_in)),
-        MirrorColumn("old_note", 4, PgType(25, -1, name="text", **built_in), dropped=True),
+        MirrorColumn("id", 1, PgType(20, -1, "pg_catalog", "int8", "b"), key=True),
+        MirrorColumn("placed_at", 2, PgType(1184, -1, "pg_catalog", "timestamptz", "b")),
+        MirrorColumn("amount", 3, PgType(1700, (12 << 16 | 2) + 4, "pg_catalog", "numeric", "b")),
+        MirrorColumn("old_note", 4, PgType(25, -1, "pg_catalog", "text", "b"), dropped=True),
         MirrorColumn("state", 5, PgType(70001, -1, "shop", "order_state", "e"), missing_text="open"),
     )
     return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
