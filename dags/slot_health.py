@@ -4,6 +4,8 @@
 and settings of the source, writes samples and alarms into the ledger, sends alerts to the channels of the policy, and
 sends gauges. `drain` captures at once, with larger windows, when the own slot is critical and capture is not paused.
 
+**Tells** once for each time of `health.summary` how the pipeline stands, and pings `health.heartbeat` when a run has ended well.
+
 **Drops nothing** until the pipeline's `health.dry_run` is false; until then it shows the statement. Then it drops the
 own slot when it is lost, orphaned or beyond its limit (and halts the pipeline, `slot-dropped`), and slots of others
 only where a rule of the policy names them. Never an active slot, never one that moved since it was judged.
@@ -17,7 +19,9 @@ an alert. Each open alarm names its page in `docs/runbooks/`.
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG, task
@@ -25,12 +29,13 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from penstock.config import Pipeline
 from penstock.flow.health import check as flow
-from penstock.flow.health import report
-from penstock.orchestration import notifications
+from penstock.flow.health import report, summary
+from penstock.orchestration import heartbeat, notifications
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
 from penstock.orchestration.dag_states import dag_states
 from penstock.orchestration.pipelines import context, dags
 
+log = logging.getLogger("penstock")
 UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
 
 
@@ -69,9 +74,12 @@ def build(pipeline: Pipeline) -> DAG:
 
         @task(retries=0)
         def delivered(seen: dict[str, Any]) -> None:
-            """Fail the run if a channel did not take an alert; the next run sends it again."""
+            """Fail the run if a channel did not take an alert; else send the summary that is due, and ping the heartbeat."""
             with outcome(context(pipeline)):
                 flow.require_delivered(seen["undelivered"])
+                summary.send_summary(context(pipeline), partial(notifications.send_info, pipeline))
+            for failure in heartbeat.beat(pipeline):
+                log.warning("%s", failure)
 
         seen = check()
         drain(seen)

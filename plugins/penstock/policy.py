@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from penstock.quantities import Bytes, Number, Seconds, Section, Share, count, size, span
-from penstock.texts import Channel, Cron, Shape, WebAddress
+from penstock.texts import Channel, Cron, Heartbeat, Shape, WebAddress
 
 Count = Annotated[int, count(1, (1 << 31) - 1)]
 
@@ -111,6 +111,10 @@ class Health(Section):
     """Samples and closed alarms are kept so long."""
     runbooks: WebAddress | None = None
     """Where the runbooks are published: `<this>/<slug>.md` is put into alerts."""
+    summary: Cron | None = "0 8 * * *"
+    """Tell the channels of `info` at these times how the pipeline stands and what was done."""
+    heartbeat: Heartbeat | None = None
+    """Each healthy run of slot health pings this address, or sends to this channel; the address is a secret."""
     freshness: Freshness = Freshness()
     info: Info = Info()
     warn: Warn = Warn()

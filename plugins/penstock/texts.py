@@ -169,13 +169,9 @@ ConnectionId = Annotated[
         "[A-Za-z0-9_.-]{1,200}", "the id of an Airflow connection, letters, digits and _ . -, such as penstock_source"
     ),
 ]
-Channel = Annotated[
-    str,
-    Shape(
-        r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?",
-        "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>",
-    ),
-]
+_CHANNEL = r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?"
+_CHANNEL_LOOKS = "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>"
+Channel = Annotated[str, Shape(_CHANNEL, _CHANNEL_LOOKS)]
 Name = Annotated[
     str,
     Shape("[a-z][a-z0-9_]{0,47}", "a name of a-z, digits and _, a letter first, at most 48 characters, such as shop"),
@@ -207,6 +203,23 @@ StoreOptions = Annotated[
     ),
 ]
 Properties = Annotated[dict[str, str], AfterValidator(_properties)]
+
+
+def _heartbeat(text: str) -> str:
+    """Take an address or a channel; the address is a secret, so no message repeats it."""
+    if "://" not in text:
+        return Shape(_CHANNEL, _CHANNEL_LOOKS)._check(text)
+    try:
+        return _web_address(text)
+    except ValueError:
+        raise ValueError(
+            "expected an address that begins with https:// or http://, got a text of another form"
+        ) from None
+
+
+Heartbeat = Annotated[
+    str, AfterValidator(_heartbeat), Hint(f"^(?:https?://[^ ]+|{_CHANNEL})$", "an address to ping, or a channel")
+]
 WebAddress = Annotated[
     str, AfterValidator(_web_address), Hint("^https?://[^ ]+$", "an address such as https://wiki.example.com")
 ]

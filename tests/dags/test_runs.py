@@ -449,12 +449,15 @@ def test_slot_health_sends_an_alert_once_and_records_what_it_saw(
     with http_receiver() as hook:
         channel = {"conn_type": "generic", "password": f"json://127.0.0.1:{hook.port}/"}
         monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(channel))
-        watch(deployed, tmp_path, "{drain: false, warn: {bytes: 1MiB, channels: [hook]}, critical: {channels: [hook]}}")
+        beat = f"heartbeat: 'http://127.0.0.1:{hook.port}/beat'"
+        limits = "warn: {bytes: 1MiB, channels: [hook]}, critical: {channels: [hook]}"
+        watch(deployed, tmp_path, f"{{drain: false, {beat}, {limits}}}")
 
         for _ in range(2):
             done = states(run("slot_health", deployed))
             assert done == {"check": "success", "drain": "skipped", "delivered": "success"}
 
+    assert hook.paths.count("/beat") == 2
     slugs = [alarm.slug for alarm in deployed.ctx.ledger.health.alarms(deployed.name)]
     assert {"slot-retained", "slot-unread"} <= set(slugs)
     assert sorted(post["title"].split()[2] for post in hook.posts if "closed" not in post["title"]) == sorted(slugs)

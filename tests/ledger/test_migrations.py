@@ -40,6 +40,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "skipped",
         "slot_sample",
         "source_clock",
+        "summary",
         "table",
         "table_cut",
         "table_state",

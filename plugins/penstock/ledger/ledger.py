@@ -22,6 +22,7 @@ from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.session import Sessions
 from penstock.ledger.skips import Skips
+from penstock.ledger.summaries import Summaries
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
@@ -52,6 +53,7 @@ class Ledger(Sessions):
         self.locks = AdvisoryLocks(self)
         self.health = SlotHealth(self)
         self.outcomes = Outcomes(self)
+        self.summaries = Summaries(self)
         self.verifications = Verifications(self)
         self.changelogs = Changelogs(self)
 

@@ -14,6 +14,7 @@ from airflow.sdk import BaseNotifier
 from airflow.sdk.observability import stats
 
 from penstock.conditions import CONDITIONS
+from penstock.config import Pipeline
 from penstock.errors import ConfigError, PenstockError
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.links import Links
@@ -50,6 +51,16 @@ def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE)
             else:
                 failures.append(f"expected channel {channel} to take an alert, but its {service.service_name} did not")
     return Delivery(taken, tuple(failures))
+
+
+def send_info(pipeline: Pipeline, title: str, body: str) -> Delivery:
+    """Send a text to those who hear of what needs nobody, with the page."""
+    return send(
+        tuple(pipeline.health.info.channels),
+        title,
+        f"{body}\npage: {links(pipeline.health).page(pipeline.name)}",
+        "info",
+    )
 
 
 def links(policy: Health) -> Links:

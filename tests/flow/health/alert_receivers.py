@@ -19,6 +19,7 @@ class Hook:
 
     def __init__(self) -> None:
         self.posts: list[dict[str, Any]] = []
+        self.paths: list[str] = []
         self.refusing = False
         self.refusals = 0
         self.port = 0
@@ -34,7 +35,8 @@ def http_receiver() -> Iterator[Hook]:
             refused = hook.refusing or hook.refusals > 0
             hook.refusals = max(0, hook.refusals - 1)
             if not refused:
-                hook.posts.append(json.loads(body))
+                hook.paths.append(self.path)
+                hook.posts += [json.loads(body)] if body else []
             self.send_response(500 if refused else 200)
             self.end_headers()
 

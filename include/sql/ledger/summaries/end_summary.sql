@@ -1,0 +1,3 @@
+update penstock.summary
+set claimed_at = null, sent_at = %(sent_at)s
+where pipeline = %(name)s and due_at = %(due)s

@@ -1,0 +1,120 @@
+"""The daily summary: how fresh the lake is, what was done, what changed, what was dropped, what is verified.
+
+It is sent once for each time of `health.summary`, whichever run of slot health comes first after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from croniter import croniter
+
+from penstock.flow.context import Context
+from penstock.flow.health.alerts import Delivery
+from penstock.ledger.health import AlarmRecord
+from penstock.ledger.page_queries import EventPanel, PipelinePanel
+from penstock.ledger.summaries import TableWork, Work
+from penstock.quantities import span
+
+SCHEMA = ("schema-followed", "schema-change", "table-added", "table-removed")
+DROPPED = ("slot-dropped", "slot-abandoned", "slot-orphaned")
+_NAMED = 5
+Send = Callable[[str, str], Delivery]
+"""Sends a title and a text to the channels of the level info."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Hold what a summary tells of the time since `since`."""
+
+    at: datetime
+    since: datetime
+    lake: PipelinePanel
+    work: Work
+    tables: Sequence[TableWork]
+    schema: Sequence[EventPanel]
+    dropped: Sequence[EventPanel]
+    alarms: Sequence[AlarmRecord]
+
+
+def due(schedule: str, now: datetime) -> tuple[datetime, datetime]:
+    """Return the newest time of a schedule, and the one before it."""
+    ticks = croniter(schedule, now, ret_type=datetime)
+    newest = ticks.get_prev() if not croniter.match(schedule, now) else now.replace(second=0, microsecond=0)
+    return newest, croniter(schedule, newest, ret_type=datetime).get_prev()
+
+
+def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
+    """Send the summary that is due, if no other run has; return whether it was sent. Raises LedgerError."""
+    policy, now = ctx.pipeline.health, now or datetime.now(UTC)
+    if policy.summary is None or not policy.info.channels:
+        return False
+    newest, before = due(policy.summary, now)
+    summaries = ctx.ledger.summaries
+    if not summaries.claim(ctx.name, due=newest, at=now):
+        return False
+    facts = read(ctx, now, before)
+    delivery = send(title(ctx.name, facts), "\n".join(f"{name}: {value}" for name, value in lines(facts)))
+    for failure in delivery.failures:
+        ctx.progress(f"[alert-undelivered] {failure}")
+    summaries.end(ctx.name, due=newest, sent_at=now if delivery.taken else None)
+    return bool(delivery.taken)
+
+
+def read(ctx: Context, now: datetime, since: datetime) -> Facts:
+    """Read what a summary tells; raises LedgerError."""
+    name, ledger = ctx.name, ctx.ledger
+    with ledger.session():
+        with ledger.page.panels() as panel:
+            (lake,) = panel.pipelines(name)
+        return Facts(
+            at=now,
+            since=since,
+            lake=lake,
+            work=ledger.summaries.work(name, since=since),
+            tables=ledger.summaries.tables(name, since=since),
+            schema=ledger.summaries.news(name, since=since, slugs=SCHEMA),
+            dropped=ledger.summaries.news(name, since=since, slugs=DROPPED),
+            alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
+        )
+
+
+def title(name: str, facts: Facts) -> str:
+    """Return one line with the most important."""
+    state = f"{len(facts.alarms)} open alarms" if facts.alarms else "all is well"
+    return f"[penstock] summary: {name}, {state}"
+
+
+def lines(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Return a summary as labelled lines; what has nothing to tell says so, so that its absence means nothing else."""
+    lake, work = facts.lake, facts.work
+    yield "since", f"{facts.since:%F %T} UTC"
+    yield "state", f"{lake.state}, {lake.ready} of {lake.tables} tables ready, {lake.paused} paused"
+    fresh = lake.as_of or lake.cut_at
+    behind = span((facts.at - fresh).total_seconds()) if fresh else None
+    yield "freshness", f"readers see the source as it was {behind} ago" if behind else "there is no cut yet"
+    yield "rows", f"{work.captured:,} changes captured, {work.cuts:,} cuts: {_sum(facts.tables)}"
+    for table in facts.tables[:_NAMED]:
+        yield "slow table", f"{table.schema}.{table.name}: {span(table.seconds)} of merges, {_sum([table])}"
+    yield from _news("schema change", facts.schema)
+    yield from _news("dropped", facts.dropped)
+    compared = f"{work.equal:,} tables or shares found equal, {work.unequal:,} not"
+    yield "verified", f"{compared}; {work.verified_tables} of {lake.tables} tables verified whole"
+    for alarm in facts.alarms:
+        yield "open alarm", f"{alarm.slug} {alarm.subject}, for {span((facts.at - alarm.opened_at).total_seconds())}"
+
+
+def _sum(tables: Sequence[TableWork]) -> str:
+    parts = {name: sum(getattr(table, name) for table in tables) for name in ("inserts", "updates", "deletes")}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items())
+
+
+def _news(label: str, news: Sequence[EventPanel]) -> Iterator[tuple[str, str]]:
+    for each in news[: 2 * _NAMED]:
+        yield label, f"{each.table_name}: {each.message}" if each.table_name else each.message
+    if len(news) > 2 * _NAMED:
+        yield label, f"and {len(news) - 2 * _NAMED} more"
+    if not news:
+        yield label, "none"
