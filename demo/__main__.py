@@ -100,9 +100,7 @@ def run(demo: Demo, captures: int, merges: int) -> str:
     if not found.equal:
         came = "\n".join(line for each in found.tables if not each.equal for line in each.lines())
         expected = f"every table of the lake to equal the source at {at}"
-        raise StackError(
-            expected, came, "`make up` starts everything again; bin/penstock verify shop --now compares again"
-        )
+        raise StackError(expected, came, "`make up` starts everything again; penstock verify shop --now compares again")
     demo.progress.console.print(report.table(demo.figures()))
     return f"equal: {len(found.tables)} tables, {found.rows} rows, lake = source at {at}"
 

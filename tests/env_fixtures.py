@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from penstock import spark_zip
-from penstock.cli import verbs
+from penstock.cli import context
+from penstock.cli.app import app
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import ROOT, PipelineEnv, connection
@@ -76,7 +77,7 @@ def env_on(
 
 @pytest.fixture
 def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """A function that runs `bin/penstock` on the pipeline, with its settings of that moment; Spark runs in the tests' own session."""
+    """A function that runs `penstock` on the pipeline, with its settings of that moment; Spark runs in the tests' own session."""
     places: dict[str, Any] = {"source": env16.source, "ledger": env16.ledger}
     places["catalog"] = env16.lake.database if env16.lake else None
     for name, place in places.items():
@@ -84,14 +85,14 @@ def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
-    monkeypatch.setattr(verbs, "submitter", lambda ctx: env16.submit)
+    monkeypatch.setattr(context, "submitter", lambda ctx: env16.submit)
     monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
     chosen = {"name": env16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env16.landing)}}
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
 
     def run(verb: str, *options: str, pipeline: str = str(file)) -> Result:
-        return CliRunner().invoke(verbs.app, [verb, pipeline, *options], env={"COLUMNS": "400"})
+        return CliRunner().invoke(app, [verb, pipeline, *options], env={"COLUMNS": "400"})
 
     return run
 

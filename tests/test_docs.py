@@ -16,7 +16,8 @@ import typer
 import yaml
 from pydantic import BaseModel
 
-from penstock.cli.verbs import app
+from penstock.cli import reference
+from penstock.cli.app import app
 from penstock.conditions import CONDITIONS
 from penstock.config import Pipeline, load_pipeline
 from penstock.connections import Connection
@@ -169,18 +170,29 @@ def verbs() -> dict[str, set[str]]:
     }
 
 
+COMMAND = re.compile(r"(?:`|^ *)penstock ([a-z][a-z-]*)([^\n`]*)", re.MULTILINE)
+
+
 def make_targets() -> dict[str, str]:
     return dict(re.findall(r"^([a-z-]+):.*?## (.+)$", text(ROOT / "Makefile"), re.MULTILINE))
 
 
 def test_every_verb_of_the_command_line_is_documented_with_its_options() -> None:
-    operations = text(DOCS / "operations.md")
+    page = text(DOCS / "commands.md")
     for verb, options in verbs().items():
-        row = re.search(rf"^\| `bin/penstock {verb} (<pipeline>|\[<target>\])`.*\|$", operations, re.MULTILINE)
+        row = re.search(rf"^\| `penstock {verb}[ `].*\|$", page, re.MULTILINE)
 
-        assert row is not None, f"docs/operations.md needs a row for `bin/penstock {verb} <pipeline>`"
+        assert row is not None, f"docs/commands.md needs a row for `penstock {verb}`"
         wanted = {option for option in options if option.startswith("--") and not option.startswith("--no-")}
         assert wanted <= set(re.findall(r"--[a-z-]+", row[0].replace("--no-", "--"))), verb
+
+
+def test_the_reference_of_commands_is_what_the_command_line_says_of_itself() -> None:
+    page = text(DOCS / "commands.md")
+
+    assert page.endswith(reference.markdown()), (
+        "run: python -m penstock.cli.reference, and put it at the end of the page"
+    )
 
 
 def test_every_make_target_is_documented() -> None:
@@ -194,9 +206,9 @@ def test_every_command_in_a_document_exists(subtests: pytest.Subtests) -> None:
     known, targets = verbs(), set(make_targets())
     for document in DOCUMENTS:
         with subtests.test(named(document)):
-            for verb, rest in re.findall(r"bin/penstock ([a-z-]+)([^\n`]*)", text(document)):
-                assert verb in known, f"bin/penstock {verb}"
-                assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"bin/penstock {verb}{rest}"
+            for verb, rest in COMMAND.findall(text(document)):
+                assert verb in known, f"penstock {verb}"
+                assert set(re.findall(r"--[a-z-]+", rest)) <= known[verb], f"penstock {verb}{rest}"
             mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", text(document), re.MULTILINE)
             assert set(mentioned) <= targets
 

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import spark_zip
-from penstock.cli.verbs import app
+from penstock.cli.app import app
+from penstock.cli.statuses import Status
 from stack.paths import Project
 
 ROOT = Project.here().root
@@ -110,7 +111,7 @@ def test_the_command_line_writes_the_zip_and_says_whether_it_changed(tmp_path: P
     assert said == [f"{archive}: written\n", f"{archive}: unchanged\n"]
     with zipfile.ZipFile(archive) as whole:
         assert {
-            "penstock/cli/verbs.py",
+            "penstock/cli/app.py",
             "penstock_spark/merge.py",
             "penstock/statements/source/peek/transactions.sql",
         } <= set(whole.namelist())
@@ -130,5 +131,5 @@ def test_a_target_that_cannot_be_written_is_named(tmp_path: Path):
 
     said = CliRunner().invoke(app, ["package", str(tmp_path / "file" / "out.zip")], env={"COLUMNS": "400"})
 
-    assert said.exit_code == 1
+    assert said.exit_code == Status.REFUSED
     assert f"expected to write {tmp_path / 'file' / 'out.zip'}" in said.output

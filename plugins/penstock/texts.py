@@ -131,8 +131,12 @@ class Shape:
     pattern: str
     looks: str
 
+    def matches(self, text: str) -> bool:
+        """Return whether a text has the form."""
+        return re.fullmatch(self.pattern, text) is not None
+
     def _check(self, text: str) -> str:
-        if not re.fullmatch(self.pattern, text):
+        if not self.matches(text):
             raise ValueError(f"expected {self.looks}")
         return text
 

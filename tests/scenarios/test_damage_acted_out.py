@@ -71,7 +71,7 @@ def own(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
 
 
 def penstock(oncall: OnCall, verb: str) -> str:
-    return oncall.type(Step(f"bin/penstock {verb} <pipeline>"), {})
+    return oncall.type(Step(f"penstock {verb} <pipeline>"), {})
 
 
 def refused(oncall: OnCall, verb: str, slug: str) -> None:

@@ -76,7 +76,7 @@ def test_a_pipeline_is_recovered_as_the_page_of_its_error_says(
 ) -> None:
     env = watched.env
     env.sql(SHOP)
-    oncall.type(Step("bin/penstock bootstrap <pipeline>"), {})
+    oncall.type(Step("penstock bootstrap <pipeline>"), {})
     env.sql(LANDED)
     flush(env)
     env.capture()

@@ -1,5 +1,5 @@
-"""`python -m penstock.cli`, which `bin/penstock` is."""
+"""`python -m penstock.cli`, which the command `penstock` is."""
 
-from penstock.cli.verbs import app
+from penstock.cli.app import main
 
-app()
+main()

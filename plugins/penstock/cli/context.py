@@ -1,4 +1,4 @@
-"""The pipeline that a verb works on, opened by name or by file; an error ends the process with its own words.
+"""The pipelines that a verb works on, and what becomes of its answer or its error.
 
 Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`), so that one definition serves both.
 """
@@ -6,65 +6,121 @@ Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from penstock.cli.printing import say
+from penstock.cli import printing
+from penstock.cli.places import environment, folder, home
+from penstock.cli.progress import bars
 from penstock.cli.spark_submit import spark_master, spark_submit
+from penstock.cli.statuses import Status, status_of, worst
 from penstock.config import load_pipeline
 from penstock.connections import Connection
 from penstock.errors import PenstockError
-from penstock.flow.context import Context
+from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
-from penstock.pipeline_files import find_pipeline
+from penstock.pipeline_files import find_pipeline, read_folder
 
 
-def home() -> Path:
-    """Return the project folder."""
-    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[3]))
+@dataclass(frozen=True)
+class Answer:
+    """Hold what a verb found of one pipeline: as plain data, and as text."""
+
+    data: Mapping[str, Any]
+    show: Callable[[], None] = lambda: None
+    status: int = Status.DONE
 
 
-def find(name: str) -> Context:
+Ask = Callable[[Context], Answer | None]
+
+
+def find(name: str, stage: Stage | None = None) -> Context:
     """Return the context of a pipeline given by name or by file."""
-    environment = {"PENSTOCK_HOME": str(home()), **os.environ}
-    if name.endswith((".yaml", ".yml")):
-        pipeline = load_pipeline(Path(name), environment)
-    else:
-        folder = Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
-        pipeline = find_pipeline(name, folder, environment)
+    known = environment()
+    given = name.endswith((".yaml", ".yml", ".sample"))
+    pipeline = load_pipeline(Path(name), known) if given else find_pipeline(name, folder(), known)
     resolver = partial(Connection.from_airflow_environment, environ=os.environ)
-    return Context(pipeline, resolver, home(), environment, say)
-
-
-@contextmanager
-def opened(name: str) -> Iterator[Context]:
-    """Open the pipeline; print and record a PenstockError, and end the process with status 1."""
-    ctx: Context | None = None
-    try:
-        ctx = find(name)
-        with record_errors(ctx):
-            yield ctx
-    except PenstockError as error:
-        if ctx is None:  # an opened pipeline has said it already
-            say(f"{error} See {error.runbook}.")
-        raise typer.Exit(1) from None
-
-
-@contextmanager
-def unrecorded(name: str, status: int) -> Iterator[Context]:
-    """Open the pipeline for a verb that leaves no trace; print a PenstockError, and end the process with a status."""
-    try:
-        yield find(name)
-    except PenstockError as error:
-        say(f"{error} See {error.runbook}.")
-        raise typer.Exit(status) from None
+    ctx = Context(pipeline, resolver, home(), known, printing.say)
+    return replace(ctx, stage=stage) if stage else ctx
 
 
 def submitter(ctx: Context) -> Submit:
     """Return how Spark is started from a shell: the master is the Spark connection's host."""
     return spark_submit(spark_master(ctx.pipeline.spark.connection, os.environ), ctx.progress)
+
+
+def answer(
+    name: str | None,
+    ask: Ask,
+    *,
+    every: bool = False,
+    json: bool = False,
+    recorded: bool = True,
+    failed: int | None = None,
+) -> None:
+    """Ask about one pipeline, or each, print what was found, and end the process with the most urgent status.
+
+    An error is printed with its runbook and, unless the verb leaves no trace, recorded. `failed` is the status of any error, for a verb
+    that has statuses of its own.
+    """
+    if (name is None) is not every:
+        raise typer.BadParameter("expected the name of a pipeline, or --all")
+    found: list[Mapping[str, Any]] = []
+    statuses: list[int] = []
+    names, broken = _all() if every else ([str(name)], [])
+    for each in names:
+        data, status = _one(each, ask, json=json, recorded=recorded, failed=failed)
+        found.append(data)
+        statuses.append(status)
+    for error in broken:
+        printing.say(str(error))
+        found.append(_told(None, error))
+        statuses.append(Status.REFUSED)
+    if json:
+        printing.show_json(found if every else found[0])
+    raise typer.Exit(worst(map(Status, statuses)) if every else statuses[0])
+
+
+def _all() -> tuple[list[str], list[PenstockError]]:
+    """Return the names of all pipelines, and what is wrong with files that define none."""
+    read = read_folder(folder(), environment())
+    return [*read.pipelines], [*read.problems]
+
+
+def _one(name: str, ask: Ask, *, json: bool, recorded: bool, failed: int | None) -> tuple[Mapping[str, Any], int]:
+    ctx: Context | None = None
+    try:
+        with bars() as stage:
+            ctx = find(name, stage)
+            if recorded:
+                with record_errors(ctx):
+                    found = ask(ctx)
+            else:
+                found = ask(ctx)
+    except PenstockError as error:
+        if ctx is None or not recorded:  # a recorded error has been said already
+            printing.say(str(error))
+        told = failed_with(ctx.name if ctx else name, error)
+        return told.data, told.status if failed is None else failed
+    if found is None:
+        return {"pipeline": ctx.name}, Status.DONE
+    if not json:
+        found.show()
+    return {"pipeline": ctx.name, **found.data}, found.status
+
+
+def failed_with(name: str, error: PenstockError, data: Mapping[str, Any] | None = None) -> Answer:
+    """Say where an error's runbook is, and return the error, and what is known besides, as plain data."""
+    printing.say(f"Next: penstock runbook {error.slug} {name}")
+    return Answer({**(data or {}), **_told(name, error)}, status=status_of(error))
+
+
+def _told(name: str | None, error: PenstockError) -> dict[str, Any]:
+    """Return an error as plain data."""
+    return {"pipeline": name, "error": {"slug": error.slug, "message": error.message, "runbook": error.runbook}}

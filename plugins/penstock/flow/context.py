@@ -14,9 +14,15 @@ from penstock.landing.zone import LandingZone
 from penstock.ledger import Ledger
 
 Progress = Callable[[str], None]
+Stage = Callable[[str, int, int], None]
+"""Take what is being done, how much of it is done, and how much it is."""
 
 
 def _silent(_: str) -> None:
+    return None
+
+
+def _unwatched(_what: str, _done: int, _total: int) -> None:
     return None
 
 
@@ -25,7 +31,7 @@ class Context:
     """Hold one pipeline with its ways to the outside.
 
     `home` is the project folder; `environment` is what Spark drivers inherit, without secrets;
-    `progress` receives one readable line at a time.
+    `progress` receives one readable line at a time, `stage` how far a work with a known end is.
     """
 
     pipeline: Pipeline
@@ -33,11 +39,17 @@ class Context:
     home: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = _silent
+    stage: Stage = _unwatched
 
     @property
     def name(self) -> str:
         """Name the pipeline."""
         return self.pipeline.name
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether anyone wants to know how far a work is."""
+        return self.stage is not _unwatched
 
     @cached_property
     def source(self) -> Connection:

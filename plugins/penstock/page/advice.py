@@ -126,7 +126,7 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
 
 
 def _resume(shown: Pipeline, text: str, options: str = "") -> Step:
-    return Step(text, dag=f"{shown.name}.resume", command=f"bin/penstock resume {shown.name}{options}")
+    return Step(text, dag=f"{shown.name}.resume", command=f"penstock resume {shown.name}{options}")
 
 
 def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from penstock.cli.statuses import Status
 from stack.paths import Project
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database
@@ -56,7 +57,7 @@ class Page:
         prose = re.sub(r"^```.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
         for words in re.findall(r"`([^`]+)`", prose):
             text = " ".join(words.split())
-            if text.startswith(("bin/", "airflow ")):
+            if text.startswith(("penstock ", "airflow ")):
                 yield Step(text)
             elif re.match(r"(select|alter|rollback|commit) ", text):
                 yield Step(text, "on the source")
@@ -115,7 +116,7 @@ class OnCall:
         if self.env.lake is not None:
             places["CATALOG"] = self.env.lake.database
         variables = {f"AIRFLOW_CONN_PENSTOCK_{name}": _airflow(place) for name, place in places.items()}
-        path = os.pathsep.join([str(self.programs.folder), os.environ["PATH"]])
+        path = os.pathsep.join([str(self.programs.folder), str(ROOT / "bin"), os.environ["PATH"]])
         ours = {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
         return {**os.environ, **variables, **self.variables, **ours}
 
@@ -125,7 +126,7 @@ class OnCall:
             command, cwd=ROOT, env=environment, input=typed, capture_output=True, text=True, check=False
         )
         shown = done.stdout + done.stderr
-        assert done.returncode == 0, f"{command}\n{typed or ''}\n{shown}"
+        assert done.returncode in (Status.DONE, Status.FOUND), f"{command}\n{typed or ''}\n{shown}"
         return shown
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.verbs import app
+from penstock.cli.app import app
+from penstock.cli.statuses import Status
 from tests.flow.health.conftest import Watched
 
 
@@ -28,7 +29,7 @@ def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, e
     shown = CliRunner().invoke(app, ["health", environment])
     plain = CliRunner().invoke(app, ["health", environment, "--json"])
 
-    assert (shown.exit_code, plain.exit_code) == (0, 0), shown.output + plain.output
+    assert (shown.exit_code, plain.exit_code) == (Status.FOUND, Status.FOUND), shown.output + plain.output
     assert "slot-retained" in shown.stdout
     assert {alarm["slug"] for alarm in json.loads(plain.stdout)["alarms"]} == {"slot-retained", "slot-unread"}
     assert watched.open_alarms() == {}

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from penstock.cli.verbs import app
+from penstock.cli.app import app
 from penstock.source.scratch.programs import WHEEL
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server

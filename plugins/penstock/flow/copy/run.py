@@ -13,6 +13,7 @@ from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
+from penstock.flow.copy.watch import watched
 from penstock.flow.spark_job import SparkJob, Submit, describe
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
@@ -70,7 +71,8 @@ def copy_tables(
     if not plan.ranges:
         return failures
     ctx.progress(f"copying {len(readable)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
-    submit(_job(ctx, f"{folder}/plan.json"))
+    with watched(ctx, plan):
+        submit(_job(ctx, f"{folder}/plan.json"))
     return failures | _failures(ctx, folder, readable)
 
 

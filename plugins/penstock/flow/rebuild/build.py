@@ -94,6 +94,7 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
             f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {len(due)} windows are next, "
             f"through {through}; {each.rows} rows so far"
         )
+        ctx.stage(*_share(each, each.through_lsn, end))
         tables.append(_next(ctx, each, chosen, known, copied=copied, through=through))
     orders = MergePlan(
         pipeline=ctx.name,
@@ -117,6 +118,13 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     ctx.landing.write_text(layout.plan_file(ctx.name, run), orders.dumps())
     ctx.ledger.rebuilds.run(ctx.name, ids=[each.id for each in rebuilds], run=run)
     return run
+
+
+def _share(rebuild: RebuildRecord, through: Lsn | None, end: Lsn) -> tuple[str, int, int]:
+    """Say which part of the WAL since its copy a table holds; its copy is a part, too."""
+    first = rebuild.copy_lsn or Lsn(0)
+    done = 0 if through is None else int(through) - int(first) + 1
+    return f"building {rebuild.qualified}", done, int(end) - int(first) + 1
 
 
 def _next(
@@ -172,6 +180,9 @@ def _settle(ctx: Context, run: str) -> None:
     )
     for order, _ in done:
         ctx.progress(f"{order.schema}.{order.table}: built through {Lsn(order.through or 0)}")
+    for each in ctx.ledger.rebuilds.all(ctx.name, states=["ready", "done"]):
+        if each.id in ours:
+            ctx.stage(*_share(each, each.through_lsn, each.through_lsn or Lsn(0)))
     _give_up(ctx, orders, result)
 
 

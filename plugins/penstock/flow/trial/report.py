@@ -12,8 +12,6 @@ from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
 from penstock.flow.trial.run import Trial
 from penstock.quantities import size, span
 
-NOT_TRIED = 3
-"""The status where nothing can be said: a wrong option, no scratch database, a file that fails."""
 _SAID = {
     "free": "{} followed without a copy",
     "copies": "{} to be copied again",

@@ -7,6 +7,7 @@ own. Reports name rows by hashes of their keys, never by a value.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -88,9 +89,22 @@ def compare(
         again = [table for table in there if table.target not in found or _rewritten(found[table.target])]
         if not again:
             break
-        some = compare_tables(ctx.source, again, ctx.pipeline.lake.catalog, properties, progress=ctx.progress)
+        said = _counted(ctx, len(again))
+        some = compare_tables(ctx.source, again, ctx.pipeline.lake.catalog, properties, progress=said)
         found |= {table.target: table for table in some.tables}
     return Comparison((*found.values(), *gone))
+
+
+def _counted(ctx: Context, total: int) -> Progress:
+    """Return how each table is reported, and counted."""
+    done = itertools.count(1)
+
+    def said(line: str) -> None:
+        ctx.progress(line)
+        ctx.stage("comparing tables", next(done), total)
+
+    ctx.stage("comparing tables", 0, total)
+    return said
 
 
 def _rewritten(found: TableComparison) -> bool:

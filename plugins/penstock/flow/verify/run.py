@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -38,6 +39,7 @@ from penstock.source.text_rows import rendered
 
 __all__ = ["Verification", "require_equal", "verify"]
 
+_Step = TypeVar("_Step")
 _REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position"
 
 
@@ -76,14 +78,24 @@ def verify(
             number = ctx.ledger.verifications.begin(ctx.name, mode=mode, lsn=exact.lsn)
             ctx.progress(f"verifying at {exact.lsn}: {len({each.record.oid for each in chosen})} tables")
             run = _Run(ctx, exact, lake, number)
-            read = list(run.read_source(chosen))
+            read = list(_staged(ctx, "reading the source", run.read_source(chosen), len(chosen)))
             cut = cut_at(ctx, exact.lsn, merge)
-            findings = tuple(run.compare(each, cut) for each in read)
+            findings = tuple(
+                _staged(ctx, "comparing with the lake", (run.compare(each, cut) for each in read), len(read))
+            )
         ctx.ledger.verifications.finish(number)
         table_alarms.update(ctx, [each.oid for each in findings], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
         ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
     return Verification(findings, number, exact.lsn)
+
+
+def _staged(ctx: Context, what: str, steps: Iterator[_Step], total: int) -> Iterator[_Step]:
+    """Yield the steps, and say how many are done."""
+    ctx.stage(what, 0, total)
+    for done, step in enumerate(steps, 1):
+        yield step
+        ctx.stage(what, done, total)
 
 
 @dataclass(frozen=True, slots=True)

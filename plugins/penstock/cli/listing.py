@@ -1,0 +1,116 @@
+"""What the folder of pipeline files holds, read without any connection."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from penstock.cli import printing
+from penstock.cli.places import environment, folder
+from penstock.cli.statuses import Status
+from penstock.config import Pipeline, load_pipeline
+from penstock.document import InvalidFileError, Problem
+from penstock.errors import ConfigError
+from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.pipeline_schema import pipeline_schema
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Hold what came of one file, or of a name that no file has."""
+
+    file: str
+    pipeline: Pipeline | None
+    problems: Sequence[Problem] = ()
+    trouble: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each problem, or the one that says that there is none."""
+        yield from map(str, self.problems)
+        if self.trouble:
+            yield self.trouble
+        if self.pipeline is not None:
+            yield f"{self.file}: pipeline {self.pipeline.name} is valid"
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data."""
+        problems = [{"line": each.line, "key": each.key, "message": each.message} for each in self.problems]
+        other = [{"line": None, "key": None, "message": self.trouble}] if self.trouble else []
+        return {"file": self.file, "pipeline": self.pipeline and self.pipeline.name, "problems": [*problems, *other]}
+
+
+def validate(wanted: Sequence[str], *, json: bool) -> None:
+    """Read the files, print every problem, and end the process with a status."""
+    found = [_read(each) for each in wanted] if wanted else list(_all())
+    if json:
+        printing.show_json([each.plain() for each in found])
+    else:
+        for line in (line for each in found for line in each.lines()):
+            printing.show(line)
+        if not found:
+            printing.say(f"{folder()} holds no pipeline file yet. To make one: penstock init <name>")
+    if any(each.pipeline is None for each in found):
+        raise typer.Exit(Status.FOUND)
+
+
+def show(*, json: bool) -> None:
+    """Print every pipeline with what its file says."""
+    found = list(_all())
+    if json:
+        printing.show_json([{**each.plain(), **(_settings(each.pipeline) if each.pipeline else {})} for each in found])
+        return
+    rows = [
+        (each.pipeline.name, each.file, each.pipeline.source.connection, ", ".join(each.pipeline.tables.include))
+        for each in found
+        if each.pipeline is not None
+    ]
+    if rows:
+        printing.show_table(("pipeline", "file", "source", "tables"), rows)
+    for line in (line for each in found if each.pipeline is None for line in each.lines()):
+        printing.say(line)
+    if not rows:
+        printing.say(f"no pipeline in {folder()} yet. To make one: penstock init <name>")
+
+
+def print_schema() -> None:
+    """Print the JSON schema of a pipeline file as it is shipped."""
+    typer.echo(json_text.dumps(pipeline_schema(), indent=1))
+
+
+def _settings(pipeline: Pipeline) -> dict[str, object]:
+    return {
+        "source": pipeline.source.connection,
+        "slot": pipeline.slot,
+        "publication": pipeline.publication,
+        "namespace": pipeline.namespace,
+        "include": pipeline.tables.include,
+        "exclude": pipeline.tables.exclude,
+    }
+
+
+def _read(wanted: str) -> _Read:
+    """Read one file, given by its path or by the pipeline's name."""
+    try:
+        if wanted.endswith((".yaml", ".yml", ".sample")):
+            return _Read(wanted, load_pipeline(Path(wanted), environment()))
+        return _Read(wanted, find_pipeline(wanted, folder(), environment()))
+    except ConfigError as error:
+        return _refused(wanted, error)
+
+
+def _all() -> Iterator[_Read]:
+    read = read_folder(folder(), environment())
+    for name, pipeline in read.pipelines.items():
+        yield _Read(str(read.files[name]), pipeline)
+    for error in read.problems:
+        yield _refused(str(folder()), error)
+
+
+def _refused(named: str, error: ConfigError) -> _Read:
+    if isinstance(error, InvalidFileError):
+        return _Read(str(error.problems[0].path), None, error.problems)
+    return _Read(named, None, trouble=error.message)

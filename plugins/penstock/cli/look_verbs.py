@@ -1,0 +1,133 @@
+"""The verbs that look and change nothing. Each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, pipeline_names, slugs
+
+PANEL = "Look"
+
+
+def register(app: typer.Typer) -> None:
+    """Give the command line these verbs."""
+    for verb in (list_, status, health, verify, runbook):
+        app.command(verb.__name__.removesuffix("_"), rich_help_panel=PANEL)(verb)
+
+
+def list_(json: Json = False) -> None:
+    """Name every pipeline with its file, its source and its tables; connect to nothing."""
+    from penstock.cli import listing
+
+    listing.show(json=json)
+
+
+def status(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
+    """Show where the pipeline stands: slot, windows, tables, last cut, last events."""
+    from penstock.cli import context, plain, printing
+    from penstock.flow import status
+    from penstock.flow.context import Context
+
+    def ask(ctx: Context) -> context.Answer:
+        found = status.status(ctx)
+        title = f"{ctx.name}: {found.ledger.pipeline.state}"
+        return context.Answer(plain.status(found), lambda: printing.show_lines(title, status.lines(found)))
+
+    context.answer(name, ask, every=every, json=json)
+
+
+def health(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
+    """Look at the slot and its surroundings as slot health does, and change nothing; status 4 where there is an alarm."""
+    from penstock.cli import context, printing
+    from penstock.cli.statuses import Status
+    from penstock.flow.context import Context
+    from penstock.flow.health import check, report
+
+    def ask(ctx: Context) -> context.Answer:
+        verdict = check.look(ctx)
+        lines = report.lines(verdict, ctx.pipeline.health)
+        return context.Answer(
+            report.plain(verdict, ctx.pipeline.health),
+            lambda: printing.show_lines(f"{ctx.name}: {len(verdict.findings)} alarms", lines),
+            Status.FOUND if verdict.findings else Status.DONE,
+        )
+
+    context.answer(name, ask, every=every, json=json)
+
+
+def verify(
+    name: OneOrAll = None,
+    table: OnlyTables = None,
+    *,
+    mode: Annotated[
+        Mode, typer.Option(help="`whole`: all rows; `sample`: the share of each table that is due.")
+    ] = "whole",
+    now: Annotated[
+        bool, typer.Option("--now", help="Compare what is there now, for a source without writers; change nothing.")
+    ] = False,
+    every: All = False,
+    json: Json = False,
+) -> None:
+    """Compare source and lake at one exact position, while both continue; capture and merge to it first."""
+    if now and mode != "whole":
+        raise typer.BadParameter("--now compares all rows: leave out --mode sample")
+    from penstock.cli import context, printing
+    from penstock.errors import PenstockError
+    from penstock.flow.context import Context
+    from penstock.flow.errors import record_errors
+    from penstock.flow.merge import run as merge
+    from penstock.flow.rebuild import run as rebuild
+    from penstock.flow.verify import now as verify_now
+    from penstock.flow.verify import run
+
+    def ask(ctx: Context) -> context.Answer:
+        def merge_now() -> None:
+            merge.merge(ctx, context.submitter(ctx))
+
+        if now:
+            found = verify_now.verify_now(ctx, tables=table or ())
+        else:
+            found = run.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
+        if found.differing and not now and ctx.pipeline.verify.on_difference == "resync":
+            submit = context.submitter(ctx)
+            rebuild.switch(ctx, rebuild.resync(ctx, found.differing, submit), submit)
+        if not json:
+            printing.show_counts(ctx.name, found.summary())
+        try:
+            with record_errors(ctx):
+                run.require_equal(found.differing, found.lsn, found.unreadable)
+        except PenstockError as error:
+            return context.failed_with(ctx.name, error, found.summary())
+        return context.Answer(found.summary())
+
+    context.answer(name, ask, every=every, json=json)
+
+
+def runbook(
+    slug: Annotated[
+        str | None,
+        typer.Argument(
+            help="The condition, as an error or an alarm names it.", autocompletion=slugs, show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Fill in this pipeline's name.", metavar="pipeline", autocompletion=pipeline_names, show_default=False
+        ),
+    ] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the page lies instead.")] = False,
+) -> None:
+    """Print the runbook of a condition, or, without one, every condition in one line."""
+    from penstock.cli import runbooks
+
+    found: Path | None = runbooks.page(slug) if slug is not None else None
+    if found is None:
+        runbooks.show_index()
+    elif path:
+        typer.echo(found)
+    else:
+        runbooks.show(found, name)

@@ -1,0 +1,173 @@
+"""Write a pipeline file from what a source has: its tables, what check says of them, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from penstock.cli import printing
+from penstock.cli.places import environment, folder, home
+from penstock.cli.statuses import Status, status_of
+from penstock.config import Landing, Pipeline
+from penstock.connections import Connection
+from penstock.errors import ConfigError, PenstockError
+from penstock.flow.check import Finding, failures, notified, seconds_between
+from penstock.pipeline_files import SUFFIX, read_folder
+from penstock.pipeline_schema import SHIPPED
+from penstock.quantities import size
+from penstock.source import catalog, preflight, session
+from penstock.source.patterns import choose
+from penstock.source.tables import SourceTable
+from penstock.texts import NAME
+
+_MOST_TABLES = 100
+_SCHEDULED = ("capture", "merge", "slot_health", "maintain")
+"""The DAGs that a running pipeline needs, in the order in which they are unpaused."""
+
+
+def init(name: str, connection: str, include: Sequence[str], *, adopt: bool, json: bool) -> None:
+    """Write the file, print what was found and the next step, and end the process with a status."""
+    try:
+        path = _free_path(name)
+        source = Connection.from_airflow_environment(connection, os.environ)
+        pipeline, tables, findings = _asked(name, source, include, adopt=adopt)
+        _write(path, "\n".join(_lines(path, pipeline, tables, findings)) + "\n")
+    except PenstockError as error:
+        printing.say(str(error))
+        printing.say(f"Next: penstock runbook {error.slug}")
+        raise typer.Exit(status_of(error)) from None
+    failed = failures(findings)
+    if json:
+        names = [table.qualified for table in tables]
+        printing.show_json({"file": str(path), "tables": names, "findings": [asdict(each) for each in findings]})
+    else:
+        printing.show_findings(f"{name}: {source.host}:{source.port}/{source.database}", findings)
+        printing.show(f"{path}: written, {len(tables)} tables")
+        for line in _next_steps(name, len(failed)):
+            printing.show(line)
+    raise typer.Exit(Status.FOUND if failed else Status.DONE)
+
+
+def _free_path(name: str) -> Path:
+    """Return where the file goes; raises ConfigError where the name is no name or is taken."""
+    if not NAME.matches(name):
+        raise ConfigError("config-invalid", f"expected {NAME.looks}, got {name!r}")
+    path = folder() / f"{name}{SUFFIX}"
+    taken = path if path.exists() else read_folder(folder(), environment()).files.get(name)
+    if taken is not None:
+        raise ConfigError(
+            "config-invalid",
+            f"expected a name that is free, but {taken} is the pipeline {name}; edit that file, or choose another name",
+        )
+    return path
+
+
+def _asked(
+    name: str, source: Connection, include: Sequence[str], *, adopt: bool
+) -> tuple[Pipeline, list[SourceTable], list[Finding]]:
+    """Ask the source for its tables, and for what forbids to read them; raises SourceError, ConfigError."""
+    with session.connect(source, what=f"{name}:init") as conn:
+        found = catalog.all_tables(conn)
+        relations = catalog.relations(conn)
+        patterns = list(include) or _patterns(found)
+        pipeline = _pipeline(name, source.id, patterns, adopt=adopt)
+        chosen = {relation.oid for relation in choose(relations, pipeline.tables).chosen}
+        tables = [table for table in found if table.oid in chosen]
+        if not tables:
+            what = f"that {', '.join(patterns)} chooses" if patterns else "in a schema of its users"
+            raise ConfigError(
+                "no-matching-tables",
+                f"expected {source.database} to have tables {what}, got none; look whether the connection {source.id} "
+                "leads to the right database, and whether its role may use the schemas",
+            )
+        seconds = seconds_between(pipeline.capture.schedule)
+        findings = preflight.run.check(conn, pipeline, schedule_seconds=seconds)
+    return pipeline, tables, [*findings, notified(pipeline.health)]
+
+
+def _patterns(tables: Sequence[SourceTable]) -> list[str]:
+    """Choose every table of the schemas that have some."""
+    return [f"{_quoted(schema)}.*" for schema in sorted({table.schema for table in tables})]
+
+
+def _pipeline(name: str, connection: str, patterns: Sequence[str], *, adopt: bool) -> Pipeline:
+    uri = Landing.model_fields["uri"].default.replace("${PENSTOCK_HOME}", str(home()))
+    tables = {"include": list(patterns) or ["*.*"]}
+    given = {"name": name, "source": {"connection": connection, "adopt": adopt}, "tables": tables}
+    try:
+        return Pipeline.model_validate({**given, "landing": {"uri": uri}})
+    except ValueError as error:
+        raise ConfigError("config-invalid", f"expected patterns schema.table, got {', '.join(patterns)}") from error
+
+
+def _lines(path: Path, pipeline: Pipeline, tables: Sequence[SourceTable], findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the lines of the file."""
+    schema = os.path.relpath(home() / SHIPPED, path.parent)
+    yield f"# yaml-language-server: $schema={schema}"
+    yield f"# Made by `penstock init` on {datetime.now(UTC):%F}. Every other key has a default: docs/configuration.md"
+    yield "version: 1"
+    yield f"name: {pipeline.name}"
+    yield ""
+    yield "source:"
+    yield f"  connection: {pipeline.source.connection}"
+    if pipeline.source.adopt:
+        yield "  adopt: true"
+    yield ""
+    yield "tables:"
+    yield "  include:"
+    yield from (f"    - {_yaml(pattern)}" for pattern in pipeline.tables.include)
+    yield f"  # {len(tables)} tables, {size(sum(table.bytes for table in tables))} on that day; take some away with `exclude`:"
+    yield from (f"  #   {_one_line(table.qualified)}, {size(table.bytes)}" for table in tables[:_MOST_TABLES])
+    if len(tables) > _MOST_TABLES:
+        yield f"  #   and {len(tables) - _MOST_TABLES} more"
+    said = [finding for finding in findings if finding.level != "ok"]
+    if said:
+        yield ""
+        yield f"# What `penstock check {pipeline.name}` said on that day:"
+        for finding in said:
+            yield f"#   {finding.level}: {_one_line(f'{finding.subject}: {finding.message}')}"
+            if finding.next_step:
+                yield f"#     next: {_one_line(finding.next_step)}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that must not be there; raises ConfigError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError("config-invalid", f"expected no file at {path}, got one; nothing was written") from None
+    except OSError as error:
+        raise ConfigError(
+            "config-invalid", f"expected to write {path}, got: {error.strerror}; set PENSTOCK_PIPELINES to a folder"
+        ) from None
+
+
+def _next_steps(name: str, failed: int) -> Iterator[str]:
+    if failed:
+        yield f"Next: {failed} findings forbid a bootstrap. Do what they say, then: penstock check {name}"
+        return
+    yield "Next: read the file, then start with Airflow or without."
+    yield f"  With Airflow:    airflow dags unpause {name}.bootstrap && airflow dags trigger {name}.bootstrap"
+    yield f"                   for dag in {' '.join(_SCHEDULED)}; do airflow dags unpause {name}.$dag; done"
+    yield f"  Without Airflow: penstock bootstrap {name}"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name.replace(chr(34), chr(34) * 2)}"' if set(name) & set('."*') else name
+
+
+def _yaml(text: str) -> str:
+    """Write a text as YAML in quotes of its own, whatever is in it."""
+    doubled = text.replace("'", "''").replace("${", "$${")
+    return f"'{doubled}'"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,165 @@
+"""The verbs that prepare a pipeline, its source and its cluster. Each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from penstock.cli.options import All, Json, Name, OneOrAll, pipeline_names
+from penstock.cli.statuses import NOT_TRIED
+
+PANEL = "Prepare"
+
+
+class _OwnUsageError(TyperCommand):
+    """End with the status of what could not be tried where any other verb ends with that of a wrong use."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; raises Exit."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            typer.echo(f"{ctx.get_usage()}\n{error}", err=True)
+            raise typer.Exit(NOT_TRIED) from None
+
+
+def register(app: typer.Typer) -> None:
+    """Give the command line these verbs."""
+    for verb in (init, validate, check, ddl_trigger, package):
+        app.command(rich_help_panel=PANEL)(verb)
+    app.command(rich_help_panel=PANEL, cls=_OwnUsageError)(plan_migration)
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="The name of the new pipeline: a-z, digits and _.")],
+    connection: Annotated[str, typer.Option(help="The Airflow connection of the source database.")] = "penstock_source",
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include", help="A pattern schema.table of the tables wanted; may be repeated. Else all tables."
+        ),
+    ] = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Take over a publication penstock_<name> that the tables' owner has made.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Ask a source for its tables, and write a pipeline file with them and with what check says; never overwrites."""
+    from penstock.cli import new_pipeline
+
+    new_pipeline.init(name, connection, include or (), adopt=adopt, json=json)
+
+
+def validate(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Pipelines, or paths of files; without one, every file of the folder.",
+            metavar="pipeline",
+            autocompletion=pipeline_names,
+        ),
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema for editors instead.")] = False,
+    json: Json = False,
+) -> None:
+    """Read pipeline files and name every problem with its line and key; connect to nothing."""
+    from penstock.cli import listing
+
+    listing.print_schema() if schema else listing.validate(files or (), json=json)
+
+
+def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
+    """Ask the source whether it is ready, and print each finding with its next step."""
+    from dataclasses import asdict
+
+    from penstock.cli import context, printing
+    from penstock.cli.statuses import Status
+    from penstock.flow import check
+    from penstock.flow.context import Context
+
+    def ask(ctx: Context) -> context.Answer:
+        findings = check.check(ctx)
+        source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
+        return context.Answer(
+            {"source": source, "findings": [asdict(each) for each in findings]},
+            lambda: printing.show_findings(f"{ctx.name}: {source}", findings),
+            Status.FOUND if check.failures(findings) else Status.DONE,
+        )
+
+    context.answer(name, ask, every=every, json=json)
+
+
+def plan_migration(
+    name: Name,
+    files: Annotated[list[Path], typer.Argument(help="The migration's files, in their order.")],
+    *,
+    schema_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take the source's schema from this dump, SQL or custom format; may be repeated."),
+    ] = None,
+    schema_connection: Annotated[
+        str | None,
+        typer.Option(help="Dump the source's schema by this connection, of a role that may read every table."),
+    ] = None,
+    scratch_connection: Annotated[
+        str | None,
+        typer.Option(help="Make the scratch database on this connection's server, instead of a server for the time."),
+    ] = None,
+    programs: Annotated[
+        Path | None, typer.Option(help="The folder of PostgreSQL's programs, where it is not found by itself.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Try a migration on a scratch database, and say what it means for the lake; status 0 free, 1 copies, 2 pauses or loses."""
+    from penstock.cli import context, printing
+    from penstock.flow.context import Context
+    from penstock.flow.trial import report, run
+
+    def ask(ctx: Context) -> context.Answer:
+        scratch = run.Scratch(scratch_connection, tuple(schema_file or ()), schema_connection, programs)
+        found = run.try_files(ctx, files, scratch)
+
+        def show() -> None:
+            for line in report.lines(found):
+                printing.show(line)
+
+        return context.Answer(report.plain(found), show, report.exit_status(found))
+
+    context.answer(name, ask, json=json, recorded=False, failed=NOT_TRIED)
+
+
+def ddl_trigger(
+    name: Name,
+    remove: Annotated[bool, typer.Option("--remove", help="Print what removes it instead.")] = False,
+) -> None:
+    """Print the statement with which a superuser installs the event trigger of source.ddl_trigger, or removes it."""
+    from penstock.cli import context
+    from penstock.source import ddl_trigger as trigger
+
+    text = trigger.remove_statement() if remove else trigger.install_statement()
+    context.answer(name, lambda _: context.Answer({}, lambda: typer.echo(text)), recorded=False)
+
+
+def package(
+    target: Annotated[
+        Path | None, typer.Argument(help="The zip to write; without it, where PENSTOCK_ZIP or the project has it.")
+    ] = None,
+) -> None:
+    """Write the zip that Spark's Python processes receive: library, Spark modules and SQL."""
+    import os
+
+    from penstock import spark_zip
+    from penstock.cli.places import home
+    from penstock.cli.statuses import Status
+
+    path = target or spark_zip.location(home(), os.environ)
+    try:
+        changed = spark_zip.build(home(), path)
+    except OSError as error:
+        said = f"expected to write {path}, got: {error.strerror}. Next: name a file in a folder that you may write"
+        typer.echo(said, err=True)
+        raise typer.Exit(Status.REFUSED) from None
+    typer.echo(f"{path}: {'written' if changed else 'unchanged'}")
