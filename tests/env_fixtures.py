@@ -91,8 +91,9 @@ def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
 
-    def run(verb: str, *options: str, pipeline: str = str(file)) -> Result:
-        return CliRunner().invoke(app, [verb, pipeline, *options], env={"COLUMNS": "400"})
+    def run(verb: str, *options: str, pipeline: str | None = str(file)) -> Result:
+        named = [] if pipeline is None else [pipeline]
+        return CliRunner().invoke(app, [verb, *named, *options], env={"COLUMNS": "400"})
 
     return run
 

@@ -20,13 +20,13 @@ def watched(ctx: Context, plan: CopyPlan) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    what, paths = f"copying {len({each.oid for each in plan.ranges})} tables", {each.path for each in plan.ranges}
+    tables, paths = len({each.oid for each in plan.ranges}), {each.path for each in plan.ranges}
+    what = f"copying {tables} table{'s' if tables > 1 else ''}"
 
     def look() -> None:
         while True:
             with suppress(LakeError):
-                # one range can become more than one file, named after its path
-                landed = len({path for path in ctx.landing.list(plan.result_folder) if path in paths})
+                landed = len(paths & set(ctx.landing.list(plan.result_folder)))
                 ctx.stage(what, landed, len(paths))
             if over.wait(EVERY_SECONDS):
                 return

@@ -1,0 +1,52 @@
+"""Bars are for a terminal: a copy's follows the files that are landed, and a log gets none."""
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from penstock.cli import printing
+from penstock.cli.progress import bars
+from penstock.flow.copy import watch
+from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.landing.zone import LandingZone
+
+
+def plan(paths: list[str]) -> CopyPlan:
+    ranges = tuple(CopyRange(1, "public", "t", ("id",), 0, None, None, path) for path in paths)
+    return CopyPlan("p", "copy", "/nowhere", "p/copies/copy", "snapshot", 2, 1, ranges)
+
+
+def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "EVERY_SECONDS", 0.001)
+    zone, seen = LandingZone.open(str(tmp_path), {}), []
+    paths = ["p/copies/copy/1-0.parquet", "p/copies/copy/1-1.parquet"]
+
+    def stage(what: str, done: int, total: int) -> None:
+        seen.append((what, done, total))
+
+    ctx: Any = SimpleNamespace(landing=zone, stage=stage, is_watched=True)
+    with watch.watched(ctx, plan(paths)):
+        zone.write_text(paths[0], "rows")
+        while ("copying 1 table", 1, 2) not in seen:
+            pass
+
+    assert seen[0] == ("copying 1 table", 0, 2)
+    assert seen[-1] == ("copying 1 table", 2, 2)
+
+
+def test_a_terminal_shows_a_bar_and_a_log_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(printing, "progress_console", lambda: Console(file=terminal, force_terminal=True, width=120))
+    with bars() as stage:
+        assert stage is not None
+        stage("copying 3 tables", 1, 4)
+    assert "copying 3 tables" in terminal.getvalue()
+    assert "25%" in terminal.getvalue()
+
+    monkeypatch.setattr(printing, "progress_console", lambda: Console(file=io.StringIO()))
+    with bars() as stage:
+        assert stage is None
