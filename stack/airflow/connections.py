@@ -1,6 +1,7 @@
 """The Airflow connections of the local stack, as the environment variables in which Airflow looks for them."""
 
 import json
+from urllib.parse import quote
 
 from stack.ports import LOOPBACK
 from stack.secrets import Secrets
@@ -8,7 +9,7 @@ from stack.servers.databases import PENSTOCK, READER, SHOP
 
 
 def environment(source_port: int, control_port: int, secrets: Secrets) -> dict[str, str]:
-    """Return `AIRFLOW_CONN_*` for source, ledger, catalog and Spark."""
+    """Return `AIRFLOW_CONN_*` for source, ledger, catalog and Spark, and PyIceberg's own variables for readers of the lake."""
     source = _postgres(source_port, SHOP, READER, secrets.penstock_reader)
     ledger = _postgres(control_port, PENSTOCK, PENSTOCK, secrets.penstock)
     return {
@@ -16,6 +17,10 @@ def environment(source_port: int, control_port: int, secrets: Secrets) -> dict[s
         "AIRFLOW_CONN_PENSTOCK_LEDGER": ledger,
         "AIRFLOW_CONN_PENSTOCK_CATALOG": ledger,
         "AIRFLOW_CONN_PENSTOCK_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        "PYICEBERG_CATALOG__LAKE__TYPE": "sql",
+        "PYICEBERG_CATALOG__LAKE__URI": (
+            f"postgresql+psycopg2://{PENSTOCK}:{quote(secrets.penstock)}@{LOOPBACK}:{control_port}/{PENSTOCK}"
+        ),
     }
 
 

@@ -156,6 +156,7 @@ def _next_steps(name: str, failed: int) -> Iterator[str]:
         return
     yield "Next: read the file, then start with Airflow or without."
     yield f"  With Airflow:    airflow dags unpause {name}.bootstrap && airflow dags trigger {name}.bootstrap"
+    yield "                   and when its task copy has begun:"
     yield f"                   for dag in {' '.join(_SCHEDULED)}; do airflow dags unpause {name}.$dag; done"
     yield f"  Without Airflow: penstock bootstrap {name}"
 
