@@ -49,7 +49,14 @@ RUNBOOK_HEADINGS = [
 ]
 DECISION_HEADINGS = ["Context", "Decision", "Consequences", "Rejected"]
 PLACES = ("-- on the source", "-- on the control database", "-- in Spark SQL")
-PUBLIC_HOSTS = {"www.apache.org", "www.postgresql.org", "iceberg.apache.org", "spark.apache.org", "airflow.apache.org"}
+PUBLIC_HOSTS = {
+    "docs.aws.amazon.com",
+    "www.apache.org",
+    "www.postgresql.org",
+    "iceberg.apache.org",
+    "spark.apache.org",
+    "airflow.apache.org",
+}
 PUBLIC_FOLDERS = ("/opt/penstock", "/path/to/", "/var/lib/postgresql")
 ADDRESSES_IN_AIRFLOW = ("/auth/token", "/cdc/")
 
