@@ -176,10 +176,8 @@ ConnectionId = Annotated[
 _CHANNEL = r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?"
 _CHANNEL_LOOKS = "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>"
 Channel = Annotated[str, Shape(_CHANNEL, _CHANNEL_LOOKS)]
-Name = Annotated[
-    str,
-    Shape("[a-z][a-z0-9_]{0,47}", "a name of a-z, digits and _, a letter first, at most 48 characters, such as shop"),
-]
+NAME = Shape("[a-z][a-z0-9_]{0,47}", "a name of a-z, digits and _, a letter first, at most 48 characters, such as shop")
+Name = Annotated[str, NAME]
 TablePattern = Annotated[
     str,
     Shape(
