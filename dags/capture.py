@@ -44,7 +44,7 @@ from penstock.orchestration.dag_defaults import (
     schema_alias,
 )
 from penstock.orchestration.dag_states import dag_states
-from penstock.orchestration.notifications import deliver
+from penstock.orchestration.notifications import deliver, send_capture
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.schema_news import tell
 from penstock.orchestration.trigger_dag import wake_merge
@@ -68,6 +68,7 @@ def build(pipeline: Pipeline) -> DAG:
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = added_tables.tables_to_announce(ctx)
                 tell(ctx, pipeline, outlet_events)
+            send_capture(ctx.name, report.summary())
             if waiting:
                 outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
             if report.changes:

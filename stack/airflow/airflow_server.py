@@ -173,6 +173,22 @@ def environment(project: Project, port: int, metadata_dsn: str, secrets: Secrets
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "120",  # a busy machine is slow, not wrong
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        **metrics(os.environ.get("STATSD")),
+    }
+
+
+def metrics(statsd: str | None) -> dict[str, str]:
+    """Return the settings that send metrics to a StatsD at `<host>:<port>`, with tags as statsd_exporter reads them; none without one."""
+    if not statsd:
+        return {}
+    host, _, port = statsd.rpartition(":")
+    if not host or not port.isdecimal():
+        raise StackError("STATSD as <host>:<port>", f"got {statsd!r}", "set it as in STATSD=127.0.0.1:9125")
+    return {
+        "AIRFLOW__METRICS__STATSD_ON": "True",
+        "AIRFLOW__METRICS__STATSD_HOST": host,
+        "AIRFLOW__METRICS__STATSD_PORT": port,
+        "AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED": "True",
     }
 
 

@@ -16,6 +16,7 @@ from airflow.sdk.observability import stats
 from penstock.conditions import CONDITIONS
 from penstock.config import Pipeline
 from penstock.errors import ConfigError, PenstockError
+from penstock.flow.context import Context
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.links import Links
 from penstock.ledger.records import CutRecord
@@ -81,9 +82,40 @@ def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
             stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
 
 
-def send_cut(pipeline: str, cut: CutRecord) -> None:
-    """Send the counts of a cut's tables."""
-    send_counts(pipeline, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
+def send_cut(ctx: Context, cut: CutRecord) -> None:
+    """Send the counts of a cut's tables: what its merge met besides rows, its changes by kind, and its seconds."""
+    send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
+    try:
+        tables = ctx.ledger.summaries.tables(ctx.name, since=cut.published_at)
+    except PenstockError as error:  # the cut is published; numbers about it may be missing
+        ctx.progress(f"the numbers of this cut's tables are not sent: {error}")
+        return
+    send_counts(
+        ctx.name,
+        {
+            f"{table.schema}.{table.name}": {
+                "inserts": table.inserts,
+                "updates": table.updates,
+                "deletes": table.deletes,
+                "milliseconds": round(1000 * table.seconds),
+            }
+            for table in tables
+        },
+    )
+
+
+def send_capture(pipeline: str, summary: Mapping[str, Any]) -> None:
+    """Count what a run of capture landed, and the milliseconds that its windows took."""
+    counts = {name: summary[name] for name in ("windows", "changes", "transactions", "bytes")}
+    for name, count in {**counts, "milliseconds": round(1000 * summary["seconds"])}.items():
+        stats.incr(f"penstock.capture.{name}", count, tags={"pipeline": pipeline})
+
+
+def send_task(dag_id: str, task_id: str, *, seconds: float, cpu_seconds: float) -> None:
+    """Count the time of a task that has ended, and the CPU of its process and of those that it has waited for."""
+    tags = {"dag_id": dag_id, "task_id": task_id}
+    stats.incr("penstock.task.milliseconds", round(1000 * seconds), tags=tags)
+    stats.incr("penstock.task.cpu_milliseconds", round(1000 * cpu_seconds), tags=tags)
 
 
 class AlertNotice(BaseNotifier):

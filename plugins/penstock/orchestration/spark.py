@@ -156,7 +156,7 @@ class SwitchOperator(PenstockSparkOperator):
 
 
 def _tell(ctx: Context, context: Any, cut: CutRecord) -> None:
-    send_cut(ctx.name, cut)
+    send_cut(ctx, cut)
     emit(ctx, context["outlet_events"], cut)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,11 +13,13 @@ from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipExcept
 from penstock.conditions import Directive
 from penstock.errors import LedgerError, PenstockError
 from penstock.flow.context import Context
+from penstock.orchestration.notifications import send_task
 
 
 @contextmanager
 def noted_end(ctx: Context, ti: Any) -> Iterator[None]:
     """Note that the block has succeeded, or failed for good; what is tried again, skipped or put off is not its end."""
+    began, used = time.monotonic(), _cpu_seconds()
     try:
         yield
     except (AirflowSkipException, AirflowRescheduleException):
@@ -24,7 +28,16 @@ def noted_end(ctx: Context, ti: Any) -> Iterator[None]:
         if _is_final(error, ti):
             _note(ctx, ti, error)
         raise
+    finally:
+        seconds, cpu_seconds = time.monotonic() - began, _cpu_seconds() - used
+        send_task(ti.dag_id, ti.task_id, seconds=seconds, cpu_seconds=cpu_seconds)
     _note(ctx, ti, None)
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU that this process has used, and the processes that it has waited for, as Spark's driver."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _is_final(error: Exception, ti: Any) -> bool:

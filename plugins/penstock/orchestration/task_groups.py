@@ -86,7 +86,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
             return "nothing was due, or all is published"
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
-        send_cut(ctx.name, cut)
+        send_cut(ctx, cut)
         emit(ctx, outlet_events, cut)
         return str(cut)
 

@@ -149,9 +149,11 @@ def test_urls_in_the_clear_extra_are_refused_with_the_way_to_change_it(
 
 
 SEND_GAUGES = """
-from penstock.orchestration.notifications import send_counts, send_gauges
+from penstock.orchestration.notifications import send_capture, send_counts, send_gauges, send_task
 send_gauges("shop", {"penstock.slot.retained_bytes": 4096.0})
 send_counts("shop", {"public.t": {"update_missing": 3}, "public.u": {}})
+send_capture("shop", {"windows": 1, "changes": 7, "transactions": 2, "bytes": 900, "seconds": 1.5})
+send_task("shop.merge", "spark", seconds=2.0, cpu_seconds=0.25)
 """
 
 
@@ -167,11 +169,18 @@ def test_gauges_and_counts_arrive_at_statsd_by_airflows_own_metrics() -> None:
         }
         subprocess.run([sys.executable, "-c", SEND_GAUGES], env=os.environ | settings, check=True, capture_output=True)
         received: list[str] = []
-        while len(received) < 2:
+        while len(received) < 9:
             each = listening.recv(4096).decode()
             received += [each] if "penstock" in each else []  # Airflow has metrics of its own
 
     assert received == [
         "airflow.penstock.slot.retained_bytes,pipeline=shop:4096.0|g",
         "airflow.penstock.merge.update_missing,pipeline=shop,table=public.t:3|c",
+        "airflow.penstock.capture.windows,pipeline=shop:1|c",
+        "airflow.penstock.capture.changes,pipeline=shop:7|c",
+        "airflow.penstock.capture.transactions,pipeline=shop:2|c",
+        "airflow.penstock.capture.bytes,pipeline=shop:900|c",
+        "airflow.penstock.capture.milliseconds,pipeline=shop:1500|c",
+        "airflow.penstock.task.milliseconds,dag_id=shop.merge,task_id=spark:2000|c",
+        "airflow.penstock.task.cpu_milliseconds,dag_id=shop.merge,task_id=spark:250|c",
     ]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from penstock.flow.health import report
 from penstock.flow.health.judge import LAKE_RULES
 from penstock.flow.health.standing import DagState, Disk, Standing, disks
 from penstock.ledger.health import LateWork, OpenCopy, StillTable
 from penstock.ledger.page_queries import PipelinePanel
-from tests.flow.health.cases import GIB, NOW, RECORD, SHOP, alarm, failed
+from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, policy, verdict
 
 
 def ago(**span: float) -> Any:
@@ -233,3 +234,27 @@ def test_an_alarm_of_freshness_closes_only_well_below_its_limit() -> None:
 
     assert found(standing(lake={"as_of": ago(minutes=28)}, alarms=held)) == {"lake-stale": "warn"}
     assert found(standing(lake={"as_of": ago(minutes=26)}, alarms=held)) == {}
+
+
+def test_freshness_and_what_waits_are_gauges() -> None:
+    judged = verdict(OWN, lake=replace(LAKE, unmerged_changes=7, unmerged_bytes=900, paused=1))
+
+    gauges = report.gauges(judged)
+    assert {name: value for name, value in gauges.items() if not name.startswith("penstock.slot.")} == {
+        "penstock.lake.freshness_seconds": 60,
+        "penstock.lake.unmerged_changes": 7,
+        "penstock.lake.unmerged_bytes": 900,
+        "penstock.tables.all": 2,
+        "penstock.tables.ready": 2,
+        "penstock.tables.paused": 1,
+        "penstock.tables.conflicting": 0,
+        "penstock.tables.differing": 0,
+    }
+
+
+def test_the_report_says_how_full_a_disk_is_and_of_which_place_that_is_unknown() -> None:
+    near, far = Disk("lake", "/lake", 5 * GIB, 100 * GIB), Disk("landing zone", "s3a://bucket/landing/")
+    said = report.lines(verdict(OWN, lake=LAKE, disks=[near, far]), policy())
+
+    assert ("disk of the lake", "5.0 GiB free of 100.0 GiB") in said
+    assert ("cannot see", "how full the landing zone is, at s3a://bucket/landing/") in said

@@ -17,6 +17,7 @@ def lines(verdict: Verdict, policy: Health) -> list[Row]:
     seen, limits, around = verdict.seen, verdict.limits, verdict.seen.seen.around
     server, own = seen.seen.server, verdict.samples.get(seen.slot)
     how = "would run" if policy.dry_run else "may run"
+    rooms = [disk for disk in seen.now.disks if disk.free is not None]
     return [
         *((f"{each.level} {each.slug}", f"{each.message}; {each.next}") for each in verdict.findings),
         *((f"{how}", f"{each.statement} -- {each.reason}") for each in verdict.drops),
@@ -30,6 +31,7 @@ def lines(verdict: Verdict, policy: Health) -> list[Row]:
         ("WAL directory", size(seen.seen.wal_directory)),
         ("free slots", f"{server.max_replication_slots - around.slots_taken} of {server.max_replication_slots}"),
         ("free senders", f"{server.max_wal_senders - around.senders_taken} of {server.max_wal_senders}"),
+        *((f"disk of the {disk.what}", f"{size(disk.free)} free of {size(disk.total)}") for disk in rooms),
         *((f"other slot {name}", _slot(each, verdict)) for name, each in verdict.samples.items() if not each.own),
         *(("cannot see", each) for each in _unseen(verdict)),
         ("alerts go to", _channels(policy)),
@@ -64,7 +66,29 @@ def plain(verdict: Verdict, policy: Health) -> dict[str, Any]:
 
 
 def gauges(verdict: Verdict) -> dict[str, float]:
-    """Return the numbers of the own slot, by the name of their gauge."""
+    """Return the numbers of the own slot, of the lake and of the tables, by the name of their gauge."""
+    return {**_slot_gauges(verdict), **_lake_gauges(verdict)}
+
+
+def _lake_gauges(verdict: Verdict) -> dict[str, float]:
+    now = verdict.seen.now
+    if now.lake is None:
+        return {}
+    fresh = now.lake.as_of or now.lake.cut_at
+    numbers = {
+        "lake.freshness_seconds": now.age(fresh) if fresh else None,
+        "lake.unmerged_changes": now.lake.unmerged_changes,
+        "lake.unmerged_bytes": now.lake.unmerged_bytes,
+        "tables.all": now.lake.tables,
+        "tables.ready": now.lake.ready,
+        "tables.paused": now.lake.paused,
+        "tables.conflicting": sum(table.suspected for table in verdict.seen.known.verified),
+        "tables.differing": sum(table.differs for table in verdict.seen.known.verified),
+    }
+    return {f"penstock.{name}": float(value) for name, value in numbers.items() if value is not None}
+
+
+def _slot_gauges(verdict: Verdict) -> dict[str, float]:
     own, server, around = verdict.samples.get(verdict.seen.slot), verdict.seen.seen.server, verdict.seen.seen.around
     levels = [finding.level for finding in verdict.findings]
     numbers = {
@@ -110,7 +134,8 @@ def _unseen(verdict: Verdict) -> list[str]:
         if verdict.seen.known.record
         else ["the pipeline's past: the ledger does not know it yet, nothing is recorded"]
     )
-    return [*verdict.seen.seen.unseen, *blind, *known]
+    rooms = [f"how full the {disk.what} is, at {disk.place}" for disk in verdict.seen.now.disks if disk.free is None]
+    return [*verdict.seen.seen.unseen, *blind, *known, *rooms]
 
 
 def _keep(keep_size: int | None) -> str:
