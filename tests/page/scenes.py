@@ -217,6 +217,11 @@ def changed_table(scene: Scene) -> None:
         " values (%(name)s, 'fetch', %(oid)s, '0/2', '{5}', true, 'landed', 40000, 400000, now() - interval '2 days', now())",
         oid=oid,
     )
+    scene.run(
+        "insert into penstock.column_fetch (pipeline, id, oid, lsn, attnums, whole, stays, leaves, started_at)"
+        " values (%(name)s, 'rows', %(oid)s, '0/3', '{1,5}', false, '[]', '{order_2026}', now() - interval '3 days')",
+        oid=oid,
+    )
     for rule, message in (
         ("drop-column", "column old_note was dropped"),
         ("retype-column", "column amount changed its type from numeric(10,2) to numeric(12,2)"),

@@ -19,12 +19,13 @@ from penstock.lsn import Lsn
 
 @dataclass(frozen=True)
 class NewFetch:
-    """Order the fetch of one table's columns, by attnum; `whole` and `stays` are as in `FetchRecord`."""
+    """Order the fetch of one table's columns, by attnum, or of its `leaves`' rows; `whole` and `stays` are as in `FetchRecord`."""
 
     oid: int
     attnums: Collection[int]
     whole: bool
     stays: Sequence[Sequence[Sequence[Any]]] | None = None
+    leaves: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Fetches(Part):
             return fetches(transaction, name, after=after)
 
     def start(self, name: str, id: str, lsn: Lsn, orders: Sequence[NewFetch]) -> None:
-        """Note that columns of these tables are read as of a position; what an earlier run left unfinished is forgotten.
+        """Note that columns or rows of these tables are read as of a position; what an earlier run left unfinished is forgotten.
 
         Raises LedgerError("pipeline-halted" | "not-bootstrapped").
         """
@@ -54,8 +55,8 @@ class Fetches(Part):
             transaction.change("fetches/forget_unlanded_fetches", name=name, oids=[each.oid for each in orders])
             for each in orders:
                 chosen = {"id": id, "lsn": lsn, "oid": each.oid, "attnums": list(each.attnums), "whole": each.whole}
-                chosen["stays"] = None if each.stays is None else Jsonb(each.stays)
-                transaction.change("fetches/start_fetch", name=name, **chosen)
+                stays = None if each.stays is None else Jsonb(each.stays)
+                transaction.change("fetches/start_fetch", name=name, stays=stays, leaves=list(each.leaves), **chosen)
 
     def land(self, name: str, id: str, landed: LandedFetch, *, seen: Lsn) -> bool:
         """Take in what was fetched and what the table is from now on, and resume it, in one step; say whether that was done.

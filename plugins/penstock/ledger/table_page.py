@@ -113,11 +113,13 @@ class FindingPanel(Row):
 
 @dataclass(frozen=True)
 class FetchPanel(Row):
-    """Hold one fetch of columns' values."""
+    """Hold one fetch of columns' values, or of the rows of partitions, the `leaves`."""
 
     lsn: Lsn
     attnums: list[int]
     whole: bool
+    of_rows: bool
+    leaves: list[str]
     state: FetchState
     rows: int
     bytes: int

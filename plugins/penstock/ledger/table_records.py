@@ -61,7 +61,7 @@ class TableRecord(Row):
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
     lake table is to be dropped. `renamed_to` is the name that the lake's table takes in the next cut. `shows` is the metadata file
     that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `fetchable` says that it is
-    paused for nothing but values of some columns.
+    paused for nothing but values of some columns, or rows of some partitions.
     """
 
     pipeline: str

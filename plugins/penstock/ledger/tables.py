@@ -79,7 +79,7 @@ class Tables(Part):
     def pause(self, name: str, oid: int, *, slug: str, reason: str, fetchable: bool = False) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
 
-        `fetchable` says that the values of some columns are all that it lacks.
+        `fetchable` says that values of some columns, or rows of some partitions, may be all that it lacks.
         """
         with self.transaction() as transaction:
             lock(transaction, name)

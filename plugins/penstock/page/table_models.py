@@ -80,9 +80,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Show columns whose values were copied by themselves."""
+    """Show columns whose values, or partitions whose rows, were copied by themselves."""
 
     columns: list[str]
+    partitions: list[str]
     state: str
     rows: int
     bytes: int

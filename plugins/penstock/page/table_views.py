@@ -128,7 +128,8 @@ def fetch(row: FetchPanel, columns: tuple[MirrorColumn, ...]) -> Fetch:
     """Show a fetch; a column that is gone by now is shown by its number."""
     names = {each.attnum: each.name for each in columns}
     return Fetch(
-        columns=[names.get(attnum, f"column {attnum}") for attnum in row.attnums],
+        columns=[] if row.of_rows else [names.get(attnum, f"column {attnum}") for attnum in row.attnums],
+        partitions=row.leaves,
         state=row.state,
         rows=row.rows,
         bytes=row.bytes,

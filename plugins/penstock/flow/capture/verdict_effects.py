@@ -34,7 +34,7 @@ def let_go(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, An
 
 
 def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
-    """Pause a table, for a fetch of columns if that is enough; end a rebuild, which has to begin again."""
+    """Pause a table, for a fetch of a part if that is enough; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
         ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason, fetchable=fetchable)
         ctx.progress(f"paused {known.qualified}: {reason}")

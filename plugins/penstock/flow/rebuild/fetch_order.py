@@ -101,9 +101,8 @@ class PartitionOrder:
     @property
     def new(self) -> NewFetch:
         """Return what the ledger is to know before anything is read."""
-        return NewFetch(
-            self.now.oid, [column.attnum for column in self.now.columns], whole=False, stays=self.fetch.stays
-        )
+        attnums, leaves = [column.attnum for column in self.now.columns], [leaf.name for leaf in self.source.leaves]
+        return NewFetch(self.now.oid, attnums, whole=False, stays=self.fetch.stays, leaves=leaves)
 
     @property
     def said(self) -> str:

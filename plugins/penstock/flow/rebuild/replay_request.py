@@ -155,7 +155,7 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
         there = (
             f"available is {least} to {position}"
             if least is not None
-            else "no copy has all of its windows, or columns were fetched since: resync it"
+            else "no copy has all of its windows, or columns or partitions were fetched since: resync it"
         )
         raise LakeError(
             "range-unavailable",
