@@ -24,6 +24,7 @@ from penstock.lake.locations import new_location
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
+from penstock.values.type_table import element_type
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.session import file_io, iceberg_catalog, java
 
@@ -80,7 +81,7 @@ class LakeTable:
             for name in wanted.deleted:
                 update = update.deleteColumn(name)
             for name, type_ in wanted.widened:
-                update = update.updateColumn(names.get(name, name), self.iceberg_type(type_))
+                update = self.widen(update, names.get(name, name), type_)
             update.commit()
         if wanted.renamed:
             _rename(transaction, wanted.renamed)
@@ -91,6 +92,11 @@ class LakeTable:
             for name in wanted.noted:
                 update = update.updateColumnDoc(name, DROPPED_NOTE)
             update.commit()
+
+    def widen(self, update: Any, path_: str, type_: str) -> Any:
+        """Give a field of a table another type in an update of its schema, an array by its elements."""
+        element = element_type(type_)
+        return update.updateColumn(f"{path_}.element" if element else path_, self.iceberg_type(element or type_))
 
     def _add(self, update: Any, column: MirrorColumn) -> Any:
         """Add a column with the default that old rows show at the source.

@@ -186,7 +186,7 @@ def _evolve(order: ChangelogTable, table: LakeTable, there: IcebergTable) -> Ice
     for image in changelog.IMAGES:
         for before, now in zip(present, fields, strict=False):
             if before != now:
-                update = update.updateColumn(f"{image}.{now.name}", table.iceberg_type(now.type))
+                update = table.widen(update, f"{image}.{now.name}", now.type)
         for added in fields[len(present) :]:
             update = update.addColumn(image, added.name, table.iceberg_type(added.type))
     update.commit()

@@ -67,7 +67,8 @@ def test_a_changelog_keeps_the_types_of_its_fields_and_takes_new_ones_at_the_end
         ("decimal(9,2)", "decimal(12,2)", True),
         ("decimal(9,2)", "decimal(12,3)", False),
         ("decimal(9,2)", "decimal(8,2)", False),
-        ("array<int>", "array<bigint>", False),
+        ("array<int>", "array<bigint>", True),
+        ("array<int>", "bigint", False),
     ],
 )
 def test_a_field_becomes_wider_where_iceberg_can_widen_it_in_place(old: str, new: str, wider: bool) -> None:

@@ -18,6 +18,7 @@ from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.errors import record_errors
 from penstock.jobs.changelog_plan import ChangelogPlan
+from penstock.source import ddl_trigger
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
@@ -132,6 +133,30 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
     texts = [str(row["b"]) if row["b"] is not None else misfits["b"] for row, misfits in found]
     assert texts == ["1", "2", "3", "four"]
     assert [str(row["c"]) for row, _ in found] == ["None", "2024-01-01", "2024-01-01", "2024-02-29"]
+
+
+@pytest.mark.slow
+def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["changelog"] = {"slack": 0}
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env.sql("create table shaped (id int primary key, l int[])")
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+    first = interval(env, "insert into shaped values (1, '{1}')")
+    env.changelog(first.start, first.end)
+    second = interval(
+        env,
+        "insert into shaped values (2, '{2}')",
+        "alter table shaped alter id type bigint, alter l type bigint[]",
+        "insert into shaped values (3000000000, '{3000000000}')",
+    )
+
+    env.changelog(second.start, second.end)
+
+    found = [row["new"] for each in (first, second) for row in logged(env, "shaped", each.start, each.end)]
+    assert [(row["id"], row["l"]) for row in found] == [(1, [1]), (2, [2]), (3000000000, [3000000000])]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.connections import Connection
+from penstock.contract.table_state import VERSION
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.verify.compare import compare
@@ -15,6 +16,7 @@ from penstock.source import ddl_trigger, session
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.ambiguous_changes import AMBIGUOUS, bootstrapped, follow_ambiguous_changes, migrate
 from tests.scenarios.column_changes import copies, paused
+from tests.scenarios.told_rewrites import MADE, UNPROVEN, follow_told_rewrites
 
 DROPPED = "alter table {t} drop column a; update {t} set n = 1 where id = 1"
 AGAIN = "alter table {t} add column a text; update {t} set a = 'new', n = 2 where id = 2"
@@ -24,6 +26,75 @@ ON = "alter event trigger penstock_ddl_end enable always; alter event trigger pe
 
 def test_ambiguous_changes_are_followed_without_a_copy(env: PipelineEnv) -> None:
     assert follow_ambiguous_changes(env) == []
+
+
+def test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_changed(env: PipelineEnv) -> None:
+    assert follow_told_rewrites(env) == []
+
+
+def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    unheard = {"unheard": "alter table {t} alter n type bigint"}
+    for name in UNPROVEN | unheard:
+        env.sql(MADE.format(t=name))
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+
+    for name, text in UNPROVEN.items():
+        env.sql(text.format(t=name))
+    env.sql(OFF)
+    env.sql(unheard["unheard"].format(t="unheard"))
+    env.sql(ON)
+    env.capture()
+
+    reasons = paused(env)
+    assert set(reasons) == UNPROVEN.keys() | unheard
+    assert "column u was added" in reasons["with_uuids"]
+    fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.fetchable}
+    assert fetched == reasons.keys() - {"with_uuids"}, "its key is in doubt"
+    told = env.ctx.ledger.events.untold(env.name, "schema-followed")
+    assert not [each.message for each in told if "type" in each.message]
+
+
+def test_a_rewrite_is_followed_over_several_windows_with_the_look_far_ahead(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    tables = ("followed", "computed_later")
+    for name in tables:
+        env.sql(MADE.format(t=name))
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+    copied, ends = copies(env), list[Lsn]()
+
+    def end() -> None:
+        ends.append(Lsn.parse(str(env.sql("select pg_current_wal_flush_lsn()::text")[0][0])))
+
+    for name in tables:
+        env.sql(f"update {name} set n = n + 1")
+        env.sql(f"alter table {name} alter s type int")
+        env.sql(f"update {name} set s = 70000 where id = 2")
+    end()
+    env.sql("alter table followed alter id type bigint")
+    env.sql("update followed set id = 3000000000 where id = 1")
+    end()
+    env.sql("alter table computed_later alter n type bigint using n + 1")
+    env.sql("alter table followed alter n type bigint")
+    env.sql("update followed set n = 3000000000 where id = 5")
+    for stop in ends:
+        capture.capture_window(env.ctx, limit=stop)
+        assert paused(env) == {}, "what was told so far has kept all values"
+        env.merge()
+    env.capture()
+    env.merge()
+
+    assert set(paused(env)) == {"computed_later"}
+    assert [each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal] == ["followed"]
+    assert copies(env) == copied
+    told = env.ctx.ledger.events.untold(env.name, "schema-followed")
+    assert [each.table_name for each in told if "changed its type" in each.message] == ["public.followed"] * 3
 
 
 @pytest.mark.slow
@@ -59,8 +130,8 @@ def forged(env: PipelineEnv, name: str) -> str:
     with session.connect(env.ctx.source, what="test") as conn:
         trigger = ddl_trigger.read(conn).token
     state = (
-        f'{{"version": 1, "oid": {oid}, "trigger": "{trigger}", "xid": "3", "count": 3, '
-        '"columns": [[1, "id", 23, -1], [3, "a", 25, -1]], "dropped": [[2, 3]]}'
+        f'{{"version": {VERSION}, "oid": {oid}, "trigger": "{trigger}", "xid": "3", "count": 3, '
+        '"columns": [[1, "id", 23, -1, 3], [3, "a", 25, -1, 3]], "dropped": [[2, 3]], "file": 3, "plain": true}'
     )
     return f"select pg_logical_emit_message(true, 'penstock.ddl', '{state}')"
 

@@ -86,6 +86,74 @@ def test_each_command_tells_what_the_table_is_then(database: Database, listener:
     assert "secret" not in json.dumps(listener.told())
 
 
+PLAIN = [
+    "alter table t alter a type bigint",
+    "ALTER  TABLE\tt\n alter a type bigint ;\n ;",
+    "-- a migration's head\n\n/* and more */ alter table t alter a type bigint",
+    "alter table t alter a type bigint, add x int default 5, alter b type text /* at the end */",
+    "alter table only t rename a to c",
+]
+NOT_PLAIN = [
+    "alter table t alter a type bigint using a + 1",
+    "alter table t alter a type bigint uSiNg(a+1)",
+    "alter table t alter a type bigint -- using",
+    "alter table t alter a type bigint; alter table t alter b type text",
+    "select 1; alter table t alter a type bigint",
+    "alter/**/table t alter a type bigint",
+    "/* /* */ */ alter table t alter a type bigint",
+    "do 'begin alter table t alter a type bigint; end'",
+    "do $$ begin execute 'alter table t alter a type bigint'; end $$",
+    "select change_type()",
+    "alter table other add x int default calls()",
+    "alter table other alter a type bigint",
+    "drop type part cascade",
+]
+MADE = """
+create table t (id int primary key, a int, b varchar(3), p part);
+create function change_type() returns void language plpgsql as 'begin alter table t alter a type bigint; end';
+create function calls() returns int language sql volatile as 'select change_type(); select 1';
+create table other (a int); insert into other values (1)
+"""
+NESTED = """
+create function nested() returns event_trigger language plpgsql as $f$
+begin
+  if current_query() like '%other alter%' then
+    if not exists (select from pg_attribute where attrelid = 't'::regclass and atttypid = 'int8'::regtype) then
+      alter table t alter a type bigint using a + 1;
+    end if;
+  end if;
+end $f$;
+create event trigger a_first on ddl_command_end when tag in ('ALTER TABLE') execute function nested();
+"""
+
+
+def test_a_command_is_plain_if_a_client_sent_it_alone_and_without_using(database: Database, listener: Listener) -> None:
+    commands: dict[int, str] = {}
+    for command in [*PLAIN, *NOT_PLAIN]:
+        database.execute("create type part as (x int)")
+        database.execute(MADE)
+        ((oid,),) = database.execute("select 't'::regclass::oid::bigint")
+        commands[oid] = command
+        database.execute(NESTED)
+        database.execute(command)
+        database.execute(
+            "drop table t, other; drop function nested cascade; drop function calls; drop function change_type"
+        )
+        database.execute("drop type if exists part")
+    told = {
+        oid: [
+            each["plain"]
+            for each in listener.told()
+            if each["oid"] == oid and each["tag"] not in ("CREATE TABLE", "DROP TABLE")
+        ]
+        for oid in commands
+    }
+
+    assert all(told.values())
+    assert {commands[oid] for oid, plain in told.items() if all(plain)} == set(PLAIN)
+    assert {commands[oid] for oid, plain in told.items() if not any(plain)} == set(NOT_PLAIN)
+
+
 def test_what_is_rolled_back_is_never_told(database: Database, listener: Listener) -> None:
     database.execute("create table t (id int primary key, a text)")
     with database.connect(autocommit=False) as conn:
@@ -192,7 +260,7 @@ def test_what_cannot_be_found_out_is_said_to_be_missing(database: Database, list
     database.execute("create table t (id int)")
 
     told = listener.told()[-1]
-    assert told == {"version": 1, "tag": "CREATE TABLE", "missing": "22012"}
+    assert told == {"version": table_state.VERSION, "tag": "CREATE TABLE", "missing": "22012"}
     assert table_state.read(json.dumps(told).encode()) is None
 
 
@@ -219,7 +287,7 @@ def test_installed_again_it_stays_as_it_is_and_whatever_is_altered_shows(
     assert found().condition == "disabled"
     database.execute(ddl_trigger.install_statement())
     assert found().condition == "installed"
-    database.execute(ddl_trigger.install_statement().replace("version 1", "version 0"))
+    database.execute(ddl_trigger.install_statement().replace(f"version {table_state.VERSION}", "version 0"))
     assert found().condition == "old"
     database.execute(ddl_trigger.remove_statement())
     assert found().condition == "missing"

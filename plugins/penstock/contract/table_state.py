@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "penstock.ddl"
-VERSION = 1
+VERSION = 2
 """Of the message's form; another one is not read."""
 _MOST_BYTES = 4 << 20  # 1,600 columns of the longest names come to a sixth of it
 
@@ -23,6 +23,8 @@ class TableState:
 
     `count` attnums were ever given out. `trigger` stays the same as long as the event trigger is there and enabled, None
     where it may have missed something. `xid` is the transaction's id; `gone`: the table was dropped.
+    `versions` are those of the columns' catalog rows, `file` is the number of the table's file. `plain`: the command was one
+    ALTER TABLE of a client's, without USING, so that the server's own casts made the values of retyped columns.
     """
 
     oid: int
@@ -32,6 +34,9 @@ class TableState:
     dropped: Mapping[int, int] = field(default_factory=dict)
     xid: int = 0
     gone: bool = False
+    versions: Mapping[int, int] = field(default_factory=dict)
+    file: int = 0
+    plain: bool = False
 
     def attnums(self, sent: Iterable[tuple[str, int, int]]) -> tuple[int, ...] | None:
         """Return which of the columns these are, by name and type; None where one is not there, or they have another order."""
@@ -45,9 +50,11 @@ class TableState:
             "oid": self.oid,
             "trigger": self.trigger,
             "count": self.count,
-            "columns": [[attnum, *column] for attnum, column in self.columns.items()],
+            "columns": [[attnum, *column, self.versions.get(attnum, 0)] for attnum, column in self.columns.items()],
             "dropped": [[attnum, xid] for attnum, xid in self.dropped.items()],
             "xid": self.xid,
+            "file": self.file,
+            "plain": self.plain,
         }
 
     @classmethod
@@ -56,9 +63,19 @@ class TableState:
         trigger = data["trigger"]
         if data.get("gone"):
             return cls(int(data["oid"]), trigger, gone=True)
-        columns = {int(attnum): (str(name), int(type_), int(typmod)) for attnum, name, type_, typmod in data["columns"]}
+        columns = {int(n): (str(name), int(type_), int(typmod)) for n, name, type_, typmod, _ in data["columns"]}
         dropped = {int(attnum): int(xid) for attnum, xid in data["dropped"]}
-        state = cls(int(data["oid"]), trigger, int(data["count"]), columns, dropped, int(data["xid"]))
+        state = cls(
+            oid=int(data["oid"]),
+            trigger=trigger,
+            count=int(data["count"]),
+            columns=columns,
+            dropped=dropped,
+            xid=int(data["xid"]),
+            versions={int(attnum): int(version) for attnum, *_, version in data["columns"]},
+            file=int(data["file"]),
+            plain=data["plain"] is True,
+        )
         attnums = sorted([*columns, *dropped])
         if attnums != list(range(1, state.count + 1)) or list(columns) != sorted(columns):
             raise ValueError("expected every attnum once, and the columns in their order")

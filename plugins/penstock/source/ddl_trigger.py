@@ -54,7 +54,23 @@ def read(conn: SourceSession) -> DdlTrigger:
 
 def install_statement() -> str:
     """Return what a superuser runs once in the source's database; run again, it changes nothing or brings up to date."""
-    parts = {"version": sql.Literal(VERSION), "prefix": sql.Literal(PREFIX), "token": _token()}
+    return _install(sql.SQL("perform pg_logical_emit_message(true, {}, each)").format(sql.Literal(PREFIX)))
+
+
+def record(conn: SourceSession) -> None:
+    """Have each command of DDL tell a table of this scratch database what it would tell the WAL; raises SourceError."""
+    with translating(conn.place):
+        conn.execute(load("source/ddl_trigger/recorder").encode())
+        conn.execute(_install(sql.SQL("insert into penstock_ddl.told (content) values (each)")).encode())
+
+
+def recorded(conn: SourceSession) -> list[bytes]:
+    """Return what was told since; raises SourceError."""
+    return [content for (content,) in conn.rows("ddl_trigger/recorded")]
+
+
+def _install(emit: sql.Composable) -> str:
+    parts = {"version": sql.Literal(VERSION), "emit": emit, "token": _token()}
     body = sql.SQL(load("source/ddl_trigger/report")).format(**parts).as_string(None)
     return sql.SQL(load("source/ddl_trigger/install")).format(body=sql.SQL(f"$report${body}$report$")).as_string(None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.values.pgtype import PgType, numeric_digits
-from penstock.values.type_table import DECIMAL, STRING, TYPES, decimal_digits
+from penstock.values.type_table import DECIMAL, STRING, TYPES, decimal_digits, element_type
 
 SCALARS = {name: each.name for each in TYPES for name in each.postgres if each.name != DECIMAL}
 EXTENSIONS = {name: each.name for each in TYPES for name in each.extensions}
@@ -33,11 +33,12 @@ class Mapping:
 
 def mapping(type: PgType) -> Mapping:
     """Choose the lake type of a column's type."""
-    lake_type = _container(_base(type)) or _scalar(_base(type))
+    lake_type = _container(innermost(type)) or _scalar(innermost(type))
     return Mapping(lake_type, exact=lake_type == STRING)
 
 
-def _base(type: PgType) -> PgType:
+def innermost(type: PgType) -> PgType:
+    """Return what a domain is made of, any other type as it is."""
     while type.base is not None:
         type = type.base
     return type
@@ -54,7 +55,7 @@ def _element(type: PgType) -> str | None:
     """Return the lake type of an array's elements; None if it is no array, or one that we can't split."""
     if type.element is None or not _is_array(type):
         return None
-    element = _base(type.element)
+    element = innermost(type.element)
     if element.kind in _MADE_BY_THE_SERVER or element.name in _EXTENSIONS_WITH_COMMA:
         return STRING
     if not _is_built_in(element) or _is_array(element) or element.name in _OTHER_DELIMITER:
@@ -96,6 +97,9 @@ def holds(wanted: str, now: str) -> bool:
 
 def wider(now: str, wanted: str) -> bool:
     """Return whether Iceberg can change the type of a field in place. Source: Iceberg specification, "Schema Evolution"."""
+    one, other = element_type(now), element_type(wanted)
+    if one and other:
+        return wider(one, other)
     old, new = decimal_digits(now), decimal_digits(wanted)
     if old and new:
         return new[0] > old[0] and new[1] == old[1]

@@ -1,16 +1,21 @@
-"""Which change of a column's type needs no new copy: the server has kept every stored value, and renders it as before.
+"""Which change of a column's type needs no new copy: the server has kept every value, and the lake's column can hold it.
 
-That the values were kept shows elsewhere: in a table whose file is the same. Here it is only asked whether the new type
-renders them the same, and whether the lake's column can hold them. Pure.
+That the values were kept shows elsewhere: in a table whose file is the same, or in commands that left them to the server's own
+cast. Here it is only asked whether the new type renders them the same, or whether that cast changes none. Pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.values.lake_types import holds, mapping
+from penstock.values.lake_types import holds, innermost, mapping
 from penstock.values.pgtype import PgType
 
+INT2, INT4, INT8 = 21, 23, 20
+_WIDER = {INT2: {INT4, INT8}, INT4: {INT8}, 1005: {1007, 1016}, 1007: {1016}}
+"""Casts of the server's that change no value, by oid; of arrays too. Source: PostgreSQL's pg_type.dat."""
+_VARCHAR, _NUMERIC = 1043, 1700
+_SCALE = 0x7FF
 _TEXTS = frozenset({"text", "varchar", "citext"})
 _TEXT = PgType(25, -1, "pg_catalog", "text", "b")
 
@@ -23,6 +28,29 @@ def followed(before: PgType, after: PgType) -> bool:
     """
     now, wanted = mapping(before).lake_type, mapping(after).lake_type
     return _plain(before) == _plain(after) and holds(wanted, now)
+
+
+def widened(before: PgType, after: PgType) -> bool:
+    """Return whether the server's own cast from the one type to the other changes no value, and the lake's column can become that."""
+    now, wanted = mapping(before).lake_type, mapping(after).lake_type
+    return innermost(after).oid in _WIDER.get(innermost(before).oid, ()) and holds(wanted, now)
+
+
+def cast_keeps(before: tuple[int, int], after: tuple[int, int]) -> bool:
+    """Return whether the server's own cast keeps every value, between two types that are no domains, each as oid and typmod."""
+    (old, old_typmod), (new, new_typmod) = before, after
+    if before == after or new in _WIDER.get(old, ()):
+        return True
+    if old == _VARCHAR and new in (_VARCHAR, _TEXT.oid):
+        return new_typmod == -1 or (old_typmod != -1 and new_typmod >= old_typmod)
+    return old == new == _NUMERIC and (
+        new_typmod == -1 or (old_typmod != -1 and (old_typmod ^ new_typmod) & _SCALE == 0 and new_typmod >= old_typmod)
+    )
+
+
+def sent_keeps(sent: int, now: PgType) -> bool:
+    """Return whether a text of the type with this oid is that of the same value in a column that was widened since."""
+    return innermost(now).oid in _WIDER.get(sent, ())
 
 
 def _plain(type: PgType) -> PgType:

@@ -192,9 +192,13 @@ def test_without_numbers_landed_rows_have_the_tables_columns_or_the_first_of_the
     assert "a column gone that cannot be told" in fields(*columns, sent=relation("id int", "gone", "state", "note"))
 
 
-@pytest.mark.parametrize(("sent", "now", "told"), [("id", 20, "changed its type"), ("id int", 20, "changed its type")])
+@pytest.mark.parametrize(("sent", "now", "told"), [("id", 20, "changed its type"), ("id int", 25, "changed its type")])
 def test_landed_rows_of_another_type_are_refused(sent: str, now: int, told: str) -> None:
     assert told in fields(column("id", 1, now, key=True), sent=relation(sent), numbers=(1,))
+
+
+def test_landed_rows_of_a_narrower_type_are_those_of_a_column_that_was_widened() -> None:
+    assert fields(column("id", 1, 20, key=True), sent=relation("id int"), numbers=(1,)) == ("id",)
 
 
 def keyed(*names: str, identity: str = "d", key: tuple[str, ...] = ("id",)) -> Relation:

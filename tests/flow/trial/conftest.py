@@ -143,7 +143,7 @@ def planned(tmp_path: Path, lead: Callable[..., None], pipeline_file: Callable[.
     """A function that runs `penstock plan-migration` for a source on a text or files, with a shared scratch server."""
 
     def run(
-        source: Database,
+        database: Database,
         migration: str | Path,
         *options: str | Path,
         on: Server | None = None,
@@ -151,7 +151,7 @@ def planned(tmp_path: Path, lead: Callable[..., None], pipeline_file: Callable[.
         reachable: bool = True,
         **settings: Any,
     ) -> Result:
-        lead("penstock_source", source, **login, **({} if reachable else {"host": "127.0.0.2"}))
+        lead("penstock_source", database, **login, **({} if reachable else {"host": "127.0.0.2"}))
         if on is not None:
             lead("penstock_scratch", Database(on, "postgres"))
             options = (*options, "--scratch-connection", "penstock_scratch")

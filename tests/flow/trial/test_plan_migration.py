@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from penstock.ledger import Ledger
 from penstock.source import ddl_trigger
 from stack.servers.postgres import Database, Server
@@ -70,6 +72,32 @@ def test_a_source_with_the_event_trigger_is_tried_like_any_other(
 
     assert result.exit_code == 0, result.output
     assert "drop-column: column note was dropped" in result.stdout
+
+
+WIDER = "alter table customer alter id type bigint; alter table orders alter customer type bigint;"
+
+
+@pytest.mark.parametrize(
+    ("listens", "migration", "status"),
+    [
+        pytest.param(True, WIDER, 0, id="told"),
+        pytest.param(False, WIDER, 1, id="not asked for"),
+        pytest.param(True, WIDER.replace("bigint;", "bigint using 7;"), 1, id="computed"),
+        pytest.param(True, "drop event trigger penstock_ddl_end;" + WIDER, 1, id="the trigger goes"),
+    ],
+)
+def test_a_wider_key_is_free_where_the_event_trigger_tells_that_its_values_are_kept(
+    planned: Plan, shop: Database, scratch: Server, *, listens: bool, migration: str, status: int
+) -> None:
+    shop.execute(ddl_trigger.install_statement())
+
+    result = planned(shop, migration, "--json", on=scratch, source={"ddl_trigger": listens})
+
+    assert result.exit_code == status, result.output
+    found = json.loads(result.stdout)["tables"]
+    assert [table["table"] for table in found] == ["public.customer", "public.orders"]
+    rules = {change["rule"] for table in found for change in table["changes"]}
+    assert rules == ({"schema-change"} if status else {"retype-column"})
 
 
 def test_an_unchanged_schema_is_free(planned: Plan, shop: Database, scratch: Server) -> None:

@@ -2,6 +2,9 @@
 -- Tells readers of the WAL what each table is after a command that made, altered or dropped it: names, types and numbers of its
 -- columns, never a row's value and never the command's text. It fails no command: what it cannot find out, it says to be missing.
 declare
+  asked constant text collate "C" := current_query();
+  callers text;
+  plain boolean;
   named oid[];
   gone oid[];
   told bytea[];
@@ -27,6 +30,20 @@ begin
     if named is null and gone is null then
       return;
     end if;
+    -- Plain: the client sent this one ALTER TABLE and no USING, so each retyped column was cast by the server's own cast. Comments may
+    -- come first, but hold no word of all this. A command that another function runs has that function as a caller.
+    get diagnostics callers = pg_context;
+    plain := coalesce(
+      tg_tag = 'ALTER TABLE'
+      and position(chr(10) in callers) = 0
+      and position(';' in rtrim(asked, '; ' || chr(9) || chr(10) || chr(13))) = 0
+      and asked !~ '[uU][sS][iI][nN][gG]'
+      and asked ~ (
+        '^([[:space:]]|--[^' || chr(10) || chr(13) || ']*[' || chr(10) || chr(13) || ']|/[*][^*/]*[*]/)*'
+        '[aA][lL][tT][eE][rR][[:space:]]+[tT][aA][bB][lL][eE][[:space:]]'
+      ),
+      false
+    );
     -- Partitions and children are altered with a table whose own columns this transaction has written.
     with recursive touched (oid) as (
       select n.oid from unnest(named) as n (oid)
@@ -59,9 +76,16 @@ begin
               and case c.relreplident when 'd' then x.indisprimary and x.indimmediate when 'f' then x.indisprimary else x.indisreplident end
           ),
           'file', c.relfilenode::bigint,
+          'plain', plain,
           'count', c.relnatts,
           'columns', (
-            select coalesce(json_agg(json_build_array(a.attnum, a.attname, a.atttypid::bigint, a.atttypmod) order by a.attnum), '[]')
+            select
+              coalesce(
+                json_agg(
+                  json_build_array(a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, a.xmin::text::bigint) order by a.attnum
+                ),
+                '[]'
+              )
             from pg_attribute as a
             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
           ),
@@ -84,6 +108,6 @@ begin
   end;
   -- out here: within the block each message would take a transaction id of its own
   foreach each in array coalesce(told, array[]::bytea[]) loop
-    perform pg_logical_emit_message(true, {prefix}, each);
+    {emit};
   end loop;
 end

@@ -15,7 +15,7 @@ from penstock.flow.table_facts import column_plan
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
-from penstock.values.type_change import followed
+from penstock.values.type_change import followed, widened
 from penstock.values.type_name import type_name
 
 Rule = Literal[
@@ -65,29 +65,31 @@ class Followed:
     doubts: tuple[Doubt, ...]
 
 
-def follow(columns: Sequence[MirrorColumn], now: SourceTable, following: Following) -> Followed:
-    """Compare the known columns with the catalog's."""
+def follow(
+    columns: Sequence[MirrorColumn], now: SourceTable, following: Following, kept: Collection[int] = ()
+) -> Followed:
+    """Compare the known columns with the catalog's; the commands that altered `kept` ones have kept their values."""
     there = {column.attnum: column for column in now.columns}
-    kept, changes, doubts = list[MirrorColumn](), list[ColumnChange](), list[Doubt]()
+    after, changes, doubts = list[MirrorColumn](), list[ColumnChange](), list[Doubt]()
     for column in columns:
         found = there.pop(column.attnum, None)
         if column.dropped:
-            kept.append(column)
+            after.append(column)
         elif found is None:
             reason = _why_not_dropped(column, now, following)
             doubts += [Doubt(reason)] if reason else []
             changes.append(ColumnChange("drop-column", f"column {column.name} was dropped"))
             if following.keep_dropped:
-                kept.append(replace(column, dropped=True, missing_text=None, key=False))
+                after.append(replace(column, dropped=True, missing_text=None, key=False))
         else:
-            kept.append(replace(column, name=found.name, type=found.type, key=found.key))
-            made, wrong = _compared(column, found, following)
+            after.append(replace(column, name=found.name, type=found.type, key=found.key))
+            made, wrong = _compared(column, found, following, kept)
             changes += made
             doubts += wrong
     for new in there.values():
-        kept.append(column_plan(new))
+        after.append(column_plan(new))
         changes.append(ColumnChange("add-column", f"column {new.name} was added", _xid(new)))
-    return Followed(_with_free_names(kept), tuple(changes), tuple(doubts))
+    return Followed(_with_free_names(after), tuple(changes), tuple(doubts))
 
 
 def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Following) -> str | None:
@@ -101,7 +103,7 @@ def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Followin
 
 
 def _compared(
-    column: MirrorColumn, found: SourceColumn, following: Following
+    column: MirrorColumn, found: SourceColumn, following: Following, kept: Collection[int]
 ) -> tuple[list[ColumnChange], list[Doubt]]:
     """Return what changed of a column that is there still, and why that is not followed."""
     changes, doubts = list[ColumnChange](), list[Doubt]()
@@ -112,7 +114,8 @@ def _compared(
     if not _same_type(found.type, column.type):
         retyped = f"column {found.name} changed its type from {type_name(column.type)} to {type_name(found.type)}"
         changes.append(ColumnChange("retype-column", retyped, _xid(found)))
-        doubts += [] if following.columns and followed(column.type, found.type) else [Doubt(retyped, found.attnum)]
+        same = followed(column.type, found.type) or (found.attnum in kept and widened(column.type, found.type))
+        doubts += [] if following.columns and same else [Doubt(retyped, found.attnum)]
     return changes, doubts
 
 

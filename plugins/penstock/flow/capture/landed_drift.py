@@ -5,8 +5,8 @@ What the look before had to leave open is decided by the stream, and a table is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
@@ -15,9 +15,11 @@ from penstock.errors import SourceError
 from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.partition_doubts import vanished_partition
+from penstock.flow.capture.rewritten import Rewritten
 from penstock.flow.capture.schema_drift import Look, followed_of
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.told_rewrites import Rewrites, read
 from penstock.flow.capture.undecided import Undecided
 from penstock.flow.capture.verdict_effects import let_go, refuse, take
 from penstock.flow.context import Context
@@ -43,7 +45,10 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
     fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
     brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
-        _settle(ctx, conn, case, landed, window.upto_lsn)
+        if isinstance(case, Rewritten):
+            _settle_rewritten(ctx, case, landed, window)
+        else:
+            _settle(ctx, conn, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
@@ -91,25 +96,28 @@ class _Brought:
 
 def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
-    if not landed.shapes:
-        return {}
-    looks = ctx.ledger.windows.column_looks(ctx.name, landed.shapes, since=since)
-    listens = ctx.pipeline.source.ddl_trigger
-    before = ctx.ledger.windows.table_states(ctx.name, landed.shapes) if listens else {}
-    totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
-    histories = {
-        oid: History(looks[oid], before.get(oid), totals.told.get(oid, ()), totals.lapses, complete)
-        if listens
-        else History(looks[oid])
-        for oid in landed.shapes
-        if oid in looks
-    }
+    histories = _histories(ctx, landed, landed.shapes, since)
     return {
         (oid, version): relation_columns.numbers(
-            relation, told_columns.read(relation, landed.after[oid, version], histories[oid]), looks[oid]
+            relation, told_columns.read(relation, landed.after[oid, version], histories[oid]), histories[oid].looks
         )
         for (oid, version), relation in landed.relations.items()
         if oid in histories
+    }
+
+
+def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) -> dict[int, History]:
+    """Return all that is known of these tables around a window."""
+    if not oids:
+        return {}
+    looks = ctx.ledger.windows.column_looks(ctx.name, oids, since=since)
+    if not ctx.pipeline.source.ddl_trigger:
+        return {oid: History(found) for oid, found in looks.items()}
+    before = ctx.ledger.windows.table_states(ctx.name, oids)
+    totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
+    return {
+        oid: History(found, before.get(oid), totals.told.get(oid, ()), totals.lapses, complete)
+        for oid, found in looks.items()
     }
 
 
@@ -166,6 +174,20 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
         refuse(ctx, case.known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif heard:
         take(ctx, case.known, case.best(), case.digest(heard))
+
+
+def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
+    """Follow a rewritten table if it was told that all values were kept, refuse it if that is not so or was not told."""
+    oid = case.known.oid
+    history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
+    told = Rewrites(frozenset(case.versions)) if history is None else read(history, case.before(), case.versions)
+    if told.doubtful or (window.upto_lsn >= case.through and not told.complete):
+        refused = case.refusal
+        refuse(ctx, case.known, refused.reason or "", refused.slug, fetchable=refused.fetch is not None)
+    elif told.complete:
+        take(ctx, case.known, case.proven(), case.now.digest())
+    else:
+        take(ctx, case.known, replace(case.best(), changes=()), case.digest(checked=True))
 
 
 def _emptied(conn: SourceSession, case: Undecided, explained: Set[int]) -> dict[int, str]:

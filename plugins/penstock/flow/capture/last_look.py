@@ -31,11 +31,11 @@ def filter_changed(digest: Mapping[str, Any], now: SourceTable) -> bool:
 def new_files(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> tuple[Leaf, ...]:
     """Return the leaves with another file than at the last look, or, where they are new, than they were made with."""
     return tuple(
-        leaf for leaf in now.leaves if leaf.oid not in cleared and _file_before(digest, leaf) != leaf.relfilenode
+        leaf for leaf in now.leaves if leaf.oid not in cleared and file_before(digest, leaf) != leaf.relfilenode
     )
 
 
-def _file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
+def file_before(digest: Mapping[str, Any], leaf: Leaf) -> Any:
     """Return the file that a leaf had: a table is made with a file of its own oid, and gets another when it is rewritten."""
     before = digest["leaves"].get(str(leaf.oid))
     if before is not None:

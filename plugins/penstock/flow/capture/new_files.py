@@ -6,7 +6,7 @@ stored values changed. Of the rest the rows themselves, or the stream, have to s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,7 @@ def altered_with_its_rows(columns: Sequence[MirrorColumn], digest: Mapping[str, 
     Where another one has altered it, and the stream shows that the file is a TRUNCATE's, no row is older than that file.
     """
     files = {str(leaf.changed_by) for leaf in new_files(digest, now, frozenset())}
-    versions = catalog_versions(digest, "columns")
-    known = {column.attnum for column in columns}
-    altered = (each for each in now.columns if each.attnum in known and versions.get(str(each.attnum)) != each.version)
-    return any(each.version in files for each in altered) or any(added_doubts(columns, now))
+    return any(each.version in files for each in altered(columns, digest, now)) or any(added_doubts(columns, now))
 
 
 def may_change_silently(now: SourceTable) -> bool:
@@ -65,13 +62,19 @@ def added_since(columns: Sequence[MirrorColumn], now: SourceTable) -> list[Sourc
     return [column for column in now.columns if column.attnum not in before]
 
 
-def altered_doubts(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
-    """Name the columns of which a new file may hold other values than before."""
+def altered(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> list[SourceColumn]:
+    """Return the known columns whose catalog row is another one than at the last look."""
     versions = catalog_versions(digest, "columns")
-    by_attnum = {column.attnum: column for column in now.columns}
-    for column in columns:
-        found, before = by_attnum.get(column.attnum), versions.get(str(column.attnum))
-        if found is not None and before is not None and before != found.version:
+    known = {column.attnum for column in columns if str(column.attnum) in versions}
+    return [each for each in now.columns if each.attnum in known and versions[str(each.attnum)] != each.version]
+
+
+def altered_doubts(
+    columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable, kept: Collection[int] = ()
+) -> Iterator[Doubt]:
+    """Name the columns of which a new file may hold other values than before; `kept` ones are told to have the same."""
+    for column in altered(columns, digest, now):
+        if column.attnum not in kept:
             yield Doubt(
                 f"column {column.name} was altered and the table rewritten: its old rows may hold other values",
                 column.attnum,

@@ -16,7 +16,7 @@ from penstock.lake.mirror_column import present
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
-from penstock.values.type_change import followed
+from penstock.values.type_change import followed, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
 
 DROPPED = 0
@@ -232,7 +232,7 @@ def by_name(table: TableRecord | TableFacts, relation: Relation) -> tuple[int, .
 
 def _followed(sent: RelationColumn, now: PgType) -> bool:
     """Return whether texts of the type that a message names stand in a column of the present type as they are."""
-    if (sent.type_oid, sent.typmod) == (now.oid, now.typmod):
+    if (sent.type_oid, sent.typmod) == (now.oid, now.typmod) or sent_keeps(sent.type_oid, now):
         return True
     bases = [now]
     while (base := bases[-1].base) is not None:

@@ -17,6 +17,7 @@ from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.new_files import altered_with_its_rows, suspects
+from penstock.flow.capture.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.capture.undecided import Undecided, verdict_of
 from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take
 from penstock.flow.context import Context
@@ -39,7 +40,7 @@ class Look:
     """
 
     found: Mapping[int, SourceTable]
-    undecided: tuple[Undecided, ...]
+    undecided: tuple[Undecided | Rewritten, ...]
     unchanged: frozenset[int] = frozenset()
 
 
@@ -54,7 +55,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
     now = snapshot.by_oid
-    cases: list[Undecided] = []
+    cases: list[Undecided | Rewritten] = []
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now or trigger is not None:
         ctx.ledger.tables.note_column_looks(
@@ -66,7 +67,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
         )
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            cases += _follow(ctx, conn, record, now[record.oid], place)
+            cases += _follow(ctx, conn, record, now[record.oid], place, told=bool(trigger))
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place)
@@ -76,8 +77,14 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
 
 
 def _follow(
-    ctx: Context, conn: SourceSession, known: Known, now: SourceTable | None, place: Callable[[], Lsn]
-) -> list[Undecided]:
+    ctx: Context,
+    conn: SourceSession,
+    known: Known,
+    now: SourceTable | None,
+    place: Callable[[], Lsn],
+    *,
+    told: bool = False,
+) -> list[Undecided | Rewritten]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
     cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
     following = followed_of(ctx, known)
@@ -86,6 +93,11 @@ def _follow(
     if case is not None:
         take(ctx, known, case.best(), case.digest())
         return [case]
+    if told and now is not None and decided.reason is not None and isinstance(known, TableRecord):
+        rewritten = open_case(Rewritten(known, now, following, cleared, decided, server_info.inserted(conn)))
+        if rewritten is not None and not _digest(conn, known, now).get("grown"):
+            take(ctx, known, rewritten.meanwhile(), rewritten.digest())
+            return [rewritten]
     if decided.reason is not None:
         refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif now is not None:
@@ -122,8 +134,8 @@ def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) 
     cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
     oldest = ctx.ledger.windows.looked_xid(ctx.name) if suspected.files else None
     if oldest is not None:
-        undecided = known.catalog_digest.get("undecided", {})  # for these the last look was not before the change
-        sure = (leaf for leaf in suspected.files if str(leaf.oid) not in undecided)
+        waiting = waiting_files(known.catalog_digest)  # for these the last look was not before the change
+        sure = (leaf for leaf in suspected.files if str(leaf.oid) not in waiting)
         cleared |= {leaf.oid for leaf in sure if _seen(leaf_rows.kept, conn, leaf, oldest)}
     return frozenset(cleared)
 

@@ -6,7 +6,7 @@ followed, one whose doubts are values of columns or rows of partitions fetches t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -58,6 +58,7 @@ def verdict(
     *,
     unused: Iterable[int] = (),
     emptied: Mapping[int, str] = MappingProxyType({}),
+    kept: Collection[int] = (),
     following: Following = ADDED_ONLY,
     through: Lsn | None = None,
 ) -> Verdict:
@@ -65,7 +66,8 @@ def verdict(
 
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
-    `emptied` are those with a new file and no row, with the snapshots that show it. `through` is how far the lake has the table.
+    `emptied` are those with a new file and no row, with the snapshots that show it. `kept` are columns of which it is told that
+    no command has changed their values. `through` is how far the lake has the table.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -76,12 +78,12 @@ def verdict(
         return Verdict(reason=why, slug="target-clash")
     blank = frozenset(unused)
     known = blank.union(cleared)
-    followed = column_changes.follow(columns, now, following)
+    followed = column_changes.follow(columns, now, following, kept)
     gone = _gone(digest, now, emptied)
     doubts = [
         *_name_doubts(digest, now),
         *followed.doubts,
-        *_value_doubts(columns, digest, now, known),
+        *_value_doubts(columns, digest, now, known, kept),
         *_whole_row_doubts(followed.columns, now),
         *_filter_doubts(digest, now),
         *_type_doubts(digest, now),
@@ -119,12 +121,16 @@ def _name_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]
 
 
 def _value_doubts(
-    columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]
+    columns: Sequence[MirrorColumn],
+    digest: Mapping[str, Any],
+    now: SourceTable,
+    cleared: frozenset[int],
+    kept: Collection[int],
 ) -> Iterator[Doubt]:
     """Name the columns of which old rows may show something that was never sent."""
     yield from _hidden_doubts(columns, digest, now)
     if new_files(digest, now, cleared):
-        yield from altered_doubts(columns, digest, now)
+        yield from altered_doubts(columns, digest, now, kept)
     if new_files(digest, now, frozenset()):
         yield from added_doubts(columns, now)
 

@@ -66,6 +66,11 @@ def _chain(history: History) -> list[_Known | None]:
     return [before, *told, last]
 
 
+def contradicts(history: History) -> bool:
+    """Return whether states and looks cannot follow one another."""
+    return not _agree(_chain(history))
+
+
 def _told(state: TableState, lapses: int) -> _Known:
     return _Known(ColumnLook(state.count, state.columns, state.trigger), lapses, state.dropped, state.xid)
 

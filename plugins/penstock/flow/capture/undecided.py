@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,9 +81,12 @@ def verdict_of(
     *,
     unused: Iterable[int] = (),
     emptied: Mapping[int, str] | None = None,
+    kept: Collection[int] = (),
 ) -> Verdict:
     """Return the verdict on a table as it is now; the arguments are those of `verdict`."""
     facts = (known.columns, known.identity, known.catalog_digest)
     through = known.complete_through if isinstance(known, TableRecord) else None
     emptied = emptied or {}
-    return verdict(*facts, now, cleared, unused=unused, emptied=emptied, following=following, through=through)
+    return verdict(
+        *facts, now, cleared, unused=unused, emptied=emptied, kept=kept, following=following, through=through
+    )

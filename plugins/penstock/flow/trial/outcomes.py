@@ -7,7 +7,7 @@ which an empty scratch database does not have, the worse outcome is given and sa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from penstock.conditions import NEEDS_COPY
 from penstock.flow import archives, table_policy
@@ -23,6 +23,7 @@ from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.table_facts import table_facts
 from penstock.flow.trial.effects import Outcome, effect, worst
+from penstock.flow.trial.hearing import Heard
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -68,13 +69,14 @@ class TableOutcome:
 class Looks:
     """Hold what the catalog says before and after, what capture would alter of the publication, and which leaves are `blank`.
 
-    A leaf is blank that the migration made and that had no row when it was attached.
+    A leaf is blank that the migration made and that had no row when it was attached. `heard` is what the event trigger told.
     """
 
     before: CatalogSnapshot
     after: CatalogSnapshot
     alteration: Alteration | None
     blank: frozenset[int] = frozenset()
+    heard: Heard = field(default_factory=Heard)
 
 
 def outcomes(ctx: Context, looks: Looks) -> list[TableOutcome]:
@@ -165,6 +167,9 @@ class _Case:
         if renamed:
             record = replace(record, catalog_digest=with_name(record.catalog_digest, now.schema, now.name))
         decided = self._verdict(record, now, self.looks.blank)
+        if decided.reason is not None:
+            tables, following = (self.looks.before.by_oid[record.oid], now), followed_of(self.ctx, record)
+            decided = self.looks.heard.verdict(record, tables, following, decided)
         if decided.reason is not None:
             reason = decided.reason
             possible = suspects(record.columns, record.catalog_digest, now)

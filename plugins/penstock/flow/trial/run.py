@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.trial import looks
+from penstock.flow.trial import hearing, looks
 from penstock.flow.trial.copy_cost import Costs, costs
 from penstock.flow.trial.effects import Outcome, worst
 from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
@@ -106,7 +106,9 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             if publication.read(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read(conn).version
+            token, said = hearing.listen(ctx, conn)
             before = looks.settled(ctx, conn, source.hindrance if source else None)
+        notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
         tried = migration.run(tools, made, files)
@@ -114,7 +116,8 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         with _session(ctx, made) as conn:
             after = looks.settled(ctx, conn, source.hindrance if source else None)
             blank = looks.blank(conn, before.found, after.found)
-    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
+            heard = hearing.heard(conn, token)
+    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, heard))
     notes += looks.left_to_owner(ctx, before, after)
     known = costs(ctx, source.tables if source else ())
     return Trial(

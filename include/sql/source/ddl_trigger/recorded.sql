@@ -1,0 +1,3 @@
+select content
+from penstock_ddl.told
+order by number

@@ -1,0 +1,127 @@
+"""A table whose file was rewritten with altered columns, of which the source's event trigger may tell that no value has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.flow.capture.column_changes import ColumnChange, Following
+from penstock.flow.capture.last_look import file_before
+from penstock.flow.capture.new_files import altered, may_change_silently
+from penstock.flow.capture.table_verdict import Verdict
+from penstock.flow.capture.told_rewrites import Before
+from penstock.flow.capture.undecided import verdict_of
+from penstock.ledger.table_records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source.tables import SourceTable
+from penstock.values.lake_types import innermost
+
+_OPEN = "rewritten"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """Hold a table of which it is to be told up to `through` that the values of altered columns were kept; else `refusal` holds.
+
+    `through` is a place in the WAL behind all that the look has seen.
+    """
+
+    known: TableRecord
+    now: SourceTable
+    following: Following
+    cleared: frozenset[int]
+    refusal: Verdict
+    through: Lsn
+
+    @property
+    def versions(self) -> dict[int, str]:
+        """Return the versions of the altered columns' catalog rows now, by attnum."""
+        found = altered(self.known.columns, self.known.catalog_digest, self.now)
+        return {column.attnum: column.version for column in found if not column.generated}
+
+    def before(self) -> Before:
+        """Return what was right of the table when its columns had not been altered."""
+        digest = self.known.catalog_digest
+        waiting = digest.get(_OPEN, {})
+        known = {column.attnum: column.type for column in self.known.columns}
+        types = {attnum: (type_.oid, type_.typmod) for attnum, type_ in known.items()}
+        types |= {int(attnum): (oid, typmod) for attnum, oid, typmod in waiting.get("types", ())}
+        made = [*known.values(), *(column.type for column in self.now.columns)]
+        domains = (type_ for type_ in made if type_.base is not None and innermost(type_).typmod == -1)
+        return Before(
+            file=file_before(digest, *self.now.leaves),
+            types=types,
+            versions={int(attnum): version for attnum, version in digest["versions"]["columns"].items()},
+            bases={type_.oid: innermost(type_).oid for type_ in domains},
+            checked=waiting.get("checked", False),
+        )
+
+    def best(self) -> Verdict:
+        """Return the verdict if all values were kept."""
+        facts = self.known, self.now, self.following, self.cleared
+        return verdict_of(*facts, kept=self.versions)
+
+    def meanwhile(self) -> Verdict:
+        """Return what is followed at once: all but the changes of types, which are events only when it is sure."""
+        best = self.best()
+        return replace(best, changes=tuple(change for change in best.changes if change.rule != "retype-column"))
+
+    def proven(self) -> Verdict:
+        """Return what is followed when all values were kept, besides what was followed at once."""
+        return replace(self.best(), changes=self._retyped())
+
+    def _retyped(self) -> tuple[ColumnChange, ...]:
+        """Return the changes of types since the columns were right, of earlier looks too."""
+        waiting = self.known.catalog_digest.get(_OPEN, {}).get("retyped", ())
+        new = (change for change in self.best().changes if change.rule == "retype-column")
+        return (*(ColumnChange("retype-column", text, xid) for text, xid in waiting), *new)
+
+    def digest(self, *, checked: bool = False) -> dict[str, Any]:
+        """Return the digest of now, but of the table's file and the altered columns that of before, and until when they wait.
+
+        `checked`: a window has been held against it.
+        """
+        digest, before = self.now.digest(), self.known.catalog_digest
+        oid, versions, right = str(self.now.oid), self.versions, self.before()
+        columns = {**digest["versions"]["columns"], **{str(n): before["versions"]["columns"][str(n)] for n in versions}}
+        return {
+            **digest,
+            "leaves": {**digest["leaves"], oid: before["leaves"][oid]},
+            "versions": {**digest["versions"], "columns": columns},
+            _OPEN: {
+                "through": str(self.through),
+                "versions": _texts(versions),
+                "types": [[attnum, *right.types[attnum]] for attnum in versions],
+                "retyped": [[change.text, change.xid] for change in self._retyped()],
+                "checked": checked or right.checked,
+            },
+        }
+
+
+def open_case(case: Rewritten) -> Rewritten | None:
+    """Return the case of a table that is followed if values were kept, with its place of before; None where there is more against it.
+
+    Partitions are rewritten one by one, and a table that is not published by its name may have been unlogged for a while.
+    """
+    now, digest = case.now, case.known.catalog_digest
+    if (
+        now.kind != "r"
+        or may_change_silently(now)
+        or not case.following.columns
+        or str(now.oid) not in digest["leaves"]
+    ):
+        return None
+    waiting = digest.get(_OPEN, {})
+    if waiting.get("versions") == _texts(case.versions):
+        case = replace(case, through=Lsn.parse(waiting["through"]))
+    return case if case.versions and case.best().reason is None else None
+
+
+def waiting_files(digest: Mapping[str, Any]) -> frozenset[str]:
+    """Return the leaves of which a digest has the file of an earlier look than the last one."""
+    return frozenset(digest["leaves"] if _OPEN in digest else digest.get("undecided", ()))
+
+
+def _texts(versions: Mapping[int, str]) -> dict[str, str]:
+    return {str(attnum): version for attnum, version in versions.items()}

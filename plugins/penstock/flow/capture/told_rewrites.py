@@ -1,0 +1,101 @@
+"""Whether the commands that the source's event trigger told of have kept every value of a table that they rewrote. Pure.
+
+A new file and an altered column may mean other values, and the catalog cannot tell. It is told where each command that altered
+the column was plain, and the server's own cast from its type of before to that of after changes no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from penstock.contract.table_state import TableState
+from penstock.flow.capture.told_columns import History, contradicts
+from penstock.ledger.relation_records import ColumnLook
+from penstock.values.type_change import cast_keeps
+
+_XID = 0xFFFFFFFF  # a column's version is the 32-bit id of the transaction, or a part of it, that wrote its catalog row
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Hold what was right at an earlier look: the number of the table's file, and its columns' types (oid and typmod) and versions.
+
+    `bases` are the types of which domains are made, by oid. `checked`: what windows brought since then has been read.
+    """
+
+    file: int
+    types: Mapping[int, tuple[int, int]]
+    versions: Mapping[int, str]
+    bases: Mapping[int, int] = field(default_factory=dict)
+    checked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrites:
+    """Name the columns that may hold other values, as far as was told; `complete`: nothing more is to be told up to the last look."""
+
+    doubtful: frozenset[int] = frozenset()
+    complete: bool = False
+
+
+def read(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
+    """Hold what a window told against what was right before, for the columns that were altered; `now` are their versions by attnum."""
+    told = [each.state for each in history.told]
+    looks = _since(history.looks, before, now)
+    token = history.looks[-1].trigger
+    everything = {look.trigger for look in looks} | {state.trigger for state in told} == {token}
+    if not (looks and token and everything and history.complete) or history.lapses or contradicts(history):
+        return Rewrites(frozenset(now))
+    earlier = history.before if history.before is not None and history.before.trigger == token else None
+    doubtful = frozenset(attnum for attnum in now if not _kept(attnum, earlier, told, before))
+    last = told[-1] if told else earlier
+    complete = last is not None and all(str(last.versions.get(attnum)) == version for attnum, version in now.items())
+    return Rewrites(doubtful, complete)
+
+
+def _since(looks: Sequence[ColumnLook], before: Before, attnums: Mapping[int, str]) -> Sequence[ColumnLook]:
+    """Return the looks from the one at which the columns were right; without it all, if windows since then have been read."""
+    right = [
+        place
+        for place, look in enumerate(looks)
+        if all(look.columns.get(attnum, ())[1:] == before.types[attnum] for attnum in attnums)
+    ]
+    if right:
+        return looks[right[-1] :]
+    return looks if before.checked else ()
+
+
+def _kept(attnum: int, earlier: TableState | None, told: Sequence[TableState], before: Before) -> bool:
+    """Return whether no command that was told of can have changed a column's values since they were right."""
+    right = before.versions[attnum]
+    versions = [str(state.versions.get(attnum)) for state in told]
+    if len(list(groupby(versions))) != len(set(versions)):
+        return False  # a version that comes again is somebody's invention
+    type_, version, steps = before.types[attnum], right, told
+    if right in versions:  # up to there the earlier look has seen it
+        place = len(versions) - 1 - versions[::-1].index(right)
+        type_, steps = told[place].columns[attnum][1:], told[place + 1 :]
+    elif earlier is not None:
+        if attnum not in earlier.columns or not (before.checked or str(earlier.versions[attnum]) == right):
+            return False
+        type_, version = earlier.columns[attnum][1:], str(earlier.versions[attnum])
+    xid, begun = None, version
+    for state in steps:
+        if attnum not in state.columns:
+            return False
+        found = str(state.versions[attnum])
+        if state.xid != xid:
+            begun, xid = version, state.xid
+        altered = found != begun or found == str(state.xid & _XID)
+        new = state.columns[attnum][1:]
+        if altered and state.file != before.file and not (state.plain and _cast_keeps(type_, new, before.bases)):
+            return False
+        type_, version = new, found
+    return True
+
+
+def _cast_keeps(old: tuple[int, int], new: tuple[int, int], bases: Mapping[int, int]) -> bool:
+    before, after = ((bases.get(oid, oid), typmod) for oid, typmod in (old, new))
+    return cast_keeps(before, after)

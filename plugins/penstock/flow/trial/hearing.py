@@ -1,0 +1,68 @@
+"""What the source's event trigger would tell of a migration: in a scratch database it tells a table instead of the WAL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.contract import table_state
+from penstock.errors import SourceError
+from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.rewritten import Rewritten, open_case
+from penstock.flow.capture.table_verdict import Verdict
+from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.told_rewrites import read
+from penstock.flow.context import Context
+from penstock.flow.table_facts import column_look
+from penstock.ledger.table_records import TableRecord
+from penstock.lsn import Lsn
+from penstock.source import ddl_trigger
+from penstock.source.session import SourceSession
+from penstock.source.tables import SourceTable
+from penstock.wire.columnar import Told
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Hold what the source's event trigger would tell of a migration, by table, and its token, None where it may miss commands."""
+
+    token: str | None = None
+    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
+    lapses: int = 0
+
+    def verdict(
+        self, record: TableRecord, tables: Sequence[SourceTable], following: Following, decided: Verdict
+    ) -> Verdict:
+        """Return the verdict where it is told that a rewrite has kept all values, else as it was decided.
+
+        `tables` are those of the two looks.
+        """
+        case = open_case(Rewritten(record, tables[-1], following, frozenset(), decided, Lsn(0)))
+        if case is None:
+            return decided
+        looks = [replace(column_look(table), trigger=self.token) for table in tables]
+        told = read(History(looks, None, self.told.get(record.oid, ()), self.lapses), case.before(), case.versions)
+        return case.best() if told.complete and not told.doubtful else decided
+
+
+def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
+    """Install the event trigger in the scratch database where the source has it; return its token, and what to know."""
+    if not ctx.pipeline.source.ddl_trigger:
+        return None, []
+    try:
+        ddl_trigger.record(conn)
+    except SourceError as error:
+        return None, [f"tried as without the event trigger, which the scratch database did not take: {error.message}"]
+    return ddl_trigger.read(conn).token, []
+
+
+def heard(conn: SourceSession, token: str | None) -> Heard:
+    """Read what was told since `listen`; raises SourceError."""
+    if token is None or ddl_trigger.read(conn).token != token:
+        return Heard()
+    states = [table_state.read(content) for content in ddl_trigger.recorded(conn)]
+    told: dict[int, list[Told]] = {}
+    for state in states:
+        if state is not None:
+            told.setdefault(state.oid, []).append(Told(state, 0))
+    return Heard(token, told, states.count(None))

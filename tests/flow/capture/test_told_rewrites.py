@@ -1,0 +1,189 @@
+"""Whether told commands have kept the values of a rewritten table's columns: only what is proven counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.contract.table_state import TableState
+from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.told_rewrites import Before, Rewrites, read
+from penstock.ledger.relation_records import ColumnLook
+from penstock.wire.columnar import Told
+
+INT2, INT4, INT8, TEXT, VARCHAR, DOMAIN = 21, 23, 20, 25, 1043, 70000
+HERE, OTHER = "the trigger", "another trigger"
+FILE = 500
+BEFORE = Before(FILE, {1: (INT4, -1), 2: (TEXT, -1)}, {1: "90", 2: "90"}, {DOMAIN: INT4})
+PROVEN, OPEN, DOUBTFUL = Rewrites(complete=True), Rewrites(), Rewrites(frozenset({1}))
+
+
+def look(type_: int = INT4, token: str | None = HERE, *, typmod: int = -1) -> ColumnLook:
+    return ColumnLook(2, {1: ("id", type_, typmod), 2: ("a", TEXT, -1)}, token)
+
+
+def state(
+    xid: int, file: int, type_: int = INT8, *, plain: bool = True, version: int = 0, typmod: int = -1
+) -> TableState:
+    """Return a state of a table whose first column the transaction altered, unless its `version` is given."""
+    columns = {1: ("id", type_, typmod), 2: ("a", TEXT, -1)}
+    versions = {1: version or xid, 2: 90}
+    return TableState(7, HERE, 2, columns, {}, xid, versions=versions, file=file, plain=plain)
+
+
+def history(*told: TableState, looks: tuple[ColumnLook, ...] = (look(), look(INT8)), **more: object) -> History:
+    return replace(History(looks, None, [Told(each, 0) for each in told]), **more)
+
+
+WIDER = state(100, 501)
+
+
+def test_a_plain_command_that_makes_a_column_wider_has_kept_its_values() -> None:
+    assert read(history(WIDER), BEFORE, {1: "100"}) == PROVEN
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param([replace(WIDER, plain=False)], id="not plain"),
+        pytest.param([state(100, 501, TEXT)], id="another type"),
+        pytest.param([state(100, 501, INT2)], id="narrower"),
+        pytest.param([state(99, 499, TEXT), WIDER], id="by way of another type"),
+        pytest.param([state(99, 499, INT4, plain=False), WIDER], id="another command before it"),
+        pytest.param([WIDER, state(101, 502, plain=False)], id="another command after it"),
+        pytest.param([WIDER, state(100, 502, plain=False)], id="another command of the same transaction"),
+        pytest.param([WIDER, state(101, 501, version=90), state(102, 501, version=100)], id="a version comes again"),
+        pytest.param([replace(WIDER, trigger=OTHER)], id="another trigger"),
+        pytest.param([replace(WIDER, columns={}, versions={}, count=0)], id="the column was not there"),
+    ],
+)
+def test_what_may_have_changed_a_value_is_doubtful(told: list[TableState]) -> None:
+    assert read(history(*told), BEFORE, {1: str(told[-1].versions.get(1))}).doubtful == {1}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(history(WIDER, lapses=1), id="a message said that something is missing"),
+        pytest.param(history(WIDER, complete=False), id="messages are kept from the stream"),
+        pytest.param(history(WIDER, looks=(look(token=None), look(INT8))), id="was not there at the look before"),
+        pytest.param(history(WIDER, looks=(look(), look(INT8, OTHER))), id="was made again"),
+        pytest.param(history(WIDER, looks=(look(token=""), look(INT8, ""))), id="may miss commands"),
+        pytest.param(history(WIDER, looks=(look(INT8),)), id="no look has seen it as it was"),
+        pytest.param(
+            history(WIDER, state(101, 501), looks=(look(), ColumnLook(1, {}, HERE))), id="the looks contradict"
+        ),
+    ],
+)
+def test_where_a_command_may_have_been_missed_all_is_doubtful(known: History) -> None:
+    assert read(known, BEFORE, {1: "100"}) == DOUBTFUL
+
+
+def test_what_is_not_told_yet_is_waited_for() -> None:
+    assert read(history(), BEFORE, {1: "100"}) == OPEN
+    assert read(history(state(100, 501, INT4)), BEFORE, {1: "101"}) == OPEN
+
+
+def test_a_later_window_goes_on_from_what_an_earlier_one_has_told() -> None:
+    looks, checked = (look(INT8),), replace(BEFORE, checked=True)
+
+    assert read(history(before=WIDER, looks=looks), checked, {1: "100"}) == PROVEN
+    assert read(history(state(101, 502, TEXT), before=WIDER, looks=looks), checked, {1: "101"}).doubtful == {1}
+    unseen = history(before=WIDER)
+    assert read(unseen, BEFORE, {1: "100"}).doubtful == {1}, "told before the look that did not see it"
+    assert read(history(before=replace(WIDER, trigger=OTHER)), BEFORE, {1: "100"}) == OPEN
+
+
+def test_what_the_look_before_has_seen_already_counts_for_nothing() -> None:
+    seen = state(90, FILE, INT4, plain=False)
+
+    assert read(history(seen, WIDER), BEFORE, {1: "100"}) == PROVEN
+    assert (
+        read(history(replace(seen, columns={1: ("id", TEXT, -1)}), seen, WIDER), BEFORE, {1: "100"}).doubtful == set()
+    )
+
+
+def test_commands_that_leave_the_file_alone_change_no_value() -> None:
+    renamed = state(99, FILE, INT4, plain=False)
+
+    assert read(history(renamed, WIDER), BEFORE, {1: "100"}) == PROVEN
+
+
+def test_a_rewrite_that_leaves_a_column_alone_keeps_it() -> None:
+    other = state(99, 499, INT4, plain=False, version=90)
+
+    assert read(history(other, WIDER), BEFORE, {1: "100"}) == PROVEN
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ((INT2, -1), (INT4, -1), True),
+        ((INT2, -1), (INT8, -1), True),
+        ((1007, -1), (1016, -1), True),
+        ((DOMAIN, -1), (INT8, -1), True),
+        ((INT8, -1), (INT4, -1), False),
+        ((VARCHAR, 9), (VARCHAR, 14), True),
+        ((VARCHAR, 9), (TEXT, -1), True),
+        ((VARCHAR, 14), (VARCHAR, 9), False),
+        ((VARCHAR, -1), (VARCHAR, 9), False),
+        ((TEXT, -1), (VARCHAR, 9), False),
+        ((1042, 9), (TEXT, -1), False),
+        ((1700, 655366), (1700, 917510), True),
+        ((1700, 655366), (1700, 655367), False),
+        ((1700, -1), (1700, 917510), False),
+        ((1082, -1), (1114, -1), False),
+        ((1114, -1), (1184, -1), False),
+    ],
+)
+def test_only_casts_that_change_no_value_are_taken(
+    before: tuple[int, int], after: tuple[int, int], *, kept: bool
+) -> None:
+    looks = (look(before[0], typmod=before[1]), look(after[0], typmod=after[1]))
+    told = state(100, 501, after[0], typmod=after[1])
+
+    found = read(history(told, looks=looks), replace(BEFORE, types={**BEFORE.types, 1: before}), {1: "100"})
+
+    assert found == (PROVEN if kept else replace(DOUBTFUL, complete=True))
+
+
+COMMANDS = st.lists(
+    st.tuples(
+        st.sampled_from(["widen", "same", "using", "rename", "vacuum", "other using", "add", "text"]), st.booleans()
+    ),
+    max_size=6,
+)
+
+
+@given(COMMANDS, st.integers(0, 6), st.data())
+def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], seen: int, data: st.DataObject) -> None:
+    """Commands run in transactions; the look before saw the first so many, the window brought all of them or fewer."""
+    xid, file, version, type_, changed = 100, FILE, 90, INT2, False
+    right, told, when = (FILE, INT2, 90, False), list[TableState](), list[bool]()
+    for at, (what, again) in enumerate(commands):
+        xid += not (again and at != seen)
+        if what in ("widen", "using", "text", "same"):
+            version = xid
+            file += 1
+            type_ = {"widen": INT4 if type_ == INT2 else INT8, "text": TEXT}.get(what, type_) if type_ != TEXT else TEXT
+            changed |= what == "using" or type_ == TEXT
+        elif what == "rename":
+            version = xid
+        else:
+            file += 1
+        if what != "vacuum":
+            told.append(state(xid, file, type_, plain=what not in ("using", "other using"), version=version))
+            when.append(at < seen)
+        if at < seen:
+            right = (file, type_, version, changed)
+    before = replace(BEFORE, file=right[0], types={1: (right[1], -1)}, versions={1: str(right[2])})
+    cut = data.draw(st.integers(0, len([each for each in when if each])), label="told by windows before")
+    known = history(*told[cut:], looks=(look(right[1]), look(type_)), before=told[cut - 1] if cut else None)
+
+    found = read(known, before, {1: str(version)} if version != right[2] else {})
+
+    if found.complete and not found.doubtful:
+        assert changed == right[3]
