@@ -50,6 +50,8 @@ class Staging:
         if wanted:
             self.table.evolve(self.transaction, wanted)
             self.there = IcebergTable(self.transaction.table())
+            if wanted.widened:  # values of partitions are then of the wider types
+                self._load_again()
         text = numbers_text(columns, {column.name: self.there.ids(column.name)[0] for column in columns})
         if self.there.property(properties.COLUMNS) != text:
             self.transaction.updateProperties().set(properties.COLUMNS, text).commit()
@@ -61,13 +63,19 @@ class Staging:
 
     def plan_again(self) -> None:
         """Learn which data files the table has by now, with what this transaction has written and deleted."""
-        metadata, io = self.transaction.currentMetadata(), self.there.java.io()
-        fixed = java("org.apache.iceberg.StaticTableOperations")(
-            metadata, io
-        )  # a transaction's own table cannot be scanned
-        self._loaded = java("org.apache.iceberg.BaseTable")(fixed, self.table.sql_name)
+        self._load_again()
         self.vectors, self.files, self.data_files = {}, {}, {}
         self.plan_files({})
+
+    def _load_again(self) -> None:
+        """Load the table as this transaction has it by now: a transaction's own table cannot be scanned.
+
+        Read from its text, its partitions' transforms are made for the types that its columns have by now.
+        """
+        parser, io = java(METADATA_PARSER), self.there.java.io()
+        metadata = parser.fromJson(parser.toJson(self.transaction.currentMetadata()))
+        fixed = java("org.apache.iceberg.StaticTableOperations")(metadata, io)
+        self._loaded = java("org.apache.iceberg.BaseTable")(fixed, self.table.sql_name)
 
     @property
     def many_files(self) -> bool:

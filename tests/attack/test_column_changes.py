@@ -9,6 +9,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.run import Replay
 from penstock.flow.verify.compare import compare
+from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
 from tests.scenarios.column_changes import paused
@@ -70,6 +71,51 @@ def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env
 
     assert paused(env16) == {}
     assert compare(env16.ctx).equal
+
+
+@pytest.mark.slow
+def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_replayed(env16: PipelineEnv) -> None:
+    """The transforms of a partition, a sort order, and old files' bounds are of the narrower type."""
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    layouts = {
+        "bucketed": "add partition field bucket(4, id)",
+        "truncated": "add partition field truncate(10, id)",
+        "by_value": "add partition field n",
+        "sorted": "write ordered by n desc",
+        "filed": "set tblproperties ('write.metadata.metrics.default' = 'full')",
+    }
+    assert env.spark is not None
+    for name in layouts:
+        env.sql(f"create table {name} (id int primary key, n int, l int[])")
+        env.sql(f"insert into {name} select i, i % 5, array[i] from generate_series(1, 30) i")
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    for name, layout in layouts.items():
+        env.spark.sql(f"alter table lake.{env.name}.public.{name} {layout}")
+
+    def both(statement: str) -> None:
+        for name in layouts:
+            env.sql(statement.format(t=name))
+        env.capture()
+        env.merge()
+
+    for n in range(3):
+        both(f"update {{t}} set n = {n} where id % 6 in ({n}, {n + 3})")
+    for name in layouts:
+        env.sql(f"update {name} set n = 7 where id = 4")
+        env.sql(f"alter table {name} alter id type bigint, alter n type bigint, alter l type bigint[]")
+    both(
+        "update {t} set n = 3000000000 where id = 5; update {t} set id = 4000000000 where id = 6; delete from {t} where id = 7"
+    )
+    both("update {t} set n = 3 where id in (1, 4000000000); update {t} set l = '{{5000000000}}' where id = 20")
+
+    assert paused(env) == {}
+    compared = compare(env.ctx)
+    assert compared.equal, compared
+    rebuild.replay(env.ctx, Replay(("public.bucketed", "public.filed")), env.submit)
+    env.merge()
+    assert compare(env.ctx).equal
 
 
 @pytest.mark.slow
