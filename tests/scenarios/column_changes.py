@@ -27,11 +27,12 @@ LATER = "update {t} set v = 'later' where n > 0"
 
 @dataclass(frozen=True)
 class Case:
-    """A change, rows that are written within its transaction after it, and what the key is called then."""
+    """A change, rows that are written within its transaction after it, what the key is called then, and whether it writes rows."""
 
     change: str
     within: str = WITHIN
     id: str = "id"
+    writes: bool = False
 
 
 CASES = {
@@ -59,6 +60,7 @@ CASES = {
     "rest": Case(
         "alter table {t} alter column a set default 'x', alter v set statistics 7, add check (n > -1)",
         "update {t} set n = 0 where id = 13",
+        writes=True,
     ),
 }
 

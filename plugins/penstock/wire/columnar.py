@@ -51,7 +51,7 @@ class Totals:
     """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
 
     `told` holds what the event trigger told, by table; `lapses` counts its messages that say nothing. `after` says for each
-    relation and split where it was announced: so many states of the table had been told.
+    relation and split where it was announced: so many states of the table had been told; `order` has these by table as they came.
     """
 
     messages: int
@@ -70,6 +70,7 @@ class Totals:
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
     lapses: int = 0
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
+    order: Mapping[int, Sequence[tuple[Relation, int]]] = field(default_factory=dict)
 
 
 class ColumnarDecoder:
@@ -131,6 +132,7 @@ class ColumnarDecoder:
             told=controls.told,
             lapses=controls.lapses,
             after=controls.places(),
+            order=controls.order(),
         )
 
     def _scan(self, batch: MessageBatch) -> tuple[Rows, Sizes]:

@@ -7,7 +7,7 @@ handed on before it asks for more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -39,6 +39,8 @@ class Landed:
     """The columns that are NULL in an old row, by relation."""
     after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
     """After how many told states of its table each relation version was announced."""
+    order: Mapping[int, Sequence[tuple[Relation, int | None]]] = field(default_factory=dict)
+    """The relations of each table in the order in which the stream came to them, with their versions where rows were landed."""
 
     @cached_property
     def shapes(self) -> dict[int, list[Relation]]:
@@ -99,7 +101,9 @@ def land(
             opened.writer.abort()
         raise
     after = {key: totals.after[relation, splits[key]] for key, relation in relations.items()}
-    return Landed(files, relations, totals, old_nulls, after)
+    versions = {(relation, splits[key]): key[1] for key, relation in relations.items()}
+    order = {oid: [(each[0], versions.get(each)) for each in came] for oid, came in totals.order.items()}
+    return Landed(files, relations, totals, old_nulls, after, order)
 
 
 def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.contract.table_state import TableStates
 from penstock.errors import SourceError
-from penstock.flow.capture import enum_labels, gone_partitions, relation_columns, told_columns
+from penstock.flow.capture import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.partition_doubts import vanished_partition
 from penstock.flow.capture.rewritten import Rewritten
@@ -97,12 +97,16 @@ class _Brought:
 def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
     histories = _histories(ctx, landed, landed.shapes, since)
+    known = {(oid, version): relation for (oid, version), relation in landed.relations.items() if oid in histories}
+    found = {key: told_columns.read(relation, landed.after[key], histories[key[0]]) for key, relation in known.items()}
+    open_ = {oid for (oid, _), attnums in found.items() if attnums is None}
+    before = ctx.ledger.windows.attnums(ctx.name, open_).before(since) if open_ else {}
+    together = {oid: joint_columns.read(landed.order[oid], histories[oid].looks, before.get(oid, ())) for oid in open_}
     return {
-        (oid, version): relation_columns.numbers(
-            relation, told_columns.read(relation, landed.after[oid, version], histories[oid]), histories[oid].looks
+        key: relation_columns.numbers(
+            relation, found[key] or together.get(key[0], {}).get(key[1]), histories[key[0]].looks
         )
-        for (oid, version), relation in landed.relations.items()
-        if oid in histories
+        for key, relation in known.items()
     }
 
 
