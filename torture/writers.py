@@ -20,6 +20,12 @@ from torture.values import IDS, literal, row
 
 SETTINGS = "set lock_timeout = '150ms'; set statement_timeout = '60s'; set client_min_messages = error"
 
+_PREPARED = "select gid from pg_prepared_xacts p where database = current_database()"
+_EXCLUSIVELY = (
+    "select from pg_locks own join pg_locks l using (virtualtransaction) where own.transactionid = p.transaction "
+    "and l.pid is null and l.mode = 'AccessExclusiveLock' and l.locktype = 'relation'"
+)
+
 Note = Callable[[str, str, str], None]
 """Take down who ran which statement, and what came of it."""
 
@@ -153,8 +159,7 @@ class Writers:
         for writer in self.writers:
             if writer.within and not (keep and dice.random() < 0.5 and not self._exclusive(writer)):
                 self.run(writer, dice.choice(("commit", "commit", "rollback")))
-        if not keep:
-            self._finish_prepared(dice)
+        self._finish_prepared(dice, only_exclusive=keep)
 
     def release(self, dice: random.Random, *, every: bool = False) -> None:
         """End the transactions that readers would wait for; with `every` all, for which the making of a slot waits."""
@@ -220,13 +225,17 @@ class Writers:
             return False
         return bool(found and found[0])
 
-    def _finish_prepared(self, dice: random.Random) -> None:
+    def _finish_prepared(self, dice: random.Random, *, only_exclusive: bool = False) -> None:
         with self.database.connect() as conn:
-            found = conn.execute("select gid from pg_prepared_xacts where database = current_database() order by 1")
+            found = conn.execute(
+                _PREPARED + (f" and exists ({_EXCLUSIVELY})" if only_exclusive else "") + " order by 1"
+            )
             for (name,) in found.fetchall():
                 text = f"{dice.choice(('commit', 'rollback'))} prepared '{name}'"
                 conn.execute(text.encode())
                 self.note("admin", text, "")
+        if only_exclusive:
+            return
         self.prepared.clear()
 
 

@@ -73,3 +73,17 @@ def runs(source: Database, statements: list[str] | tuple[str, ...]) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+def test_a_prepared_change_of_a_table_ends_before_the_comparison_and_one_of_rows_may_stay(source: Database) -> None:
+    name = source.name
+    source.execute(f"begin; update plain set v = 1 where id = 1; prepare transaction 'rows {name}'")
+    source.execute(f"begin; alter table nest add column x int; prepare transaction 'ddl {name}'")
+    writers_ = writers.Writers(source, lambda *_: None)
+
+    writers_.quiesce(random.Random(1), keep=True)
+    left = source.execute("select gid from pg_prepared_xacts where database = current_database()")
+    writers_.quiesce(random.Random(1))
+
+    assert left == [(f"rows {name}",)]
+    assert source.execute("select gid from pg_prepared_xacts where database = current_database()") == []
