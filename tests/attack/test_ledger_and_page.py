@@ -171,6 +171,8 @@ def pages(env: PipelineEnv, folder: Path) -> dict[str, str]:
     browser = TestClient(outer)
     api = "/cdc/api/pipelines"
     left = ["/cdc/", api, f"{api}/{env.name}", f"{api}/{env.name}/series", f"{api}/nobody", "/cdc/pipelines/nobody"]
+    tables = [f"{api}/{env.name}/tables/{table.oid}" for table in env.ctx.ledger.tables.all(env.name)]
+    left += [f"{table}{part}" for table in tables for part in ("", "/series")]
     left += [f"/cdc/{kind}/{name}" for kind in (RUNBOOKS, DOCS) for name in documents.names(kind)]
     found: dict[str, str] = {}
     while left:
