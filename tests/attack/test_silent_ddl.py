@@ -479,6 +479,29 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    ("rewrite", "other", "state"),
+    [
+        ("alter table t alter v type text using upper(v)", "grant select on t to public", "paused"),
+        ("truncate t", "alter table t alter v set statistics 50", "copied"),
+    ],
+)
+def test_a_column_that_was_altered_beside_a_new_file_is_remembered_over_several_windows(
+    landing_env16: PipelineEnv, rewrite: str, other: str, state: str
+) -> None:
+    begin(landing_env16, "create table t (id int primary key, v text); insert into t values (1, 'a'), (2, 'b')")
+    landing_env16.capture()
+    landing_env16.settings["capture"] = {"max_wal_bytes": "256KiB"}
+    landing_env16.sql(rewrite)
+    landing_env16.sql(other)  # so the table's row in pg_class may be another one than the first command's
+    landing_env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
+
+    first = landing_env16.capture()
+
+    assert len(first.windows) > 1, "the first window ended before what had to be awaited"
+    assert states(landing_env16) == {"t": state}
+
+
 @pytest.mark.parametrize(("rows", "state"), [("insert into root values (201, 1)", "paused"), ("select 1", "copied")])
 def test_what_a_new_partition_has_taken_is_remembered_over_several_windows(
     landing_env16: PipelineEnv, rows: str, state: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.last_look import catalog_versions
+from penstock.flow.capture.new_files import altered
 from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.capture.verdict_effects import Known
 from penstock.ledger.table_records import TableRecord
@@ -45,7 +47,9 @@ class Undecided:
         return replace(found, changes=changes, gone=())
 
     def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
-        """Return the digest of now, but of the undecided and missing leaves that of before, and until when they wait.
+        """Return the digest of now, but of the undecided and missing leaves and of altered columns that of before, and until when they wait.
+
+        A file that is explained by nothing is held against the columns as they were before it, at each look until then.
 
         `heard` are those of which the stream has brought something meanwhile.
         """
@@ -61,7 +65,15 @@ class Undecided:
         )
         seen = {**self.known.catalog_digest["versions"]["leaves"], **digest["versions"]["leaves"]}
         leaves |= gone
-        versions = {**digest["versions"], "leaves": {oid: seen[oid] for oid in leaves}}
+        changed = altered(self.known.columns, self.known.catalog_digest, self.now)
+        columns = {
+            **digest["versions"]["columns"],
+            **{
+                str(each.attnum): catalog_versions(self.known.catalog_digest, "columns")[str(each.attnum)]
+                for each in changed
+            },
+        }
+        versions = {**digest["versions"], "leaves": {oid: seen[oid] for oid in leaves}, "columns": columns}
         waiting = {str(oid): str(through) for oid, through in open_.items()}
         all_heard = {*self.known.catalog_digest.get("heard", ()), *heard}
         return {
