@@ -33,7 +33,7 @@ class AirflowApi:
     url: str
     user: str
     password: str = field(repr=False)
-    require_alive: Callable[[], None] = lambda: None
+    require_alive: Callable[[], None] = field(default=lambda: None, repr=False)
     _token: str | None = field(default=None, init=False, repr=False)
 
     # --- health --------------------------------------------------------------------------------------

@@ -563,7 +563,10 @@ def test_an_error_that_only_a_person_fixes_pages_one_at_once_and_once(
         monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SOURCE", right)
         assert states(run("capture", deployed)) == {"windows": "success"}
 
-    opened, closed = hook.posts
+    opened, unwatched, closed = hook.posts
+    assert unwatched["title"].startswith("[penstock] CRITICAL: slot-unwatched"), (
+        "slot health is paused, as capture sees"
+    )
     assert opened["title"] == f"[penstock] CRITICAL: source-auth {deployed.name}.capture.windows ({deployed.name})"
     assert "docs/runbooks/source-auth.md" in opened["message"]
     assert closed["title"].startswith("[penstock] closed: source-auth")

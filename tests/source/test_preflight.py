@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from penstock.conditions import CONDITIONS
+from penstock.contract.table_state import VERSION
 from penstock.source import publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
@@ -433,11 +434,11 @@ def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("found", "level_", "said"),
     [
-        (DdlTrigger(1, "token"), "ok", "version 1 is installed"),
+        (DdlTrigger(VERSION, "token"), "ok", f"version {VERSION} is installed"),
         (DdlTrigger(None, None), "warn", "not installed"),
-        (DdlTrigger(1, None), "warn", "not enabled in every session"),
-        (DdlTrigger(0, "token"), "warn", "older than 1"),
-        (DdlTrigger(2, "token"), "warn", "newer than 1"),
+        (DdlTrigger(VERSION, None), "warn", "not enabled in every session"),
+        (DdlTrigger(VERSION - 1, "token"), "warn", f"older than {VERSION}"),
+        (DdlTrigger(VERSION + 1, "token"), "warn", f"newer than {VERSION}"),
     ],
 )
 def test_an_event_trigger_that_is_asked_for_is_looked_at(

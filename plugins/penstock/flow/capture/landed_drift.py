@@ -102,11 +102,12 @@ def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     open_ = {oid for (oid, _), attnums in found.items() if attnums is None}
     before = ctx.ledger.windows.attnums(ctx.name, open_).before(since) if open_ else {}
     together = {oid: joint_columns.read(landed.order[oid], histories[oid].looks, before.get(oid, ())) for oid in open_}
+    for oid, version in [
+        key for key, alone in found.items() if alone is None
+    ]:  # a table may have no columns, and be known
+        found[oid, version] = together[oid].get(version)
     return {
-        key: relation_columns.numbers(
-            relation, found[key] or together.get(key[0], {}).get(key[1]), histories[key[0]].looks
-        )
-        for key, relation in known.items()
+        key: relation_columns.numbers(relation, found[key], histories[key[0]].looks) for key, relation in known.items()
     }
 
 
