@@ -71,6 +71,7 @@ def test_a_source_becomes_a_pipeline_file_with_its_tables_and_the_next_step(
     assert CliRunner().invoke(app, ["validate"]).exit_code == Status.DONE
 
 
+@pytest.mark.slow
 def test_only_the_tables_that_are_wanted_are_taken_and_json_lists_them(init: Init, database16: Database) -> None:
     database16.execute(SHOP)
 
@@ -96,6 +97,7 @@ def test_a_file_that_is_there_is_never_overwritten(init: Init, database16: Datab
     assert f"{file} is the pipeline shop" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_stands_in_the_way_is_said_and_nothing_is_written(
     init: Init, database16: Database, tmp_path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_what_stands_in_the_way_is_said_and_nothing_is_written(
     assert not (tmp_path / "pipelines").exists()
 
 
+@pytest.mark.slow
 def test_what_check_finds_is_in_the_file_and_the_next_step_is_to_mend_it(
     init: Init, database16: Database, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_large_row_takes_a_few_times_its_size(folder_lake: FolderLake) -> None
     assert folder_lake.rows(table) == Counter([("1", text, "2")])
 
 
+@pytest.mark.slow
 def test_a_batch_of_many_versions_of_a_wide_table_is_read_one_version_after_the_other(folder_lake: FolderLake) -> None:
     names = [f"c{n}" for n in range(150)]
     table = folder_lake.table(column("k", "int4", key=True), *map(column, names))

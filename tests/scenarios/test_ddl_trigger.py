@@ -35,6 +35,7 @@ def test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_ch
     assert follow_told_rewrites(env) == []
 
 
+@pytest.mark.slow
 def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: PipelineEnv) -> None:
     env = env16
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
@@ -61,6 +62,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     assert not [each.message for each in told if "type" in each.message]
 
 
+@pytest.mark.slow
 def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_are_staged(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ def block(heading: str, language: str) -> str:
     return str(found)
 
 
+@pytest.mark.slow
 def test_three_readers_answer_the_same_query_as_the_page_says(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from tests.pipeline_env import PipelineEnv
 SHOP = "create table a (id int primary key); create table b (id int primary key); insert into a select generate_series(1, 9)"
 
 
+@pytest.mark.slow
 def test_each_verb_of_a_job_reports_as_plain_data_and_all_takes_every_pipeline(
     env16: PipelineEnv, penstock: Command, tmp_path: Path
 ) -> None:

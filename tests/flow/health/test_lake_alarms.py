@@ -98,6 +98,7 @@ def test_a_lake_that_gets_old_is_told_with_what_keeps_the_merge_away(oncall: OnC
     assert oncall.check() == [f"closed: lake-stale {name}"]
 
 
+@pytest.mark.slow
 def test_a_source_that_does_not_answer_is_one_message_however_old_the_lake_gets(oncall: OnCall) -> None:
     oncall.lag()
     oncall.dags["merge"] = DagState(paused=False, under_way=True)
@@ -117,6 +118,7 @@ def test_a_source_that_does_not_answer_is_one_message_however_old_the_lake_gets(
     assert oncall.check() == ["closed: source-unreachable source"]
 
 
+@pytest.mark.slow
 def test_tables_that_pause_at_once_are_one_message_and_each_ends_by_itself(oncall: OnCall) -> None:
     env = oncall.watched.env
     env.sql("create table u (id int primary key)")
@@ -131,6 +133,7 @@ def test_tables_that_pause_at_once_are_one_message_and_each_ends_by_itself(oncal
     assert oncall.check() == ["closed: table-paused public.t"]
 
 
+@pytest.mark.slow
 def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(oncall: OnCall) -> None:
     env = oncall.watched.env
     env.sql("create table u (id int primary key)")

@@ -75,6 +75,7 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
         assert line in text
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_while_it_sent_leaves_the_summary_to_a_later_one(watched: Watched) -> None:
     ledger, name = watched.env.ctx.ledger, watched.env.name
     assert not ledger.summaries.claim(name, due=EIGHT, at=EIGHT)
