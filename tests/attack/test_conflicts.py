@@ -76,6 +76,7 @@ def shown(env: PipelineEnv) -> dict[str, dict[str, int]]:
     return {each["name"]: {k: v for k, v in each.asDict().items() if v and k != "name"} for each in row["conflicts"]}
 
 
+@pytest.mark.slow
 def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env16: PipelineEnv) -> None:
     told: list[tuple[str, str, str]] = []
 

@@ -84,6 +84,7 @@ def test_check_names_the_partitions_whose_rows_no_stream_carries(landing_env16: 
         assert f"public.{table}_1; it has no other partition, so the table is empty in the lake" in message
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(
     env16: PipelineEnv,

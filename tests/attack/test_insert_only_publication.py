@@ -40,6 +40,7 @@ def test_a_row_that_an_insert_only_publication_must_have_brought_is_still_missed
     assert "3 extra, 2 different" in "\n".join(changed.lines())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(env16: PipelineEnv) -> None:
     env = env16

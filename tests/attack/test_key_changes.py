@@ -34,6 +34,7 @@ STEPS = (
 )
 
 
+@pytest.mark.slow
 def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: PipelineEnv) -> None:
     names = ("replayed", "resynced")
     for name in names:

@@ -23,6 +23,7 @@ def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
     return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
 
 
+@pytest.mark.slow
 def test_a_key_that_becomes_minus_zero_and_back_is_one_row(env16: PipelineEnv) -> None:
     for name, type_ in (("wide", "float8"), ("narrow", "float4")):
         env16.sql(
@@ -64,6 +65,7 @@ def test_a_table_of_as_many_columns_as_postgresql_allows_is_merged_beside_others
     equal(env16)
 
 
+@pytest.mark.slow
 def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) -> None:
     names = ("file_row_number", "file_index", "filename", "rowid", "penstock_partition", "place", "k0", "misfits", "c1")
     columns = ", ".join(f'"{name}" text' for name in names)

@@ -33,6 +33,7 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(landin
     assert states(landing_env16) == {"a": "copied", "b": "copied"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(
     env16: PipelineEnv,

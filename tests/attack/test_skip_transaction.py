@@ -228,6 +228,7 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(landi
     assert late == [4, 0], "three changes before it, and it"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(env16: PipelineEnv) -> None:
     env = env16

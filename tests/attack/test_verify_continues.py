@@ -82,6 +82,7 @@ def outcomes(found: Verification) -> dict[str, str]:
     return {finding.name: finding.outcome for finding in found.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(env16: PipelineEnv) -> None:
     begin(env16, (*DAMAGED, LOCKED_OUT, "a_wrong_one", "z_sound"))

@@ -146,6 +146,7 @@ def merge(lake: FolderLake, table: FolderTable, events: list[tuple[Any, int, Eve
     return segments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [None, Shape(3, 2, 2)], ids=["by one task", "by many tasks"])
 def test_random_histories_with_changes_of_the_key_end_as_they_were_written(
     folder_lake: FolderLake, shape: Shape | None

@@ -157,6 +157,7 @@ insert into three select i, 'sad', 'k' from generate_series(1, 30) i
 """
 
 
+@pytest.mark.slow
 def test_a_renamed_label_costs_the_rows_that_hold_it(env16: PipelineEnv) -> None:
     env16.sql(TYPES)
     env16.sql(LABELLED)
@@ -250,6 +251,7 @@ def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
         assert [table.state for table in tables(env16)] == ["ready"]
 
 
+@pytest.mark.slow
 def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

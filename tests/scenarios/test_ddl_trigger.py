@@ -27,6 +27,7 @@ OFF = "alter event trigger penstock_ddl_end disable; alter event trigger penstoc
 ON = "alter event trigger penstock_ddl_end enable always; alter event trigger penstock_ddl_drop enable always"
 
 
+@pytest.mark.slow
 def test_ambiguous_changes_are_followed_without_a_copy(env: PipelineEnv) -> None:
     assert follow_ambiguous_changes(env) == []
 
@@ -151,6 +152,7 @@ def forged(env: PipelineEnv, name: str) -> str:
     return f"select pg_logical_emit_message(true, 'penstock.ddl', '{state}')"
 
 
+@pytest.mark.slow
 def test_where_the_trigger_was_away_or_lied_to_nothing_is_guessed(env16: PipelineEnv) -> None:
     env = env16
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}

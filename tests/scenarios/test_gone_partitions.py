@@ -126,6 +126,7 @@ insert into deep select n, date '2026-01-01' + n, (array['a', 'b'])[1 + n % 2] f
 """
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_next_look_keeps_its_new_rows(
     env16: PipelineEnv,
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
     assert copies(env) == copied
 
 
+@pytest.mark.slow
 def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env16: PipelineEnv) -> None:
     env = env16
     env.settings["lake"] = {"on_dropped_partition": "follow"}

@@ -47,6 +47,7 @@ class Submitted:
         spark_submit("local[2]", self.lines.append)(replace(job, py_files=self.library))
 
 
+@pytest.mark.slow
 def test_cuts_follow_each_other_in_one_application_until_the_lingering_ends(
     env: PipelineEnv, shell_with_spark: dict[str, str]
 ) -> None:

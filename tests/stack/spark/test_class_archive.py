@@ -45,6 +45,7 @@ def submitted(java_home: Path, conf: Path, folder: Path, java_options: str) -> s
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_application_takes_most_of_its_classes_from_the_archive(
     archived: Path, java_home: Path, spark_conf_dir: Path, tmp_path: Path
 ) -> None:
