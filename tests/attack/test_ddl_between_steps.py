@@ -1,0 +1,161 @@
+"""DDL with rows around it between any two steps of capture, copy, merge, publish, resync and fetch: nothing is lost, nothing sticks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from penstock.errors import LakeError
+from penstock.flow.copy import bootstrap
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
+from penstock.source import ddl_trigger
+from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import paused
+from tests.scenarios.key_changes import missed
+from tests.scenarios.recovery import flush
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TABLES = """
+create table plain (id int primary key, code text not null unique, a text, b text, n int);
+alter table plain alter b set storage external;
+insert into plain select i, 'c' || i, 'a', repeat(i::text, 3000), i from generate_series(1, 60) i;
+create table parted (id int primary key, a text, n int) partition by range (id);
+create table parted_1 partition of parted for values from (0) to (100);
+create table parted_2 partition of parted for values from (100) to (200);
+insert into parted select i, 'a', i from generate_series(1, 199, 7) i;
+"""
+EDITS = """
+update plain set {a} = {a} || '{n}' where id % 5 = {n} % 5; update plain set n = {n} where id % 7 = {n} % 7;
+update plain set id = id + 1000 where id = (select min(id) from plain); delete from plain where id = (select max(id) from plain);
+insert into plain (id, code) values (2000 + {n}, 'new {n}'); update parted set n = {n} where id % 3 = {n} % 3
+"""
+
+
+def migrations(n: int) -> list[str]:
+    """Return the statements of the nth migration; each leaves the columns as the next expects them."""
+    key = ("code", "id")[n % 2]
+    return [
+        f"begin; {EDITS.format(a='a', n=n)}; alter table plain rename a to a_; {EDITS.format(a='a_', n=n + 500)}; commit",
+        f"alter table plain drop constraint plain_pkey, add constraint plain_pkey primary key ({key})",
+        f"alter table plain rename a_ to a; alter table plain add x{n} int default {n}; update plain set x{n} = 0 where id % 4 = 0",
+        f"alter table parted add y{n} text default 'y'; alter table plain drop x{n}",
+        f"create table parted_{n + 10} partition of parted for values from ({n * 100 + 1000}) to ({n * 100 + 1100})",
+        f"insert into parted (id, a) values ({n * 100 + 1001}, 'new'); alter table parted rename a to z; alter table parted rename z to a",
+    ]
+
+
+CAPTURE = (
+    "penstock.ledger.tables:Tables.note_looked",
+    "penstock.ledger.windows:Windows.plan",
+    "penstock.landing.atomic_file:FolderDraft.persist",
+    "penstock.ledger.windows:Windows.stage",
+    "penstock.source.slot:advance",
+    "penstock.ledger.windows:Windows.confirm",
+)
+MERGE = (
+    "penstock.ledger.merges:Merges.begin",
+    "penstock.ledger.merges:Merges.publish",
+    "penstock.ledger.merges:_advance",
+)
+RESYNC = (
+    "penstock.ledger.rebuilds:Rebuilds.start",
+    "penstock.ledger.rebuilds:Rebuilds.start_copy",
+    "penstock.ledger.rebuilds:Rebuilds.finish_copy",
+    "penstock.ledger.rebuilds:Rebuilds.run",
+    "penstock.ledger.rebuilds:Rebuilds.advance",
+    "penstock.ledger.merges:Merges.publish",
+)
+FETCH = ("penstock.ledger.fetches:Fetches.start", "penstock.ledger.fetches:Fetches.land")
+
+
+def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], object]) -> list[str]:
+    """Do this work right before and right after the first call of a step; return where it was done."""
+    module, _, path = step.partition(":")
+    owner: Any = importlib.import_module(module)
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    original, done = getattr(owner, name), list[str]()
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        first = not done
+        if first:
+            done.append("before")
+            work()
+        result = original(*arguments, **named)
+        if first:
+            done.append("after")
+            work()
+        return result
+
+    monkeypatch.setattr(owner, name, wrapped)
+    return done
+
+
+def settled(env: PipelineEnv) -> list[str]:
+    """Bring the pipeline to rest as its DAGs do; return what is wrong then."""
+    for _ in range(3):
+        flush(env)
+        env.capture()
+        env.merge()
+        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    waiting = [f"{name} is paused: {reason}" for name, reason in paused(env).items()]
+    return [*waiting, *(line for table in compare(env.ctx).tables if not table.equal for line in table.lines())]
+
+
+@pytest.mark.parametrize("trigger", [False, True], ids=["without the trigger", "with the trigger"])
+def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, *, trigger: bool
+) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
+    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env.sql(TABLES)
+    if trigger:
+        env.sql(ddl_trigger.install_statement())
+    statements = iter([text for n in range(1, 100) for text in migrations(n)])
+
+    def migrate() -> None:
+        env.sql(next(statements))
+
+    bootstrap.prepare(env.ctx)
+    migrate()
+    bootstrap.copy(env.ctx, copy_without_spark)
+    migrate()
+
+    def merged() -> None:
+        env.sql("update plain set n = n + 1 where id % 9 = 0; update parted set n = n + 1")
+        flush(env)
+        env.capture()
+        env.merge()
+
+    def resynced() -> None:
+        with suppress(LakeError):  # a table that is altered while it is built is asked for again
+            rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.plain", "public.parted"], env.submit), env.submit)
+
+    def fetched() -> None:
+        env.sql("alter table plain add column u uuid default gen_random_uuid()")
+        flush(env)
+        env.capture()
+        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+        env.sql("alter table plain drop column u")
+
+    found = dict[str, list[str]]()
+    for steps, verb in ((CAPTURE, merged), (MERGE, merged), (RESYNC, resynced), (FETCH, fetched)):
+        for step in steps:
+            with monkeypatch.context() as patched:
+                done = between(patched, step, migrate)
+                verb()
+            assert done == ["before", "after"], step
+            if wrong := settled(env):
+                found[f"{verb.__name__} at {step}"] = wrong
+
+    assert found == {}
+    assert missed(env) == {}
