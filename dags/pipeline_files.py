@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.errors import ConfigError
-from penstock.orchestration.pipelines import folder, problems
+from penstock.orchestration.pipelines import problems
+from penstock.places import folder
 
 if found := problems(Path(__file__).parent):
     raise ConfigError(

@@ -21,13 +21,14 @@ def application() -> FastAPI:
     from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # noqa: PLC0415
     from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
 
-    from penstock.orchestration import connections, pipelines  # noqa: PLC0415
+    from penstock import places  # noqa: PLC0415
+    from penstock.orchestration import connections  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
     from penstock.page.queries import Deployment  # noqa: PLC0415
     from penstock.page.runbook_pages import Documents  # noqa: PLC0415
 
-    deployment = Deployment(pipelines.folder(), pipelines.environment(), connections.connection)
-    return build(deployment, Documents(pipelines.home()), [requires_access_view(AccessView.PLUGINS)])
+    deployment = Deployment(places.folder(), places.environment(), connections.connection)
+    return build(deployment, Documents(places.home()), [requires_access_view(AccessView.PLUGINS)])
 
 
 async def page(scope: Any, receive: Any, send: Any) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import typer
 
 from penstock.cli import printing
-from penstock.cli.places import environment, folder, home
 from penstock.cli.progress import bars
 from penstock.cli.spark_submit import spark_master, spark_submit
 from penstock.cli.statuses import Status, status_of, worst
@@ -26,6 +25,7 @@ from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
 from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.places import environment, folder, home
 
 
 @dataclass(frozen=True)

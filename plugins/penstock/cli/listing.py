@@ -10,13 +10,13 @@ from pathlib import Path
 import typer
 
 from penstock.cli import printing
-from penstock.cli.places import environment, folder
 from penstock.cli.statuses import Status
 from penstock.config import Pipeline, load_pipeline
 from penstock.document import InvalidFileError, Problem
 from penstock.errors import ConfigError
 from penstock.pipeline_files import find_pipeline, read_folder
 from penstock.pipeline_schema import pipeline_schema
+from penstock.places import environment, folder
 
 
 @dataclass(frozen=True)

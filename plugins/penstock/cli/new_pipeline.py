@@ -11,7 +11,6 @@ from pathlib import Path
 import typer
 
 from penstock.cli import printing
-from penstock.cli.places import environment, folder, home
 from penstock.cli.statuses import Status, status_of
 from penstock.config import Landing, Pipeline
 from penstock.connections import Connection
@@ -19,6 +18,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.flow.check import Finding, failures, notified, seconds_between
 from penstock.pipeline_files import SUFFIX, read_folder
 from penstock.pipeline_schema import SHIPPED
+from penstock.places import environment, folder, home
 from penstock.quantities import size
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose

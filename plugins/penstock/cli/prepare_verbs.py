@@ -152,8 +152,8 @@ def package(
     import os
 
     from penstock import spark_zip
-    from penstock.cli.places import home
     from penstock.cli.statuses import Status
+    from penstock.places import home
 
     path = target or spark_zip.location(home(), os.environ)
     try:

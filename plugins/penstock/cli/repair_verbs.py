@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.options import Json, Name, TableNames
+
+if TYPE_CHECKING:
+    from penstock.cli.context import Answer
+    from penstock.flow.context import Context
+    from penstock.flow.spark_job import Submit
 
 PANEL = "Repair"
 WouldDo = Annotated[
@@ -25,7 +31,6 @@ def resume(
 ) -> None:
     """Resume a halted pipeline, or one paused table, after the repair that its runbook describes."""
     from penstock.cli import context
-    from penstock.flow.context import Context
     from penstock.flow.recover import resume
 
     def ask(ctx: Context) -> None:
@@ -58,7 +63,6 @@ def recover(
 ) -> None:
     """Make a new slot for a broken pipeline, copy every table again, and switch to the new tables in one cut."""
     from penstock.cli import context
-    from penstock.flow.context import Context
     from penstock.flow.recover import run
     from penstock.flow.sequences import RECOVERY, carry_out
 
@@ -85,20 +89,13 @@ def resync(
     if bool(tables) == new:
         raise typer.BadParameter("expected either --table, once or more, or --new")
     from penstock.cli import context
-    from penstock.flow.context import Context
     from penstock.flow.rebuild import run
     from penstock.flow.rebuild.resync_request import resync_lines
 
     def ask(ctx: Context) -> context.Answer:
         chosen = None if new else tables
         lines = resync_lines(ctx, chosen)
-        for line in lines:
-            ctx.progress(line)
-        switched = None
-        if not dry_run:
-            submit = context.submitter(ctx)
-            switched = run.switch(ctx, run.resync(ctx, chosen, submit), submit)
-        return context.Answer({"dry_run": dry_run, "plan": lines, "switched": switched})
+        return _rebuilt(ctx, lines, lambda submit: run.resync(ctx, chosen, submit), dry_run=dry_run)
 
     context.answer(name, ask, json=json)
 
@@ -117,22 +114,29 @@ def replay(
 ) -> None:
     """Rebuild tables from the landing zone: in place, in one cut, or as of any position under another name."""
     from penstock.cli import context
-    from penstock.flow.context import Context
     from penstock.flow.rebuild import run
     from penstock.flow.rebuild.replay_request import sources
 
     def ask(ctx: Context) -> context.Answer:
         request = run.Replay(tuple(tables or ()), from_, upto, shadow)
         lines = [source.line() for source in sources(ctx, request)]
-        for line in lines:
-            ctx.progress(line)
-        switched = None
-        if not dry_run:
-            submit = context.submitter(ctx)
-            switched = run.switch(ctx, run.replay(ctx, request, submit), submit)
-        return context.Answer({"dry_run": dry_run, "plan": lines, "switched": switched})
+        return _rebuilt(ctx, lines, lambda submit: run.replay(ctx, request, submit), dry_run=dry_run)
 
     context.answer(name, ask, json=json)
+
+
+def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]], *, dry_run: bool) -> Answer:
+    """Say what would be rebuilt, and unless that is all, build it and let it take its names."""
+    from penstock.cli import context
+    from penstock.flow.rebuild import run
+
+    for line in lines:
+        ctx.progress(line)
+    switched = None
+    if not dry_run:
+        submit = context.submitter(ctx)
+        switched = run.switch(ctx, build(submit), submit)
+    return context.Answer({"dry_run": dry_run, "plan": lines, "switched": switched})
 
 
 def abandon(name: Name, tables: TableNames = None) -> None:

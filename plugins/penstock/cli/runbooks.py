@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from penstock.cli import printing
-from penstock.cli.places import home
 from penstock.conditions import CONDITIONS, runbook
+from penstock.places import home
 from penstock.store_options import nearest
 
 

@@ -15,6 +15,7 @@ from penstock.flow.context import Context
 from penstock.orchestration.connections import connection
 from penstock.orchestration.links import attach
 from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.places import environment, folder, home
 
 VERBS = (
     "bootstrap",
@@ -35,21 +36,6 @@ VERBS = (
 log = logging.getLogger("penstock")
 _unbuilt: dict[str, str] = {}
 """What was left out by `dags` in this process, by DAG."""
-
-
-def home() -> Path:
-    """Return the project folder: `PENSTOCK_HOME`, else the checkout that holds this file."""
-    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[3]))
-
-
-def folder() -> Path:
-    """Return the folder of pipeline files: `PENSTOCK_PIPELINES`, else `include/pipelines`."""
-    return Path(os.environ.get("PENSTOCK_PIPELINES", home() / "include" / "pipelines"))
-
-
-def environment() -> dict[str, str]:
-    """Return what `${NAME}` in a pipeline file may name: this process's variables, `PENSTOCK_HOME` always among them."""
-    return {"PENSTOCK_HOME": str(home()), **os.environ}
 
 
 def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:

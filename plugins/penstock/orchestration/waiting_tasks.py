@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
-from penstock.orchestration.pipelines import environment, folder
 from penstock.pipeline_files import read_folder
+from penstock.places import environment, folder
 
 POOL_TASKS = {
     "bootstrap": ["copy", "load"],
