@@ -76,6 +76,8 @@ def test_every_task_and_owner_leads_to_the_page_and_to_a_runbook(
 ) -> None:
     from types import SimpleNamespace  # noqa: PLC0415
 
+    from penstock.orchestration.links import met  # noqa: PLC0415  # Airflow, once its home is set
+
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example:8443/cdc-team/")
     base = "https://airflow.example:8443/cdc-team"
     for name, dag in load(verb).items():
@@ -83,7 +85,10 @@ def test_every_task_and_owner_leads_to_the_page_and_to_a_runbook(
         assert dag.owner_links == {"penstock": place}
         for task in dag.tasks:
             links = {link.name: link for link in task.operator_extra_links}
-            key = SimpleNamespace(dag_id=name)
+            key = SimpleNamespace(dag_id=name, run_id="by hand", task_id=task.task_id)
+            other = SimpleNamespace(dag_id=name, run_id="met an error", task_id=task.task_id)
+            met(other, "slot-lost")
+            assert links["Runbook"].get_link(task, ti_key=other) == f"{base}/cdc/runbooks/slot-lost"
             assert links["Pipeline page"].get_link(task, ti_key=key) == place
             assert links["Runbook"].get_link(task, ti_key=key) == f"{base}/cdc/runbooks/README"
 

@@ -130,7 +130,7 @@ def outcome(ctx: Context) -> Iterator[None]:
         with noted_end(ctx, ti), record_errors(ctx), _skipped_meanwhile(ti, ctx):
             yield
     except PenstockError as error:
-        links.met(error.slug)
+        links.met(ti, error.slug)
         if error.directive is Directive.RETRY:
             raise
         if error.directive is Directive.PAGE:

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, BaseOperatorLink, conf
 from penstock.flow.health.links import Links
 
 INDEX = "README"
-_met = [INDEX]
+_met: dict[tuple[str, str, str], str] = {}
 
 
 def base() -> str:
@@ -20,9 +20,13 @@ def base() -> str:
     return str(conf.get("api", "base_url", fallback=""))
 
 
-def met(slug: str) -> None:
-    """Note the error that this process's task met, for its link."""
-    _met[0] = slug
+def met(ti: Any, slug: str) -> None:
+    """Note the error that a task of this process met, for its link."""
+    _met[_of(ti)] = slug
+
+
+def _of(ti: Any) -> tuple[str, str, str]:
+    return ti.dag_id, ti.run_id, ti.task_id
 
 
 class PageLink(BaseOperatorLink):
@@ -42,7 +46,7 @@ class RunbookLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002  # Airflow's form
         """Return the address."""
-        return Links(base()).runbook(_met[0])
+        return Links(base()).runbook(_met.get(_of(ti_key), INDEX))
 
 
 def attach(dag: DAG) -> None:
