@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
+from airflow.sdk import conf
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -18,17 +18,15 @@ PREFIX = "/cdc"
 @cache
 def application() -> FastAPI:
     """Build the page at the first request: every task loads plugins, and only the API server shows the page."""
-    from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # noqa: PLC0415
-    from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
-
     from penstock import places  # noqa: PLC0415
     from penstock.orchestration import connections  # noqa: PLC0415
+    from penstock.orchestration.airflow_internals import page_access  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
     from penstock.page.queries import Deployment  # noqa: PLC0415
     from penstock.page.runbook_pages import Documents  # noqa: PLC0415
 
     deployment = Deployment(places.folder(), places.environment(), connections.connection)
-    return build(deployment, Documents(places.home()), [requires_access_view(AccessView.PLUGINS)])
+    return build(deployment, Documents(places.home()), [page_access()])
 
 
 async def page(scope: Any, receive: Any, send: Any) -> None:

@@ -21,7 +21,7 @@ class Airflow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, runs: int = 0, paused: bool = False) -> None:
         self.runs, self.paused = runs, paused
         self.triggered: list[str] = []
-        monkeypatch.setattr(trigger_dag, "ask", lambda message: self.triggered.append(message.dag_id))
+        monkeypatch.setattr(trigger_dag, "trigger_dag_run", lambda dag_id, *_: self.triggered.append(dag_id))
 
     def get_dag(self, dag_id: str) -> Any:
         return SimpleNamespace(is_paused=self.paused)

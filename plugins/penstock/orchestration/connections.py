@@ -86,7 +86,7 @@ def _ours(conn_id: str, found: Any, extra: dict[str, Any]) -> Connection:
 
 def _token(conn_id: str) -> tuple[str, str, int]:
     """Return login, token and port from AWS or Azure; a token lasts some minutes."""
-    from airflow.exceptions import AirflowOptionalProviderFeatureException  # noqa: PLC0415
+    from airflow.sdk.exceptions import AirflowOptionalProviderFeatureException  # noqa: PLC0415
 
     hook, found, _ = _look(conn_id)
     try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from penstock.config import Pipeline
 from penstock.flow.health.standing import DagState
+from penstock.orchestration.airflow_internals import is_not_found
 
 WATCHED = ("capture", "merge", "resync", "maintain", "changelog", "verify")
 """The verbs that slot health looks at; whether itself is paused it cannot tell."""
@@ -26,5 +26,5 @@ def _state(ti: Any, dag_id: str, *, runs: bool) -> DagState:
         is_paused = bool(ti.get_dag(dag_id).is_paused)
         under_way = runs and bool(ti.get_dr_count(dag_id, states=_UNDER_WAY))
     except AirflowRuntimeError as error:
-        return DagState(missing=(error.error.detail or {}).get("status_code") == HTTPStatus.NOT_FOUND)
+        return DagState(missing=is_not_found(error))
     return DagState(is_paused, under_way=under_way)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import BaseNotifier
-from airflow.sdk.observability import stats
 
 from penstock.conditions import CONDITIONS
 from penstock.config import Pipeline
@@ -20,6 +19,7 @@ from penstock.flow.context import Context
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.links import Links
 from penstock.ledger.records import CutRecord
+from penstock.orchestration.airflow_internals import stats
 from penstock.orchestration.channels import services
 from penstock.orchestration.links import base
 from penstock.orchestration.pipelines import find_context

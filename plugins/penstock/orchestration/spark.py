@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
@@ -25,6 +25,7 @@ from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.ledger.records import CutRecord
+from penstock.orchestration.airflow_internals import describe_job, spark_connection
 from penstock.orchestration.connections import require_spark
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
 from penstock.orchestration.notifications import deliver, send_cut
@@ -49,14 +50,8 @@ class PenstockSparkOperator(SparkSubmitOperator):
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
-        require_spark(self._conn_id)
-        self.application = str(job.application)
-        self.application_args = list(job.arguments)
-        self.py_files = str(job.py_files)
-        self.conf = dict(job.conf)
-        self.name = job.name
-        self._driver_memory = job.driver_memory
-        self._hook = None  # the provider's holds the arguments of the job before
+        require_spark(spark_connection(self))
+        describe_job(self, job)
         try:
             with _environment(job.environment):
                 super().execute(context)

@@ -6,10 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
-
 from penstock.config import Pipeline
-from penstock.orchestration.supervisor import ask
+from penstock.orchestration.airflow_internals import trigger_dag_run
 
 _AGAIN_SECONDS = 300.0
 
@@ -17,9 +15,8 @@ _AGAIN_SECONDS = 300.0
 def trigger(ti: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
     """Trigger a DAG in the name of this task's; return what became of it, for the log."""
     run_id = f"{ti.dag_id.rpartition('.')[2]}__{datetime.now(UTC).isoformat()}"
-    answer = ask(TriggerDagRun(dag_id=dag_id, run_id=run_id, conf=conf))
-    if isinstance(answer, ErrorResponse):
-        return f"the DAG {dag_id} could not be triggered: {answer.error.value}; trigger it"
+    if why_not := trigger_dag_run(dag_id, run_id, conf):
+        return f"the DAG {dag_id} could not be triggered: {why_not}; trigger it"
     paused = ti.get_dag(dag_id).is_paused
     return f"the DAG {dag_id} was triggered" + ("; it is paused: unpause it" if paused else "")
 

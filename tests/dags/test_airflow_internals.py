@@ -1,0 +1,178 @@
+"""What Penstock uses of Airflow beyond its public interface: it is there, has the form that we need, and stands in one module."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.test_dags import ROOT
+
+INTERNALS = ROOT / "plugins" / "penstock" / "orchestration" / "airflow_internals.py"
+PUBLIC = ("airflow.sdk", "airflow.sdk.exceptions", "airflow.plugins_manager")
+"""What https://airflow.apache.org/docs/apache-airflow/stable/public-airflow-interface.html names; of `airflow.sdk` what `__all__` has."""
+PROVIDERS = "airflow.providers."
+"""A provider's public parts are its hooks, operators, and the like: modules without an underscore."""
+
+
+def _channel() -> bool:
+    from airflow.sdk.execution_time import comms, task_runner  # noqa: PLC0415  # after the throw-away home is set
+
+    request = comms.TriggerDagRun(dag_id="shop.merge", run_id="capture__1", conf={"force": True})
+    answer = set(comms.ErrorResponse.model_fields)
+    declared = "SUPERVISOR_COMMS" in task_runner.__annotations__ or hasattr(task_runner, "SUPERVISOR_COMMS")
+    return declared and request.conf == {"force": True} and {"error", "detail"} <= answer
+
+
+def _runtime_error() -> bool:
+    from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType  # noqa: PLC0415
+    from airflow.sdk.execution_time.comms import ErrorResponse  # noqa: PLC0415
+
+    from penstock.orchestration.airflow_internals import is_not_found  # noqa: PLC0415
+
+    errors = [
+        AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail))
+        for detail in ({"status_code": 404}, {"status_code": 500}, None)
+    ]
+    return [is_not_found(error) for error in errors] == [True, False, False]
+
+
+def _stats() -> bool:
+    from airflow.sdk.observability import stats  # noqa: PLC0415
+
+    return all("tags" in inspect.signature(getattr(stats, name)).parameters for name in ("gauge", "incr"))
+
+
+def _spark_operator() -> bool:
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator  # noqa: PLC0415
+
+    operator = SparkSubmitOperator(task_id="t", conn_id="penstock_spark")
+    ours = ("_conn_id", "_driver_memory", "application", "application_args", "py_files", "conf", "name")
+    given = operator._conn_id == "penstock_spark"
+    return given and all(hasattr(operator, each) for each in ours) and "self._hook = self._get_hook()" in _source()
+
+
+def _source() -> str:
+    from airflow.providers.apache.spark.operators import spark_submit  # noqa: PLC0415
+
+    return inspect.getsource(spark_submit)
+
+
+def _access() -> bool:
+    from penstock.orchestration.airflow_internals import page_access  # noqa: PLC0415
+
+    return callable(page_access())
+
+
+NAMES: dict[str, tuple[Callable[[], bool], str]] = {
+    "airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS, .comms.TriggerDagRun, .comms.ErrorResponse": (
+        _channel,
+        "trigger_dag_run: see how airflow.providers.standard.operators.trigger_dagrun makes a run of another DAG, and do as "
+        "it does; without it wake_merge returns None, and the asset event of capture starts the merge at its end",
+    ),
+    "airflow.sdk.exceptions.AirflowRuntimeError.error.detail['status_code']": (
+        _runtime_error,
+        "is_not_found: see what ti.get_dag() of an unknown DAG raises; if that cannot be told, return False, and a DAG that "
+        "is missing counts as one that runs",
+    ),
+    "airflow.sdk.observability.stats.gauge, .incr": (
+        _stats,
+        "stats: see what airflow.sdk's own task runner counts its ends with (ti.finish), and import that as stats",
+    ),
+    "SparkSubmitOperator._conn_id, ._driver_memory, ._hook, and its application, conf, name when it runs": (
+        _spark_operator,
+        "describe_job, spark_connection: see what SparkSubmitOperator.__init__ keeps and _get_hook reads; set the same",
+    ),
+    "airflow.api_fastapi...security.requires_access_view, ...resource_details.AccessView.PLUGINS": (
+        _access,
+        "page_access: see what Airflow's own route /api/v2/plugins depends on; without it the page must not be shown at all",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_public_is_there_as_we_need_it_or_says_what_to_change(name: str) -> None:
+    found, advice = NAMES[name]
+    try:
+        as_needed, why = found(), "it has another form"
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        as_needed, why = False, f"{type(error).__name__}: {error}"
+
+    assert as_needed, f"Airflow has changed {name} ({why}). In {INTERNALS.name} mend {advice}"
+
+
+def test_every_function_of_the_one_module_is_held_against_airflow_here() -> None:
+    tree = ast.parse(INTERNALS.read_text())
+    exported = next(node.value for node in tree.body if isinstance(node, ast.Assign))
+    advice = " ".join(words for _, words in NAMES.values())
+
+    assert [name for name in ast.literal_eval(exported) if f"{name}" not in advice] == []
+
+
+def ours() -> Iterator[Path]:
+    """The files that a deployment runs, and the examples that users copy."""
+    for folder in ("plugins", "dags", "docs/examples", "spark_apps", "include"):
+        yield from (path for path in sorted((ROOT / folder).rglob("*.py")) if path != INTERNALS)
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """The modules of Airflow that a file imports, wherever it does, with the name taken from each."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, None) for each in node.names if each.name.split(".")[0] == "airflow")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "airflow":
+            yield from ((str(node.module), each.name) for each in node.names)
+
+
+def _is_public(module: str, name: str | None) -> bool:
+    import airflow.sdk  # noqa: PLC0415  # after the throw-away home is set
+
+    if module.startswith(PROVIDERS):
+        return "._" not in f"{module}.{name}"
+    return module in PUBLIC and name is not None and (module != "airflow.sdk" or name in airflow.sdk.__all__)
+
+
+def test_every_other_file_uses_what_airflow_calls_public() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {module}.{name}"
+        for path in ours()
+        for module, name in imported(ast.parse(path.read_text()))
+        if not _is_public(module, name)
+    ]
+
+    assert found == [], f"take it from {PUBLIC}, or through a function of {INTERNALS.name} with its line in NAMES"
+
+
+def borrowed(tree: ast.AST) -> set[str]:
+    """The attributes with an underscore that a file uses and does not define: those of somebody else's objects."""
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
+    stored = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value)
+    }
+    named = {str(getattr(node, "name", getattr(getattr(node, "target", None), "id", ""))) for node in ast.walk(tree)}
+    return {name for name in used - stored - named if not name.endswith("__")}
+
+
+def _is_self(node: Any) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def test_no_other_file_that_talks_to_airflow_reaches_into_its_objects() -> None:
+    talking = [path for path in ours() if any(imported(ast.parse(path.read_text())))]
+
+    assert len(talking) > 20
+    assert {
+        path.name: borrowed(ast.parse(path.read_text())) for path in talking if borrowed(ast.parse(path.read_text()))
+    } == {}
+
+
+def test_reaching_into_an_object_is_noticed() -> None:
+    assert borrowed(
+        ast.parse("class A:\n    def __init__(self): self._own = 1\n    def f(self): return self._own, task._hook")
+    ) == {"_hook"}
