@@ -68,6 +68,21 @@ def _access() -> bool:
     return callable(page_access())
 
 
+def _metadata() -> bool:
+    from airflow.models.dag import DagModel  # noqa: PLC0415
+    from airflow.models.pool import Pool  # noqa: PLC0415
+    from airflow.models.taskinstance import TaskInstance  # noqa: PLC0415
+    from airflow.utils.state import TaskInstanceState  # noqa: PLC0415
+
+    from penstock.orchestration.airflow_internals import ACTIVE  # noqa: PLC0415
+
+    task = {"dag_id", "run_id", "task_id", "map_index", "state", "pool", "pool_slots"}
+    times = {"start_date", "queued_dttm", "scheduled_dttm"}
+    read = {DagModel: {"dag_id", "is_paused", "is_stale"}, Pool: {"pool", "slots"}, TaskInstance: task | times}
+    there = all(names <= set(model.__table__.columns.keys()) for model, names in read.items())
+    return there and set(ACTIVE) <= {str(state) for state in TaskInstanceState}
+
+
 NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     "airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS, .comms.TriggerDagRun, .comms.ErrorResponse": (
         _channel,
@@ -90,6 +105,11 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     "airflow.api_fastapi...security.requires_access_view, ...resource_details.AccessView.PLUGINS": (
         _access,
         "page_access: see what Airflow's own route /api/v2/plugins depends on; without it the page must not be shown at all",
+    ),
+    "airflow.models.dag.DagModel, .pool.Pool, .taskinstance.TaskInstance, airflow.utils.session.create_session": (
+        _metadata,
+        "read_dags, read_tasks, read_pools: see from what Airflow's own routes /api/v2/dags, /api/v2/pools and the lists of task "
+        "instances read; where that cannot be told let airflow_metadata.ask return None, and the page says so",
     ),
 }
 

@@ -97,6 +97,10 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_a_person_resumes(deployed:
         "pipeline-halted",
         "slot-ahead",
     ]
+    with deployed.ctx.ledger.page.panels() as panel:
+        (shown,) = panel.pipelines(deployed.name)
+    met = failed.get_task_instance("windows")
+    assert shown.halted_by == {"dag": met.dag_id, "run_id": met.run_id, "task": "windows"}
 
 
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(

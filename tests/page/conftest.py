@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from penstock.connections import Connection
 from penstock.ledger import Ledger
 from stack.servers.postgres import Database, Server
+from tests.page.airflow_rows import forget
 from tests.page.scenes import Scene
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,7 @@ def viewer(airflow_app: Any, login: Callable[[str | None], str]) -> TestClient:
 
 
 @pytest.fixture
-def scene(page_ledger: Database, pipelines: Path) -> Iterator[Scene]:
+def scene(airflow_home: Path, page_ledger: Database, pipelines: Path) -> Iterator[Scene]:
     """A pipeline of the test's own, with a file and nothing else."""
     name = f"shop{next(_numbers)}"
     file = pipelines / f"{name}.yaml"
@@ -92,3 +93,4 @@ def scene(page_ledger: Database, pipelines: Path) -> Iterator[Scene]:
     yield Scene(Ledger(connection_to(page_ledger)), page_ledger, name)
     file.unlink(missing_ok=True)
     page_ledger.execute("delete from penstock.pipeline where name = %s", name)
+    forget(name)

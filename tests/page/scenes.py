@@ -18,6 +18,7 @@ from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
+from tests.page.airflow_rows import make_dags
 
 START = Lsn.parse("16/10000000")
 MIB, GIB = 1 << 20, 1 << 30
@@ -115,6 +116,7 @@ class Scene:
         self.ledger.pipelines.record_slot(self.name, consistent_point=START)
         self.ledger.tables.save(self.name, [facts(16401 + number, table) for number, table in enumerate(TABLES)])
         self.ledger.pipelines.finish_bootstrap(self.name)
+        make_dags(self.name)
 
     def past(self, *, windows: int = 60, every: int = 60, behind: int = 90) -> None:
         """Windows at equal steps until now, and a cut after every fifth that is older than `behind` seconds."""
@@ -245,6 +247,7 @@ def filling(scene: Scene) -> None:
         "The slot penstock_crm keeps 12.1 GiB of WAL on the source; the limit is 10 GiB. At the present 2.4 GiB/h the "
         "server removes it in 3 h 18 min.",
     )
+    make_dags(scene.name, paused=["capture"])
     scene.alarm("capture-paused", "critical", "The DAG crm.capture is paused since 22:04 UTC.", minutes=310)
     scene.alarm(
         "transaction-open-long",

@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from psycopg.types.json import Jsonb
 
 from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, OldTable, TableReport
+from penstock.ledger import Ledger
 from penstock.page import format
 from tests.page import scenes
 from tests.page.scenes import GIB, Scene
@@ -249,6 +250,28 @@ def test_a_lost_slot_leads_to_its_runbook_and_to_the_recovery(viewer: TestClient
     assert "The pipeline is halted: slot-lost" in page
     assert 'href="/cdc/runbooks/slot-lost"' in page
     assert f'href="/dags/{scene.name}.recover"' in page
+
+
+def test_what_was_met_leads_to_the_log_of_its_task(viewer: TestClient, scene: Scene) -> None:
+    task = {"dag": f"{scene.name}.capture", "run_id": "manual__1+1", "task": "windows"}
+    scenes.filling(scene)
+    working = Scene(Ledger(scene.ledger.connection, task), scene.database, scene.name)
+    working.event("capture-failing", "it failed", level="error")
+    working.ledger.tables.pause(scene.name, 16402, slug="divergence", reason="it diverges")
+    working.ledger.pipelines.halt(scene.name, slug="slot-ahead", reason="somebody read it")
+
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+    shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
+
+    assert f'href="/dags/{task["dag"]}/runs/manual__1%2B1/tasks/windows"' in page
+    assert [each["task"] for each in shown["events"] if each["message"] == "it failed"] == [task]
+    assert shown["pipeline"]["halted_by"] == task
+    steps = [step for each in shown["advice"] for step in each["steps"]]
+    assert sum(step["task"] == task for step in steps) == 2, "that of the halt, and that of the pause"
+    conf = {step["dag"].rpartition(".")[2]: step["conf"] for step in steps if step["conf"]}
+    assert conf["recover"] == {"dry_run": False}
+    assert conf["resync"] == {"tables": ["shop.audit_log"], "dry_run": False}
+    assert '{"dry_run": false}' in page
 
 
 def test_the_lake_is_fresh_as_long_as_what_it_lacks_holds_no_change(viewer: TestClient, scene: Scene) -> None:

@@ -31,7 +31,8 @@ class Context:
     """Hold one pipeline with its ways to the outside.
 
     `home` is the project folder; `environment` is what Spark drivers inherit, without secrets;
-    `progress` receives one readable line at a time, `stage` how far a work with a known end is.
+    `progress` receives one readable line at a time, `stage` how far a work with a known end is. `task` is the task of Airflow
+    that is at work, as {dag, run_id, task}.
     """
 
     pipeline: Pipeline
@@ -40,6 +41,7 @@ class Context:
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = _silent
     stage: Stage = _unwatched
+    task: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -64,7 +66,7 @@ class Context:
     @cached_property
     def ledger(self) -> Ledger:
         """Return the ledger; no connection is opened before its first call."""
-        return Ledger(self.connections(self.pipeline.ledger.connection))
+        return Ledger(self.connections(self.pipeline.ledger.connection), self.task)
 
     @cached_property
     def landing(self) -> LandingZone:

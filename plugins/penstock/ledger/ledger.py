@@ -5,6 +5,8 @@ Every method is one transaction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.connections import Connection
 from penstock.ledger.advisory_lock import AdvisoryLocks
 from penstock.ledger.barriers import Barriers
@@ -33,10 +35,11 @@ class Ledger(Sessions):
 
     Nothing is contacted before the first call. Every call may raise LedgerError("ledger-unreachable") and
     LedgerError("ledger-not-migrated"); the calls of one thread within `session()` share a connection.
+    `task` is the task of Airflow that is at work, as {dag, run_id, task}: it signs what it writes.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: Connection, task: Mapping[str, str] | None = None) -> None:
+        super().__init__(connection, task)
         self.pipelines = Pipelines(self)
         self.tables = Tables(self)
         self.windows = Windows(self)

@@ -52,6 +52,7 @@ class PipelinePanel(PipelineFacts):
     paused: int
     spark_until: datetime | None
     spark_cuts: int | None
+    halted_by: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class WindowPanel(Row):
     planned_at: datetime
     staged_at: datetime | None
     source_time: datetime | None
+    by_task: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class CutPanel(Row):
     published_at: datetime
     source_time: datetime | None
     oldest_commit: datetime | None
+    by_task: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class TablePanel(Row):
     suspected: bool
     waits: bool
     leaves: bool
+    paused_by: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ class EventPanel(Row):
     message: str
     oid: int | None
     table_name: str | None
+    by_task: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,8 @@ class AlarmPanel(Row):
     level: AlarmLevel
     message: str
     opened_at: datetime
+    numbers: dict[str, Any]
+    by_task: dict[str, str] | None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ Every call of the ledger is one transaction on a connection of its own, or on th
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -47,13 +48,16 @@ class _LsnDumper(Dumper):
         return str(obj).encode()
 
 
-def connect(connection: Connection, application: str) -> psycopg.Connection:
-    """Open a connection in autocommit, with pinned settings and LSNs as `Lsn`; raises psycopg.Error."""
+def connect(connection: Connection, application: str, task: Mapping[str, str] | None = None) -> psycopg.Connection:
+    """Open a connection in autocommit, with pinned settings and LSNs as `Lsn`; raises psycopg.Error.
+
+    What it writes is signed by the task of Airflow that is at work, if one is.
+    """
     words = {name: value for name, value in _NETWORK.items() if name not in connection.options}
     opened = psycopg.connect(connection.conninfo(application_name=application, **words), autocommit=True)
     opened.adapters.register_loader("pg_lsn", _LsnLoader)
     opened.adapters.register_dumper(Lsn, _LsnDumper)
-    opened.execute(sql.load("ledger/session/session").encode())
+    opened.execute(sql.load("ledger/session/session").encode(), {"task": json.dumps(task) if task else ""})
     return opened
 
 
@@ -80,8 +84,9 @@ class Transaction:
 class Sessions:
     """Open transactions on one control database."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, task: Mapping[str, str] | None = None) -> None:
         self.connection = connection
+        self.task = task
         self._shared = threading.local()
         self._checked = False
 
@@ -96,7 +101,7 @@ class Sessions:
         if self._current() is not None:
             yield
             return
-        with self.named_failures(), connect(self.connection, "penstock ledger") as opened:
+        with self.named_failures(), connect(self.connection, "penstock ledger", self.task) as opened:
             self._shared.connection = opened
             try:
                 yield
@@ -120,7 +125,7 @@ class Sessions:
         if shared is not None:
             yield shared
             return
-        with connect(self.connection, "penstock ledger") as opened:
+        with connect(self.connection, "penstock ledger", self.task) as opened:
             yield opened
 
     def _require_revision(self, opened: psycopg.Connection) -> str:

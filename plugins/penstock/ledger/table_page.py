@@ -46,6 +46,7 @@ class TableFactsPanel(Row):
     suspected: bool
     waits: bool
     leaves: bool
+    paused_by: dict[str, str] | None
     rows: int | None
     files: int | None
     bytes: int | None

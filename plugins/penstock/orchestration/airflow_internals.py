@@ -5,16 +5,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.observability import stats
+from sqlalchemy import case, false, func, or_, select
 
 from penstock.flow.spark_job import SparkJob
 
-__all__ = ["describe_job", "is_not_found", "page_access", "spark_connection", "stats", "trigger_dag_run"]
+__all__ = [
+    "describe_job",
+    "is_not_found",
+    "page_access",
+    "read_dags",
+    "read_pools",
+    "read_tasks",
+    "spark_connection",
+    "stats",
+    "trigger_dag_run",
+]
+ACTIVE = ("running", "queued", "scheduled", "deferred", "up_for_retry", "up_for_reschedule", "restarting")
+"""The states of a task that has begun or is due, and is not over."""
+_MOST_TASKS = 500
 
 
 def trigger_dag_run(dag_id: str, run_id: str, conf: dict[str, Any] | None) -> str | None:
@@ -53,3 +69,35 @@ def page_access() -> Any:
     from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
 
     return requires_access_view(AccessView.PLUGINS)
+
+
+def read_dags(pipelines: Collection[str]) -> list[tuple[str, bool]]:
+    """Return the DAGs of these pipelines, and whether each is paused; raises SQLAlchemyError."""
+    from airflow.models.dag import DagModel  # noqa: PLC0415  # the API server's
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    ours = or_(false(), *(DagModel.dag_id.startswith(f"{name}.", autoescape=True) for name in pipelines))
+    known = select(DagModel.dag_id, DagModel.is_paused).where(ours, DagModel.is_stale.is_(False))
+    with create_session(scoped=False) as session:
+        return [(dag_id, bool(is_paused)) for dag_id, is_paused in session.execute(known)]
+
+
+def read_tasks() -> list[tuple[str, str, str, str, str, int, datetime | None, int]]:
+    """Return the active tasks, those that run first: DAG, run, task, state, pool, slots, since when, map index; raises SQLAlchemyError."""
+    from airflow.models.taskinstance import TaskInstance as Task  # noqa: PLC0415  # the API server's
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    since = case((Task.state == "running", Task.start_date), else_=func.coalesce(Task.scheduled_dttm, Task.queued_dttm))
+    columns = (Task.dag_id, Task.run_id, Task.task_id, Task.state, Task.pool, Task.pool_slots, since, Task.map_index)
+    active = select(*columns).where(Task.state.in_(ACTIVE)).order_by(Task.state != "running", since).limit(_MOST_TASKS)
+    with create_session(scoped=False) as session:
+        return [tuple(row) for row in session.execute(active)]
+
+
+def read_pools() -> dict[str, int]:
+    """Return the slots of each pool; raises SQLAlchemyError."""
+    from airflow.models.pool import Pool  # noqa: PLC0415  # the API server's
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session(scoped=False) as session:
+        return {each.pool: each.slots for each in session.scalars(select(Pool))}

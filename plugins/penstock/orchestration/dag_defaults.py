@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -170,7 +171,12 @@ class FailureNotice(BaseNotifier):
         self.log.error("%s; see docs/runbooks/dag-failed.md", message)
         run_id, task = context.get("run_id"), getattr(context.get("ti"), "task_id", "")
         with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
-            ledger = find_context(self.pipeline).ledger
+            ctx = find_context(self.pipeline)
+            ledger = (
+                replace(ctx, task={"dag": f"{self.pipeline}.{self.verb}", "run_id": run_id, "task": task}).ledger
+                if run_id
+                else ctx.ledger
+            )
             if run_id:
                 ledger.outcomes.failed(self.pipeline, self.verb, task, run_id)
             ledger.events.add(self.pipeline, slug="dag-failed", level="error", message=message)

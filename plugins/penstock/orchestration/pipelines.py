@@ -8,7 +8,7 @@ import runpy
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, get_current_context, get_parsing_context
 
 from penstock.config import Pipeline
 from penstock.flow.context import Context
@@ -80,7 +80,15 @@ def problems(dag_folder: Path) -> list[str]:
 def context(pipeline: Pipeline) -> Context:
     """Return the pipeline's context inside a running task."""
     ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
-    return Context(pipeline, connection, home(), ours, log.info)
+    return Context(pipeline, connection, home(), ours, log.info, task=_task())
+
+
+def _task() -> dict[str, str]:
+    try:
+        ti = get_current_context()["ti"]
+    except RuntimeError:  # a callback, which runs in no task
+        return {}
+    return {"dag": ti.dag_id, "run_id": ti.run_id, "task": ti.task_id}
 
 
 def find_context(name: str) -> Context:

@@ -5,12 +5,14 @@ Every piece of advice says what is wrong in plain words and ends in a button or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from penstock.conditions import NEEDS_COPY
-from penstock.page.models import Grade, Pipeline, Table
+from penstock.page.format import age
+from penstock.page.models import Grade, Pipeline, Table, TaskRef
 
 RECOVERABLE = (
     "slot-lost",
@@ -22,30 +24,26 @@ RECOVERABLE = (
     "publication-missing",
 )
 """Halts after which the stream has a hole, so that a new copy is the way on."""
-BEHIND = (
-    "slot-retained",
-    "slot-unread",
-    "slot-unreserved",
-    "slot-stalled",
-    "slot-idle-timeout",
-    "capture-paused",
-    "capture-failing",
-    "capture-too-slow",
-)
-"""Alarms that a run of capture ends or eases."""
-SILENT_SECONDS = 900
 _NAMED_TABLES = 5
+_UNPAUSE = "Unpause it: the switch is beside its name"
+_UNPAUSED = {"capture-paused": _UNPAUSE, "merge-paused": _UNPAUSE, "no-cut": "Publish a cut now"}
+_FIRST_CUT = {"force": True}
 _COPIED = "Unless tables.on_change is pause, capture wakes resync, which copies it again: see how far that is"
 
 
 @dataclass(frozen=True)
 class Step:
-    """Name one thing to do: words, then the runbook, the DAG or the command (either will do) that helps."""
+    """Name one thing to do: words, then the runbook, the run, the DAG or the command (either will do) that helps.
+
+    `conf` are the parameters with which the DAG is to be triggered.
+    """
 
     text: str
     dag: str | None = None
     runbook: str | None = None
     command: str | None = None
+    conf: Mapping[str, Any] | None = None
+    task: TaskRef | None = None
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,9 @@ class Advice:
     since: datetime | None = None
 
 
-def advice(shown: Pipeline, tables: Sequence[Table], now: datetime, unheard: Sequence[str] = ()) -> list[Advice]:
+def advice(shown: Pipeline, tables: Sequence[Table], unheard: Sequence[str] = ()) -> list[Advice]:
     """Return what to do next; never empty. `unheard` are the levels of alarms of which no person is notified."""
-    found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_blind(shown, now), *_early(shown)]
+    found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_lacking(shown), *_early(shown)]
     order: list[Grade] = ["critical", "warn", "idle", "ok"]
     return [*(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]), *_unheard(unheard)]
 
@@ -76,17 +74,21 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
         return
     slug = shown.halted_slug
     read = Step("Read what it means and how to confirm it", runbook=slug)
+    met = (Step("See the log of the task that met it", task=shown.halted_by),) if shown.halted_by else ()
     way: tuple[Step, ...]
     if slug in RECOVERABLE:
         dag = f"{shown.name}.recover"
-        way = (Step("See what a recovery would do, then do it: it is a dry run until you say otherwise", dag=dag),)
+        way = (
+            Step("See what a recovery would do: triggered as it is, it only says so", dag=dag),
+            Step("Then do it", dag=dag, conf={"dry_run": False}),
+        )
     else:
         way = (Step("Fix what the message names"), _resume(shown, "Then let the pipeline continue"))
     yield Advice(
         "critical",
         f"The pipeline is halted: {slug}",
         f"{shown.halted_reason} The lake stays readable at its last cut. Nothing runs until a person has decided.",
-        (read, *way),
+        (read, *met, *way),
     )
 
 
@@ -97,12 +99,12 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
         steps = [Step("Read the runbook", runbook=alarm.slug)]
         if alarm.slug in RECOVERABLE:
             steps.append(Step("See what a recovery would do", dag=f"{shown.name}.recover"))
-        elif alarm.slug in BEHIND:
-            steps.append(
-                Step("Is capture paused or failing? Unpause it, or trigger it now", dag=f"{shown.name}.capture")
-            )
-        elif alarm.slug == "decoding-limit":
-            steps.append(Step("See which transaction is in the way", dag=f"{shown.name}.skip_transaction"))
+        elif alarm.dag:
+            steps.append(Step("See its newest run; is it paused or failing?", dag=alarm.dag))
+        if alarm.failed:
+            steps.append(Step("See the log of the task that failed", task=alarm.failed))
+        elif alarm.task:
+            steps.append(Step("See the log of the look that found it", task=alarm.task))
         reason = f"{alarm.message} How fast it gets worse: {alarm.worsens}."
         yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 
@@ -112,32 +114,46 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         names = [table.name for table in tables if table.paused_slug == slug]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         are = "table is" if len(names) == 1 else "tables are"
-        copied = (Step(_COPIED, dag=f"{shown.name}.resync"),) if slug in NEEDS_COPY else ()
+        again = {"tables": names, "dry_run": False}
+        copied = (Step(_COPIED, dag=f"{shown.name}.resync", conf=again),) if slug in NEEDS_COPY else ()
+        by = next((table.paused_by for table in tables if table.paused_slug == slug and table.paused_by), None)
+        met = (Step("See the log of the task that met it", task=by),) if by else ()
         yield Advice(
             "warn",
             f"{len(names)} {are} paused: {slug}",
             f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables continue.",
             (
                 Step("Read what it means", runbook=slug),
+                *met,
                 *copied,
-                _resume(shown, "When it is fixed, end the pause", f" --table {names[0]}"),
+                _resume(shown, "When it is fixed, end the pause", names[0]),
             ),
         )
 
 
-def _resume(shown: Pipeline, text: str, options: str = "") -> Step:
-    return Step(text, dag=f"{shown.name}.resume", command=f"penstock resume {shown.name}{options}")
+def _resume(shown: Pipeline, text: str, table: str | None = None) -> Step:
+    options, conf = (f" --table {table}", {"table": table}) if table else ("", None)
+    return Step(text, dag=f"{shown.name}.resume", conf=conf, command=f"penstock resume {shown.name}{options}")
 
 
-def _blind(shown: Pipeline, now: datetime) -> Iterator[Advice]:
-    if shown.state != "running" or any(alarm.slug in ("slot-missing", "source-unreachable") for alarm in shown.alarms):
-        return
-    look = (Step("See why it does not run: is the DAG paused or failing?", dag=f"{shown.name}.slot_health"),)
-    if shown.slot is None:
-        yield Advice("warn", "The slot was not checked yet", "What it keeps on the source is unknown.", look)
-    elif (silent := (now - shown.slot.seen_at).total_seconds()) > SILENT_SECONDS:
-        reason = f"The last look was {int(silent // 60)} minutes ago: the slot's numbers below are that old."
-        yield Advice("warn", "The slot is not checked", reason, look)
+def _lacking(shown: Pipeline) -> Iterator[Advice]:
+    known = {alarm.slug for alarm in shown.alarms}
+    for lack in shown.lacks:
+        if lack.what in known or (lack.verb == "slot_health" and known & {"source-unreachable", "slot-missing"}):
+            continue  # the alarm says so
+        steps = []
+        if lack.verb:
+            dag = f"{shown.name}.{lack.verb}"
+            steps.append(
+                Step(
+                    _UNPAUSED.get(lack.what, "See its newest run, or trigger it"),
+                    dag=dag,
+                    conf=_FIRST_CUT if lack.what == "no-cut" else None,
+                )
+            )
+        if lack.runbook:
+            steps.append(Step("Read the runbook", runbook=lack.runbook))
+        yield Advice("warn", lack.title, lack.reason, tuple(steps))
 
 
 def _early(shown: Pipeline) -> Iterator[Advice]:
@@ -174,4 +190,8 @@ def _unheard(levels: Sequence[str]) -> Iterator[Advice]:
 
 
 def _nothing(shown: Pipeline) -> Advice:
-    return Advice("ok", "Nothing to do", f"{shown.name} runs, no alarm is open and no table is paused.")
+    reason = (
+        f"Readers see the source as it was {age(shown.freshness_seconds)} ago; capture, merge and slot health are unpaused, no "
+        "alarm is open and no table is paused."
+    )
+    return Advice("ok", "Nothing to do", reason)

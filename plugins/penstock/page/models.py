@@ -15,6 +15,26 @@ Grade = Literal["ok", "warn", "critical", "idle"]
 
 
 @dataclass(frozen=True)
+class TaskRef:
+    """Lead to a run of Airflow; `task` is the one whose log tells, empty where only the run is known."""
+
+    dag: str
+    run_id: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Show what a pipeline lacks to be healthy; `verb` is that of the DAG that mends it."""
+
+    what: str
+    title: str
+    reason: str
+    verb: str | None
+    runbook: str | None
+
+
+@dataclass(frozen=True)
 class Slot:
     """Show what the last health check saw of the slot; bytes are of the source's WAL, ages in transactions.
 
@@ -42,7 +62,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Alarm:
-    """Show one open alarm."""
+    """Show one open alarm; `dag` is the DAG that ends it or shows why it lasts, `failed` the run that it tells of, `task` who opened it."""
 
     slug: str
     level: Literal["warn", "critical"]
@@ -51,6 +71,9 @@ class Alarm:
     worsens: str
     opened_at: datetime
     open_seconds: float
+    dag: str | None
+    failed: TaskRef | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,7 @@ class Pipeline:
 
     `as_of` is the time up to which the lake has every change of the source, `freshness_seconds` its age.
     A merge keeps its Spark application until `spark_until` if nothing is landed, and has made `spark_cuts` with it.
+    A pipeline that runs is healthy where `lacks` is empty; `halted_by` is the task that met what halted it.
     """
 
     name: str
@@ -86,6 +110,8 @@ class Pipeline:
     alarms: tuple[Alarm, ...]
     spark_until: datetime | None = None
     spark_cuts: int | None = None
+    lacks: tuple[Lack, ...] = ()
+    halted_by: TaskRef | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +129,7 @@ class Window:
     changes_per_second: float | None
     planned_at: datetime
     source_time: datetime | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
@@ -120,6 +147,7 @@ class Cut:
     changes_per_second: float | None
     delay_seconds: float | None
     oldest_seconds: float | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
@@ -149,6 +177,7 @@ class Table:
     conflicts: dict[str, int]
     misfits: int
     suspected: bool
+    paused_by: TaskRef | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +208,7 @@ class Event:
     message: str
     oid: int | None
     table: str | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A ledger that does not answer is a problem to show, not the end of the page: the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,10 +14,12 @@ from pathlib import Path
 from penstock import config
 from penstock.connections import Resolver
 from penstock.errors import ConfigError, LedgerError
+from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
 from penstock.ledger.page_queries import Panel, PipelinePanel
 from penstock.page import models, table_views, views
 from penstock.page.advice import Advice, advice
+from penstock.page.lacks import lacks
 from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.page.table_models import TablePage, TableSeries
 from penstock.pipeline_files import read_folder
@@ -82,24 +84,30 @@ class Series:
     window_seconds: list[float | None]
 
 
+def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
+    return None
+
+
 @dataclass(frozen=True)
 class Deployment:
-    """Read the pipelines of one deployment; `connections` answers for the ids that pipeline files name."""
+    """Read the pipelines of one deployment; `connections` answers for the ids that pipeline files name, `airflow` for DAGs and tasks."""
 
     folder: Path
     environment: Mapping[str, str]
     connections: Resolver
+    airflow: Ask = _silent
     _ledgers: dict[str, Ledger] = field(default_factory=dict, init=False, repr=False)
 
     def overview(self) -> Overview:
         """Return every pipeline that has a file or that a ledger of theirs knows."""
         now = datetime.now(UTC)
         files, problems = self._files()
+        airflow = self.airflow(files, False)
         shown: list[models.Pipeline] = []
         for conn_id in sorted({pipeline.ledger.connection for pipeline in files.values()}):
             ours = {name: each for name, each in files.items() if each.ledger.connection == conn_id}
             try:
-                shown += self._known(conn_id, ours, now)
+                shown += self._known(conn_id, ours, now, airflow)
             except (ConfigError, LedgerError) as error:
                 problems.append(Problem(error.slug, error.message, sorted(ours)))
         return Overview(now, sorted(shown, key=_urgency), problems)
@@ -110,17 +118,18 @@ class Deployment:
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
         unheard = files[name].health.unheard if name in files else ()
+        airflow = self.airflow([name], True)
         with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
-                return PipelinePage(now, shown, advice(shown, [], now, unheard), [], [], [], [], [], [])
-            (shown,) = _shown(panel, rows, now, files, name)
+                return PipelinePage(now, shown, advice(shown, [], unheard), [], [], [], [], [], [])
+            (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
             tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
             return PipelinePage(
                 at=now,
                 pipeline=shown,
-                advice=advice(shown, tables, now, unheard),
+                advice=advice(shown, tables, unheard),
                 tables=tables,
                 rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
                 windows=[views.window(row) for row in panel.windows(name)],
@@ -134,12 +143,13 @@ class Deployment:
         """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""
         now = datetime.now(UTC)
         files, _ = self._files()
+        airflow = self.airflow([name], False)
         with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
             rows, one = panel.pipelines(name), panel.table(name, oid)
             facts = one.facts() if rows else None
             if facts is None:
                 raise _no_table(name, oid)
-            (of,) = _shown(panel, rows, now, files, name)
+            (of,) = _shown(panel, rows, files, airflow, now=now, name=name)
             kept = next((last_maintenance(run) for run in panel.maintenances(name)), None)
             return table_views.page(
                 now,
@@ -195,10 +205,12 @@ class Deployment:
             window_seconds=[each.seconds for each in captured],
         )
 
-    def _known(self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime) -> list[models.Pipeline]:
+    def _known(
+        self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime, airflow: AirflowState | None
+    ) -> list[models.Pipeline]:
         with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines()
-            shown = _shown(panel, rows, now, files)
+            shown = _shown(panel, rows, files, airflow, now=now)
         known = {row.name for row in rows}
         missing = [
             views.unknown(name, each.slot, each.publication) for name, each in files.items() if name not in known
@@ -231,22 +243,21 @@ class Deployment:
 def _shown(
     panel: Panel,
     rows: list[PipelinePanel],
-    now: datetime,
     files: Mapping[str, config.Pipeline],
+    airflow: AirflowState | None,
+    *,
+    now: datetime,
     name: str | None = None,
 ) -> list[models.Pipeline]:
     """Add to each pipeline what slot health knows of it."""
     slots, alarms = panel.slots(name), panel.alarms(name)
-    return [
-        views.pipeline(
-            row,
-            now,
-            has_file=row.name in files,
-            slot=views.slot(slots[row.name]) if row.name in slots else None,
-            alarms=[views.alarm(each, now) for each in alarms if each.pipeline == row.name],
-        )
-        for row in rows
-    ]
+    shown = []
+    for row in rows:
+        slot = views.slot(slots[row.name]) if row.name in slots else None
+        found = lacks(row, files.get(row.name), slot.seen_at if slot else None, airflow, now)
+        ours = [views.alarm(each, now) for each in alarms if each.pipeline == row.name]
+        shown.append(views.pipeline(row, now, has_file=row.name in files, slot=slot, alarms=ours, lacks=found))
+    return shown
 
 
 def _steps(hours: int) -> tuple[timedelta, datetime]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from penstock.conditions import ALARMS
 from penstock.jobs.merge_plan import CONFLICTS
@@ -25,11 +26,13 @@ from penstock.page.models import (
     Cut,
     Event,
     Grade,
+    Lack,
     Pipeline,
     Rebuild,
     SchemaChange,
     Slot,
     Table,
+    TaskRef,
     Window,
 )
 
@@ -41,11 +44,12 @@ def pipeline(
     has_file: bool = True,
     slot: Slot | None = None,
     alarms: Sequence[Alarm] = (),
+    lacks: tuple[Lack, ...] = (),
 ) -> Pipeline:
     """Show a pipeline that the ledger knows."""
     return Pipeline(
         name=row.name,
-        grade=_grade(row, slot, alarms),
+        grade=_grade(row, slot, [*alarms, *lacks], has_file=has_file),
         state=row.state,
         halted_slug=row.halted_slug,
         halted_reason=row.halted_reason,
@@ -69,6 +73,8 @@ def pipeline(
         alarms=tuple(alarms),
         spark_until=row.spark_until,
         spark_cuts=row.spark_cuts,
+        lacks=lacks,
+        halted_by=task(row.halted_by),
     )
 
 
@@ -108,7 +114,11 @@ def alarm(row: AlarmPanel, now: datetime) -> Alarm:
     known = ALARMS.get(row.slug)
     worsens = known.worsens if known else "unknown"
     seconds = max((now - row.opened_at).total_seconds(), 0.0)
-    return Alarm(row.slug, row.level, row.subject, row.message, worsens, row.opened_at, seconds)
+    dag = f"{row.pipeline}.{known.dag}" if known and known.dag else None
+    failed = task(row.numbers) if row.numbers.get("run_id") else None
+    return Alarm(
+        row.slug, row.level, row.subject, row.message, worsens, row.opened_at, seconds, dag, failed, task(row.by_task)
+    )
 
 
 def window(row: WindowPanel) -> Window:
@@ -125,6 +135,7 @@ def window(row: WindowPanel) -> Window:
         changes_per_second=_rate(row.changes, row.seconds),
         planned_at=row.planned_at,
         source_time=row.source_time,
+        task=task(row.by_task),
     )
 
 
@@ -135,7 +146,7 @@ def cut(row: CutPanel) -> Cut:
     delay = None if row.source_time is None else max((row.published_at - row.source_time).total_seconds(), 0.0)
     rate = _rate(row.changes, seconds)
     oldest = None if row.oldest_commit is None else max((row.published_at - row.oldest_commit).total_seconds(), 0.0)
-    return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay, oldest)
+    return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay, oldest, task(row.by_task))
 
 
 def table(row: TablePanel | TableFactsPanel, changes: int | None = None, changed_at: datetime | None = None) -> Table:
@@ -158,6 +169,7 @@ def table(row: TablePanel | TableFactsPanel, changes: int | None = None, changed
         conflicts={name: getattr(row, name) for name in CONFLICTS if getattr(row, name)},
         misfits=row.misfits,
         suspected=row.suspected,
+        paused_by=task(row.paused_by),
     )
 
 
@@ -181,7 +193,7 @@ def rebuild(row: RebuildPanel) -> Rebuild:
 
 def event(row: EventPanel) -> Event:
     """Show an event."""
-    return Event(row.at, row.level, row.slug, row.message, row.oid, row.table_name)
+    return Event(row.at, row.level, row.slug, row.message, row.oid, row.table_name, task(row.by_task))
 
 
 def schema_change(row: SchemaChangePanel) -> SchemaChange:
@@ -190,16 +202,21 @@ def schema_change(row: SchemaChangePanel) -> SchemaChange:
     return SchemaChange(row.at, row.oid, row.table_name, row.details["rule"], row.message, row.details.get("xid"), cost)
 
 
+def task(found: Mapping[str, Any] | None) -> TaskRef | None:
+    """Lead to the run of a task that has signed a row, if one has."""
+    return TaskRef(found["dag"], found["run_id"], found.get("task") or "") if found else None
+
+
 def _limit(row: SlotPanel, level: str) -> int | None:
     found = (row.details.get("limits") or {}).get(level)
     return int(found) if isinstance(found, int | float) else None
 
 
-def _grade(row: PipelinePanel, slot: Slot | None, alarms: Sequence[Alarm]) -> Grade:
+def _grade(row: PipelinePanel, slot: Slot | None, wrong: Sequence[Alarm | Lack], *, has_file: bool) -> Grade:
     lost = slot is not None and slot.wal_status == "lost"
-    if row.state == "halted" or lost or any(alarm.level == "critical" for alarm in alarms):
+    if row.state == "halted" or lost or any(isinstance(each, Alarm) and each.level == "critical" for each in wrong):
         return "critical"
-    if row.paused or alarms:
+    if row.paused or wrong or not has_file:
         return "warn"
     return "ok" if row.state == "running" else "idle"
 

@@ -6,7 +6,7 @@ set
             then %(reason)s || '; before that it was paused by ' || t.paused_slug || ': ' || t.paused_reason
         else %(reason)s
     end,
-    paused_slug = %(slug)s,
+    paused_slug = %(slug)s, paused_by = penstock.by_task(),
     paused_from_state = case t.state when 'paused' then t.paused_from_state else t.state end,
     paused_at = case
         when t.state = 'paused' or t.announced_at > clock_timestamp() - greatest('1 hour', 2 * least(t.announced_at - t.paused_at, '1 day'))

@@ -2,9 +2,9 @@
 -- `oldest_commit` is the earliest commit among the changes that came with a cut: those after the cut before it in its era.
 select
     c.lsn, c.attempt, c.rows as changes, jsonb_array_length(c.tables) as tables, c.published_at, w.source_time,
-    held.oldest_commit
+    held.oldest_commit, c.by_task
 from (
-    select number, pipeline, era, lsn, attempt, rows, tables, published_at
+    select number, pipeline, era, lsn, attempt, rows, tables, published_at, by_task
     from penstock.cut
     where pipeline = %(name)s
     order by number desc

@@ -1,6 +1,6 @@
-select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table_name
+select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table_name, e.by_task
 from (
-    select pipeline, number, at, slug, level, table_oid, message
+    select pipeline, number, at, slug, level, table_oid, message, by_task
     from penstock.event
     where pipeline = %(name)s and (%(oid)s::oid is null or table_oid = %(oid)s)
     order by at desc, number desc

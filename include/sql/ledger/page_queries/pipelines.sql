@@ -9,7 +9,7 @@ select
     complete.source_time as as_of,
     due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes, due.since as unmerged_since,
     of.tables, of.ready, of.paused,
-    kept.until as spark_until, kept.cuts as spark_cuts
+    kept.until as spark_until, kept.cuts as spark_cuts, p.halted_by
 from penstock.pipeline as p
 left join lateral (
     select c.lsn, c.published_at, c.era = p.era as comparable

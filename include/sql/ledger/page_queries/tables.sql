@@ -8,7 +8,8 @@ select
     t.update_missing, t.delete_missing, t.insert_existing, t.misfits,
     t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected,
     t.state = 'new' and t.joined_lsn is not null as waits,
-    t.state = 'ready' and t.left_lsn is not null as leaves
+    t.state = 'ready' and t.left_lsn is not null as leaves,
+    t.paused_by
 from penstock.table as t
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,

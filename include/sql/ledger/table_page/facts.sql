@@ -10,6 +10,7 @@ select
     t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected,
     t.state = 'new' and t.joined_lsn is not null as waits,
     t.state = 'ready' and t.left_lsn is not null as leaves,
+    t.paused_by,
     size.rows, size.files, size.bytes, size.published_at as moved_at,
     c.rows as copied_rows, c.bytes as copied_bytes, c.lsn as copied_lsn, c.started_at as copy_started_at,
     c.finished_at as copy_finished_at,

@@ -7,5 +7,5 @@ set
             then coalesce(paused_at, clock_timestamp())
         else clock_timestamp()
     end,
-    state = 'paused', paused_slug = %(slug)s, paused_reason = %(reason)s, fetchable = %(fetchable)s
+    state = 'paused', paused_slug = %(slug)s, paused_reason = %(reason)s, paused_by = penstock.by_task(), fetchable = %(fetchable)s
 where pipeline = %(name)s and oid = %(oid)s and state <> 'dropped'

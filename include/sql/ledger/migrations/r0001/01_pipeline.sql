@@ -22,6 +22,7 @@ create table penstock.pipeline (
     halted_slug text,
     halted_reason text,
     halted_from text check (halted_from in ('new', 'bootstrapping', 'running')),
+    halted_by jsonb,
     merge_attempt text,
     -- the lake's names of the tables of former eras, by oid: a source whose tables were renamed keeps them, if it is to
     former_targets jsonb not null default '{}',

@@ -26,6 +26,7 @@ create table penstock.window (
     staged_at timestamptz,
     confirmed_at timestamptz,
     seconds double precision,
+    by_task jsonb default penstock.by_task(),
     primary key (pipeline, era, from_lsn),
     check ((state = 'planned') = (staged_at is null)),
     check ((state = 'confirmed') = (confirmed_at is not null))

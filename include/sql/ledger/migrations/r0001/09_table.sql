@@ -45,6 +45,7 @@ create table penstock.table (
     fetchable boolean not null default false,
     -- since when it is paused, or paused time and again: copies that do not help are made ever more rarely
     paused_at timestamptz,
+    paused_by jsonb,
     primary key (pipeline, oid),
     -- deferred, so that two tables may swap their names in one transaction
     constraint one_table_per_target

@@ -15,6 +15,7 @@ create table penstock.copy (
     bytes bigint not null default 0,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
+    by_task jsonb default penstock.by_task(),
     primary key (pipeline, id, oid),
     foreign key (pipeline, oid) references penstock.table on delete cascade,
     check ((state = 'copying') = (finished_at is null))

@@ -9,5 +9,6 @@ create table penstock.cut (
     -- the snapshot of the table of cuts that this cut was recorded with
     cuts_snapshot_id bigint not null,
     published_at timestamptz not null default clock_timestamp(),
+    by_task jsonb default penstock.by_task(),
     unique (pipeline, attempt)
 )

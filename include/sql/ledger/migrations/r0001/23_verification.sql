@@ -6,5 +6,6 @@ create table penstock.verification (
     mode text not null check (mode in ('whole', 'sample')),
     lsn pg_lsn,
     started_at timestamptz not null default clock_timestamp(),
-    finished_at timestamptz
+    finished_at timestamptz,
+    by_task jsonb default penstock.by_task()
 )

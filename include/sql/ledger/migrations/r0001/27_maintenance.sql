@@ -6,6 +6,7 @@ create table penstock.maintenance (
     ended_at timestamptz,
     dry_run boolean not null,
     report jsonb,
+    by_task jsonb default penstock.by_task(),
     primary key (pipeline, attempt),
     check ((ended_at is null) = (report is null))
 )

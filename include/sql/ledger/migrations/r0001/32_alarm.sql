@@ -13,5 +13,6 @@ create table penstock.alarm (
     closed_at timestamptz,
     -- the alarm that names this one, in whose alert it stands; when that was over and this one was not
     cause text,
-    freed_at timestamptz
+    freed_at timestamptz,
+    by_task jsonb default penstock.by_task()
 )
