@@ -25,6 +25,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@pytest.mark.slow
 def test_columns_are_renamed_to_names_of_every_kind(env16: PipelineEnv) -> None:
     columns = ", ".join(f"c{n} text" for n in range(len(HOSTILE)))
     env16.sql(f"create table named (id int primary key, {columns}, low text)")

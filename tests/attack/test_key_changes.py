@@ -127,6 +127,7 @@ def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: Pipel
     assert missed(env16) == {}
 
 
+@pytest.mark.slow
 def test_the_key_of_a_partitioned_table_and_one_beside_a_rewrite_cost_a_copy(env16: PipelineEnv) -> None:
     env16.sql(
         "create table parted (id int, code int, primary key (id)) partition by range (id); "

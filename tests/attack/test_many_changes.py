@@ -101,9 +101,10 @@ HALVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trigger",
-    [False, pytest.param(True, marks=pytest.mark.slow)],
+    [False, True],
     ids=["without the trigger", "with the trigger"],
 )
 def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_committed(

@@ -382,6 +382,7 @@ def test_teardown_only_says_what_it_would_do_until_dry_run_is_off(deployed: Pipe
     assert deployed.sql("select count(*) from pg_publication") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_left_out(
     deployed: PipelineEnv, tmp_path: Path
 ) -> None:

@@ -146,6 +146,7 @@ def test_a_folder_that_looks_like_a_hive_partition_adds_no_column(tmp_path: Path
     assert (row["op"], row["xid"]) == ("I", 7)
 
 
+@pytest.mark.slow
 def test_a_table_of_500_columns_has_a_changelog(tmp_path: Path) -> None:
     fields = [(f"d{n}", "date") for n in range(500)]
     image = {name: "2024-02-29" for name, _ in fields} | {"d499": "infinity"}

@@ -25,11 +25,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
     return scenario_outcomes.outcomes(FolderLake(tmp_path_factory.mktemp("lake"), shape=Shape(3, 2, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_split_batch_leads_to_what_the_stream_says(scenario: Scenario, outcomes: list[Outcome]) -> None:
     assert scenario_outcomes.end(scenario, outcomes) == scenario_outcomes.expected_end(scenario, outcomes)
 
 
+@pytest.mark.slow
 def test_a_split_batch_counts_what_met_no_row_or_one_too_many(outcomes: list[Outcome]) -> None:
     for names, counted, judged in scenario_outcomes.conflicts(outcomes):
         assert counted == judged, names

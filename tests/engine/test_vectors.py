@@ -25,6 +25,7 @@ def matched(*places: tuple[int, int]) -> dict[int, BitMap]:
     return {file: BitMap(position for each, position in places if each == file) for file, _ in places}
 
 
+@pytest.mark.slow
 @given(POSITIONS)
 @settings(deadline=None)
 def test_a_vector_is_read_as_it_was_written(positions: set[int]) -> None:

@@ -73,6 +73,7 @@ def test_a_window_that_was_read_ahead_holds_what_the_slot_itself_gives(landing_e
     assert env.sql("select slot_name from pg_replication_slots where temporary") == []
 
 
+@pytest.mark.slow
 def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(landing_env16: PipelineEnv) -> None:
     env = landing_env16
     begin(env)
@@ -101,6 +102,7 @@ def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(lan
     assert any(window.ahead for window in report.windows)
 
 
+@pytest.mark.slow
 def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_read_ahead(
     landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_
     assert unlike(env, beside) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["slots are scarce", "it is off", "the copy fails"])
 def test_without_a_copy_of_the_slot_every_window_is_read_in_turn(
     landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, why: str
@@ -147,6 +150,7 @@ def refuse(*_: object) -> None:
     raise RuntimeError("no copy of a slot here")
 
 
+@pytest.mark.slow
 def test_what_was_read_ahead_is_forgotten_where_the_ledger_plans_another_window(landing_env16: PipelineEnv) -> None:
     env = landing_env16
     begin(env)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.flow.copy import added_tables
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
@@ -85,6 +87,7 @@ def test_a_column_dropped_and_added_again_with_rows_between_is_not_guessed(env16
     assert "in more than one way" in (table.paused_reason or "")
 
 
+@pytest.mark.slow
 def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_kept(env16: PipelineEnv) -> None:
     made = "create table {t} (a text, b text); alter table {t} replica identity full; insert into {t} values ('x', 'y'), ('x', 'z')"
     for name in ("kept", "gone"):
@@ -106,6 +109,7 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
     assert "without a key" in paused(env16)["kept"]
 
 
+@pytest.mark.slow
 def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(env16: PipelineEnv) -> None:
     for name in ("beside", "within"):
         env16.sql(MADE.format(t=name))

@@ -66,9 +66,9 @@ def make(bench: Workbench, *statements: str) -> Table:
     "fields",
     [
         ["k"],
-        ["bucket(4, k)", "truncate(2, name)"],
-        ["month(day)"],
-        ["day(at)", "name"],
+        pytest.param(["bucket(4, k)", "truncate(2, name)"], marks=pytest.mark.slow),
+        pytest.param(["month(day)"], marks=pytest.mark.slow),
+        pytest.param(["day(at)", "name"], marks=pytest.mark.slow),
         ["hour(at)", "bucket(3, amount)", "year(day)"],
         ["bucket(5, name)", "truncate(10, amount)", "bucket(2, at)"],
     ],

@@ -153,6 +153,7 @@ def test_partitions_that_are_made_are_free_and_those_with_rows_are_copied(
     assert "a copy of stored_visits:" in copied.stdout
 
 
+@pytest.mark.slow
 def test_a_new_table_joins_and_one_without_a_key_waits_for_a_person(
     planned: Plan, shop15: Database, scratch15: Server
 ) -> None:
@@ -183,6 +184,7 @@ def test_what_loses_or_needs_a_person_ends_with_two(planned: Plan, shop15: Datab
     assert "it does not send updates, deletes, truncates any more" in narrow.stdout
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_copy_is_that_of_the_last_one(
     planned: Plan, shop15: Database, scratch15: Server, postgres16: Server, lead: Callable[..., None]
 ) -> None:

@@ -80,6 +80,7 @@ def test_errors_that_a_file_passes_over_are_noted(planned: Plan, shop15: Databas
     )
 
 
+@pytest.mark.slow
 def test_several_files_run_in_their_order(planned: Plan, shop15: Database, postgres16: Server, tmp_path: Path) -> None:
     first, second = tmp_path / "0041.sql", tmp_path / "0042.sql"
     first.write_text("alter table orders add x int;")
@@ -142,6 +143,7 @@ def test_a_role_that_may_not_read_every_table_is_told_which_connection_to_name(
     ) in allowed.stdout
 
 
+@pytest.mark.slow
 def test_an_extension_that_the_scratch_server_lacks_is_named(
     planned: Plan, shop15: Database, postgres16: Server
 ) -> None:
