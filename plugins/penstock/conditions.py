@@ -66,6 +66,7 @@ def _conditions() -> dict[str, Condition]:
         # the operator's input
         "config-invalid": Condition("The pipeline file does not say what Penstock expects.", fail),
         "connection-missing": Condition("A connection that the pipeline names is not defined.", fail),
+        "airflow-unreachable": Condition("Airflow's own command line did not answer.", fail),
         "alert-undelivered": Condition("An alert could not be delivered on one of its channels.", retry),
         "preflight-failed": Condition(
             "The source is not ready for this pipeline; the report lists each finding.", fail

@@ -55,9 +55,7 @@ def test_a_source_becomes_a_pipeline_file_with_its_tables_and_the_next_step(
     assert done.exit_code == Status.DONE, done.output
     assert f"{file}: written, 4 tables" in done.stdout
     assert "penstock bootstrap shop" in done.stdout
-    assert "airflow dags trigger shop.bootstrap" in done.stdout
-    for dag in ("capture", "merge", "slot_health"):
-        assert dag in done.stdout
+    assert "penstock start shop" in done.stdout
     written = file.read_text()
     assert "#   public.customer, " in written
     assert "#   public.odd.name, " in written

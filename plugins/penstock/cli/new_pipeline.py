@@ -26,8 +26,6 @@ from penstock.source.tables import SourceTable
 from penstock.texts import NAME
 
 _MOST_TABLES = 100
-_SCHEDULED = ("capture", "merge", "slot_health", "maintain")
-"""The DAGs that a running pipeline needs, in the order in which they are unpaused."""
 
 
 def init(name: str, connection: str, include: Sequence[str], *, adopt: bool, json: bool) -> None:
@@ -155,9 +153,7 @@ def _next_steps(name: str, failed: int) -> Iterator[str]:
         yield f"Next: {forbid} a bootstrap. Do what it says under next step, then: penstock check {name}"
         return
     yield "Next: read the file, then start with Airflow or without."
-    yield f"  With Airflow:    airflow dags unpause {name}.bootstrap && airflow dags trigger {name}.bootstrap"
-    yield "                   and when its task copy has begun:"
-    yield f"                   for dag in {' '.join(_SCHEDULED)}; do airflow dags unpause {name}.$dag; done"
+    yield f"  With Airflow:    penstock start {name}"
     yield f"  Without Airflow: penstock bootstrap {name}"
 
 

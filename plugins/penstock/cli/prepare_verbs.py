@@ -28,7 +28,7 @@ class _OwnUsageError(TyperCommand):
 
 def register(app: typer.Typer) -> None:
     """Give the command line these verbs."""
-    for verb in (init, validate, check, ddl_trigger, package):
+    for verb in (init, validate, check, start, ddl_trigger, package):
         app.command(rich_help_panel=PANEL)(verb)
     app.command(rich_help_panel=PANEL, cls=_OwnUsageError)(plan_migration)
 
@@ -90,6 +90,14 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
         )
 
     context.answer(name, ask, every=every, json=json)
+
+
+def start(name: Name, json: Json = False) -> None:
+    """Unpause in Airflow the DAGs that belong together, and trigger the bootstrap unless it is done."""
+    from penstock.cli import context
+    from penstock.cli.start import start as carry_out
+
+    context.answer(name, carry_out, json=json)
 
 
 def plan_migration(

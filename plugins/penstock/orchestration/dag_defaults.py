@@ -21,26 +21,9 @@ from penstock.orchestration import links
 from penstock.orchestration.notifications import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.task_ends import noted_end
+from penstock.pipeline_dags import MAIN_JOB, WHEN
 
 OWNER = "penstock"
-WHEN = {
-    "capture": "keep unpaused",
-    "merge": "keep unpaused",
-    "slot_health": "keep unpaused",
-    "resync": "keep unpaused",
-    "changelog": "by schedule",
-    "maintain": "by schedule",
-    "verify": "by schedule",
-    "bootstrap": "by hand",
-    "recover": "by hand",
-    "replay": "by hand",
-    "resume": "by hand",
-    "skip_transaction": "by hand",
-    "teardown": "by hand",
-}
-"""When the DAG of each verb runs: its tag, and the beginning of its description."""
-MAIN_JOB = ("capture", "merge")
-"""The two that bring changes from the source to the lake; the others watch them, mend, or prove."""
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
 BACKFILL_POOL = "penstock_backfill"
@@ -149,7 +132,7 @@ def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
     except PenstockError as error:
         if error.slug not in ("pipeline-halted", "not-bootstrapped") or ti.dag_id in makers:
             raise
-        at_work = [maker for maker in makers if ti.get_dr_count(maker, states=["running"])]
+        at_work = [maker for maker in makers if ti.get_dr_count(maker, states=["queued", "running"])]
         if not at_work:
             raise
         raise AirflowSkipException(f"{at_work[0]} is at work; {ti.dag_id} waits for its slot") from None
