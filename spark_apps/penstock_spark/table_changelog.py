@@ -142,7 +142,7 @@ def _order(
             engine.ImageField(name, field.lake_type, (field.ids, old[name].ids)) for name, field in new.items()
         ),
         landed=tuple(
-            engine.LandedChanges(file.uri, file.bytes, file.columns or (NO_COLUMNS_FIELD,), file.era)
+            engine.LandedChanges(file.uri, file.bytes, file.columns or (NO_COLUMNS_FIELD,), file.era, file.reals)
             for file in order.files
         ),
         missing=tuple(

@@ -74,4 +74,5 @@ def task_order(
 def landed_file(file: FileRef) -> LandedFile:
     """Return a landing file as the engine names it."""
     typed = frozenset(dict(file.typed))
-    return LandedFile(file.uri, file.rows, file.columns, typed, fields=file.fields, partial=file.partial)
+    reals = frozenset(file.reals)
+    return LandedFile(file.uri, file.rows, file.columns, typed, fields=file.fields, partial=file.partial, reals=reals)

@@ -7,10 +7,10 @@ from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import copies, data_files, wrong
 
 MADE = """
-create table {t} (id int primary key, s smallint, n int default 3, b text, l int[], a varchar(9));
+create table {t} (id int primary key, s smallint, n int default 3, b text, l int[], a varchar(9), f real default 0.1);
 alter table {t} alter column b set storage external;
-insert into {t} select i, -i, i * 1000000, repeat(i::text, 3000), array[i, null, -i], 'a' || i from generate_series(1, 40) i;
-alter table {t} add column d int default 5
+insert into {t} select i, -i, i * 1000000, repeat(i::text, 3000), array[i, null, -i], 'a' || i, i / 7.0 from generate_series(1, 40) i;
+alter table {t} add column d int default 5, add column r real default 0.7
 """
 BEFORE = (
     "update {t} set n = n + 1 where id between 1 and 10; delete from {t} where id = 11; "
@@ -27,6 +27,10 @@ CHANGES = {
         "-- in one statement\nALTER TABLE {t} ALTER n TYPE int8, ALTER s TYPE int; ",
         "update {t} set n = 9223372036854775807, s = 100000 where id = 31",
     ],
+    "reals": [
+        "alter table {t} alter f type float8, alter column r type double precision",
+        "update {t} set f = case id when 31 then 0.1 when 32 then 'NaN' when 33 then '-Infinity' else 1e300 end where id in (31, 32, 33, 34)",
+    ],
     "arrays": [
         "/* of them */ alter table {t} alter l type int8[]",
         "update {t} set l = '{{9223372036854775807,NULL}}' where id = 31",
@@ -42,7 +46,7 @@ CHANGES = {
         "alter table {t} alter t type bigint",
     ],
     "with_a_constraint": ["alter table {t} alter id type bigint, add check (n > 0), alter n set not null"],
-    "whole_rows": ["alter table {t} alter n type bigint, alter id type bigint"],
+    "whole_rows": ["alter table {t} alter n type bigint, alter id type bigint, alter f type float8"],
     "then_full": ["alter table {t} alter n type bigint", "vacuum full {t}"],
 }
 
@@ -54,6 +58,7 @@ UNPROVEN = {
     "other_computed": "alter table {t} alter n type bigint, alter s type int using -s",
     "with_uuids": "alter table {t} alter id type bigint, add u uuid default gen_random_uuid()",
     "to_text": "alter table {t} alter n type text",
+    "reals_computed": "alter table {t} alter f type float8 using f::text::float8",
     "there_and_back": "alter table {t} alter n type bigint using n + 1; alter table {t} alter n type int",
 }
 """Changes of which it is not told that all values were kept; {t} is the table."""

@@ -37,6 +37,12 @@ def cast_to(text: str, lake_type: str) -> str:
     return CASTS[lake_type](text)
 
 
+def as_double(text: str, *, real: bool) -> str:
+    """Return the SQL of the text of a finite number as DuckDB prints its double; `real`: it is first rounded to a `real`, as it was sent."""
+    typed = f"try_cast({text} as {'float' if real else 'double'})"
+    return f"case when isfinite({typed}) then cast(cast({typed} as double) as varchar) else {text} end"
+
+
 def misfits(columns: Sequence[tuple[str, str, str, str]]) -> str:
     """Return the SQL of a row's map of misfits, NULL where everything fits.
 

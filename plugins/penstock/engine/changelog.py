@@ -45,12 +45,13 @@ class ImageField:
 
 @dataclass(frozen=True, slots=True)
 class LandedChanges:
-    """Name one landing file of changes, the fields of its images and its era."""
+    """Name one landing file of changes, the fields of its images, those of type `real`, and its era."""
 
     uri: str
     bytes: int
     columns: tuple[str, ...]
     era: int
+    reals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +197,16 @@ class _Alike:
 
     era: int
     columns: tuple[str, ...]
+    reals: tuple[str, ...]
     uris: tuple[str, ...]
 
 
 def _alike(files: Sequence[LandedChanges]) -> Iterator[_Alike]:
-    def kind(file: LandedChanges) -> tuple[int, tuple[str, ...]]:
-        return file.era, file.columns
+    def kind(file: LandedChanges) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        return file.era, file.columns, file.reals
 
-    for (era, columns), group in groupby(sorted(files, key=kind), kind):
-        yield _Alike(era, columns, tuple(file.uri for file in group))
+    for (era, columns, reals), group in groupby(sorted(files, key=kind), kind):
+        yield _Alike(era, columns, reals, tuple(file.uri for file in group))
 
 
 def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
@@ -212,7 +214,11 @@ def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
     names = casts.file_names([field.name for field in order.fields])
     places = {name: at for at, name in enumerate(files.columns, start=1)}
     there = [(at, field, places[field.name]) for at, field in enumerate(order.fields) if field.name in places]
-    texts = [f"struct_extract_at({image}, {place}) as {image}{at}" for image in IMAGES for at, _, place in there]
+    texts = [
+        f"{_text(f'struct_extract_at({image}, {place})', field, files)} as {image}{at}"
+        for image in IMAGES
+        for at, field, place in there
+    ]
     typed = [
         f"{casts.cast_to(f'{image}{at}', field.lake_type)} as typed_{image}{at}"
         for image in IMAGES
@@ -240,3 +246,9 @@ def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
 
 def _names(there: Sequence[tuple[int, ImageField, int]]) -> list[str]:
     return [f"{image}{at}" for image in IMAGES for at, *_ in there]
+
+
+def _text(text: str, field: ImageField, files: _Alike) -> str:
+    """Return the SQL of a text; one of `real` in a field of double precision is the value that the server widens it to."""
+    wider = field.lake_type == "double" and field.name in files.reals
+    return casts.as_double(text, real=True) if wider else text

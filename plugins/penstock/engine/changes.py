@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.engine.bounds import within
-from penstock.engine.casts import cast_to
+from penstock.engine.casts import as_double, cast_to
 from penstock.engine.duck import Duck, listing, literal, text
-from penstock.engine.order import LandedFile, MergeOrder, SourceSnapshot
+from penstock.engine.order import Column, LandedFile, MergeOrder, SourceSnapshot
 from penstock.errors import LakeError
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
@@ -122,7 +122,7 @@ def _reads(db: Duck, order: MergeOrder) -> list[str]:
     """Return the SQL that reads the files, those with the same columns together."""
     groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
-        groups.setdefault((file.columns, file.fields, file.only, file.partial), []).append((number, file))
+        groups.setdefault((file.columns, file.fields, file.only, file.partial, file.reals), []).append((number, file))
     return [_read(db, order, members) for members in groups.values()]
 
 
@@ -132,10 +132,18 @@ def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) ->
     only = first.only
     require_known_columns(order, first.names)
     there = {name: number for number, name in enumerate(first.names, start=1) if name is not None}
+    reals = frozenset[str]().union(*(file.reals for file in order.landed))
+
+    def value(image: str, column: Column) -> str:
+        if column.name in there:
+            found = f"struct_extract_at({image}, {there[column.name]})"
+        else:
+            found = f"case when {image} is not null then {text(column.missing_text)} end"
+        # the same value has the same text in all files: whole rows are compared by it
+        return as_double(found, real=column.name in first.reals) if column.name in reals else found
+
     images = [
-        f"struct_extract_at({image}, {there[column.name]}) as {image[0]}{position}"
-        if column.name in there
-        else f"case when {image} is not null then {text(column.missing_text)} end as {image[0]}{position}"
+        f"{value(image, column)} as {image[0]}{position}"
         for image in ("new", "old")
         for position, column in enumerate(order.columns)
     ]

@@ -44,7 +44,7 @@ class LandedFile:
     `fields` says per column under which name the table has it, None where it does not; left out: under the same.
     `typed` names the columns of a copy that hold values of the lake's types instead of texts; `only` are the first row
     and the one after the last that concern a task, where it is not to read all of the file. The changes of a `partial` file
-    leave out the columns that it lacks.
+    leave out the columns that it lacks. `reals` are the table's columns of double precision that it has as texts of `real`.
     """
 
     uri: str
@@ -54,6 +54,7 @@ class LandedFile:
     only: tuple[int, int] | None = None
     fields: tuple[str | None, ...] | None = None
     partial: bool = False
+    reals: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str | None, ...]:

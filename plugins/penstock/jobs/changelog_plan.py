@@ -15,13 +15,14 @@ _PLAN_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ChangelogFile:
-    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`."""
+    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`, `reals` those of type `real`."""
 
     uri: str
     rows: int
     bytes: int
     columns: tuple[str, ...]
     era: int
+    reals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,10 @@ def _table(data: dict[str, Any]) -> ChangelogTable:
     return ChangelogTable(
         target=tuple(data["target"]),
         columns=tuple(LakeColumn(**column) for column in data["columns"]),
-        files=tuple(ChangelogFile(**{**file, "columns": tuple(file["columns"])}) for file in data["files"]),
+        files=tuple(
+            ChangelogFile(**{**file, **{name: tuple(file[name]) for name in ("columns", "reals")}})
+            for file in data["files"]
+        ),
         missing=tuple(
             MissingTransaction(**{**each, "committed_at": datetime.fromisoformat(each["committed_at"])})
             for each in data["missing"]

@@ -14,8 +14,8 @@ class CopyRange:
 
     `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
     `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
-    types; a range with a text that is none is landed as texts. In a fetch, the columns have these `attnums`, and their
-    values are landed as changes that were committed at `commit_lsn`.
+    types; a range with a text that is none is landed as texts. `reals` are columns of type `real`. In a fetch, the columns
+    have these `attnums`, and their values are landed as changes that were committed at `commit_lsn`.
     """
 
     oid: int
@@ -29,6 +29,7 @@ class CopyRange:
     typed: Typed = ()
     attnums: tuple[int, ...] = ()
     commit_lsn: int | None = None
+    reals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class CopyPlan:
         """Read what `dumps` wrote."""
         data = json.loads(text)
         ranges = tuple(
-            CopyRange(**from_lists(entry) | {"attnums": tuple(entry["attnums"])}) for entry in data.pop("ranges")
+            CopyRange(**from_lists(entry) | {name: tuple(entry[name]) for name in ("attnums", "reals")})
+            for entry in data.pop("ranges")
         )
         return cls(ranges=ranges, **data)

@@ -27,6 +27,7 @@ class FileRef:
     `columns` are the fields of its `new` and `old` structs; `fields` are the lake's names of these, None for one that the
     lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks. `key` are the
     lake's columns by which its changes find their rows, where these are not the table's key: none where whole rows do.
+    `reals` are the lake's columns of double precision that came as texts of `real`.
     """
 
     uri: str
@@ -38,6 +39,7 @@ class FileRef:
     fields: tuple[str | None, ...] | None = None
     partial: bool = False
     key: tuple[str, ...] | None = None
+    reals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ def _bounds(data: list[list[list[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], .
 
 
 def _file(data: dict[str, Any]) -> FileRef:
-    lists = {name: None if data[name] is None else tuple(data[name]) for name in ("fields", "key")}
+    lists = {name: None if data[name] is None else tuple(data[name]) for name in ("fields", "key", "reals")}
     return FileRef(**from_lists(data) | lists | {"counts": ChangeCounts(**data["counts"])})
 
 

@@ -21,6 +21,7 @@ from penstock.source.one_table import of_one_table, rewritten_error, rewritten_q
 from penstock.source.tables import Leaf, SourceTable
 from penstock.sql import load
 from penstock.values.parsed import parsed_type, value_of
+from penstock.values.type_change import is_real
 from penstock.values.type_table import describe
 
 _SETTINGS = {
@@ -78,7 +79,12 @@ def having_labels(columns: Sequence[str], labels: Sequence[str]) -> str:
 def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
     """Compose the query of one range; `own_casts` names the columns whose type has a cast to text of its own."""
     typed = dict(range_.typed)
-    values = [_value(column, typed.get(column), column in own_casts) for column in range_.columns]
+    values = [
+        _widened(column)
+        if column in range_.reals and column not in typed
+        else _value(column, typed.get(column), column in own_casts)
+        for column in range_.columns
+    ]
     values = values or [sql.SQL("null::text").format()]
     return sql.SQL("select {} from only {}{}").format(
         sql.SQL(", ").join(values),
@@ -93,6 +99,11 @@ def _value(column: str, lake_type: str | None, has_own_cast: bool) -> sql.Compos
     if binary is None:
         return _text(column, has_own_cast)
     return sql.SQL("{}::{}").format(sql.Identifier(column), sql.SQL(binary))
+
+
+def _widened(column: str) -> sql.Composed:
+    """Compose the text of a `real` as a double: read as either it is the value, also after the column became a double."""
+    return sql.SQL("{}::float8::text").format(sql.Identifier(column))
 
 
 def _text(column: str, has_own_cast: bool) -> sql.Composed:
@@ -160,4 +171,5 @@ def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: s
         where=table.where,
         path=path,
         typed=tuple((column.name, found) for column in table.columns if (found := parsed_type(column.type))),
+        reals=tuple(column.name for column in table.columns if is_real(column.type)),
     )

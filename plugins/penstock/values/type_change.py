@@ -6,13 +6,17 @@ cast. Here it is only asked whether the new type renders them the same, or wheth
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import pyarrow as pa
 
 from penstock.values.lake_types import holds, innermost, mapping
 from penstock.values.pgtype import PgType
 
 INT2, INT4, INT8 = 21, 23, 20
-_WIDER = {INT2: {INT4, INT8}, INT4: {INT8}, 1005: {1007, 1016}, 1007: {1016}}
+_REAL, _DOUBLE = 700, 701
+_WIDER = {INT2: {INT4, INT8}, INT4: {INT8}, 1005: {1007, 1016}, 1007: {1016}, _REAL: {_DOUBLE}}
 """Casts of the server's that change no value, by oid; of arrays too. Source: PostgreSQL's pg_type.dat."""
 _VARCHAR, _NUMERIC = 1043, 1700
 _SCALE = 0x7FF
@@ -49,8 +53,30 @@ def cast_keeps(before: tuple[int, int], after: tuple[int, int]) -> bool:
 
 
 def sent_keeps(sent: int, now: PgType) -> bool:
-    """Return whether a text of the type with this oid is that of the same value in a column that was widened since."""
+    """Return whether a text of the type with this oid says the value that it has in a column that was widened since.
+
+    Of a `real` it does so only to who reads it as one (`sent_as_real`).
+    """
     return innermost(now).oid in _WIDER.get(sent, ())
+
+
+def is_real(type: PgType) -> bool:
+    """Return whether values of a type are single-precision numbers."""
+    return innermost(type).oid == _REAL
+
+
+def sent_as_real(sent: int, now: PgType) -> bool:
+    """Return whether a text of the type with this oid has to be rounded to a `real` before it is the column's value.
+
+    The server prints the shortest text that is read back as the same `real`: 0.1, which is 0.10000000149011612 when it is widened.
+    """
+    return sent == _REAL and innermost(now).oid == _DOUBLE
+
+
+def widened_real(text: str) -> str:
+    """Return the text of a `real` as that of the `double precision` which the server casts it to."""
+    value = pa.scalar(text).cast(pa.float32()).as_py()
+    return repr(value) if math.isfinite(value) else text
 
 
 def _plain(type: PgType) -> PgType:

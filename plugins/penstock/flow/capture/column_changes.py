@@ -14,8 +14,9 @@ from penstock.flow.capture.column_fetch import Doubt
 from penstock.flow.table_facts import column_plan
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
+from penstock.values.lake_types import innermost
 from penstock.values.pgtype import PgType
-from penstock.values.type_change import followed, widened
+from penstock.values.type_change import followed, sent_as_real, widened, widened_real
 from penstock.values.type_name import type_name
 
 Rule = Literal[
@@ -82,7 +83,8 @@ def follow(
             if following.keep_dropped:
                 after.append(replace(column, dropped=True, missing_text=None, key=False))
         else:
-            after.append(replace(column, name=found.name, type=found.type, key=found.key))
+            missing = _missing_text(column, found)
+            after.append(replace(column, name=found.name, type=found.type, key=found.key, missing_text=missing))
             made, wrong = _compared(column, found, following, kept)
             changes += made
             doubts += wrong
@@ -114,9 +116,21 @@ def _compared(
     if not _same_type(found.type, column.type):
         retyped = f"column {found.name} changed its type from {type_name(column.type)} to {type_name(found.type)}"
         changes.append(ColumnChange("retype-column", retyped, _xid(found)))
-        same = followed(column.type, found.type) or (found.attnum in kept and widened(column.type, found.type))
+        same = followed(column.type, found.type) or (found.attnum in kept and _widened(column, found))
         doubts += [] if following.columns and same else [Doubt(retyped, found.attnum)]
     return changes, doubts
+
+
+def _widened(column: MirrorColumn, found: SourceColumn) -> bool:
+    """Return whether a told cast is metadata: a key of `real` is not, since rows are found by the texts of their keys."""
+    rounded = sent_as_real(innermost(column.type).oid, found.type)
+    return widened(column.type, found.type) and not (rounded and (column.key or found.key))
+
+
+def _missing_text(column: MirrorColumn, found: SourceColumn) -> str | None:
+    """Return what rows of before the column show under its present type."""
+    text = column.missing_text
+    return widened_real(text) if text and sent_as_real(innermost(column.type).oid, found.type) else text
 
 
 def _xid(column: SourceColumn) -> int | None:

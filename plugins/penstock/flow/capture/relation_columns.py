@@ -16,7 +16,7 @@ from penstock.lake.mirror_column import present
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableFacts, TableRecord
 from penstock.values.pgtype import PgType
-from penstock.values.type_change import followed, sent_keeps
+from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
 
 DROPPED = 0
@@ -145,11 +145,13 @@ class Fit:
     """Say what landed rows are to the lake's table: per field its column, None for one that the lake does not have; or why not.
 
     `key` are the columns by which they find their rows, where these are others than the table's key: none for whole rows.
+    `reals` are the lake's columns of double precision that came as texts of `real`.
     """
 
     fields: tuple[str | None, ...] = ()
     reason: str | None = None
     key: tuple[str, ...] | None = None
+    reals: tuple[str, ...] = ()
 
 
 def fit(
@@ -166,17 +168,20 @@ def fit(
         return Fit(reason=_unreadable(table, relation))
     columns = {column.attnum: column for column in table.columns}
     fields: dict[int, str] = {}
+    reals = list[str]()
     for sent, attnum in zip(relation.columns, known.attnums, strict=True):
         column = None if attnum in overwritten else columns.get(attnum)
         if column is not None and not column.dropped and not _followed(sent, column.type):
             return Fit(reason=f"column {sent.name} changed its type from {column.type.name} under a window")
         if column is not None:
             fields[attnum] = column.name
+            reals += [column.name] if sent_as_real(sent.type_oid, column.type) else []
     key = known.key
     if key is None:
         key = _own_key(table) if relation.replica_identity == "f" else _marked(relation, known.attnums)
     named = tuple(map(fields.get, known.attnums))
-    return _fit(table, named, fields, key, whole_rows=relation.replica_identity == "f")
+    found = _fit(table, named, fields, key, whole_rows=relation.replica_identity == "f")
+    return replace(found, reals=tuple(reals))
 
 
 def _fit(

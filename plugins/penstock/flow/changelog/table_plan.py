@@ -23,6 +23,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.source.patterns import chosen_by
 from penstock.values.builtin import builtin
 from penstock.values.lake_types import mapping
+from penstock.values.type_change import is_real
 from penstock.wire.messages import Relation
 
 
@@ -115,11 +116,22 @@ def _order(
         target=ctx.pipeline.changelog_target(table.target),
         columns=_fields(table, files),
         files=tuple(
-            ChangelogFile(_uri(ctx, each.entry), each.entry.rows, each.entry.bytes, each.entry.columns, each.era)
+            ChangelogFile(
+                _uri(ctx, each.entry),
+                each.entry.rows,
+                each.entry.bytes,
+                each.entry.columns,
+                each.era,
+                _reals(each.relation),
+            )
             for each in files
         ),
         missing=missing,
     )
+
+
+def _reals(relation: Relation) -> tuple[str, ...]:
+    return tuple(each.name for each in relation.columns if is_real(builtin(each.type_oid, each.typmod)))
 
 
 def _uri(ctx: Context, entry: FileEntry) -> str:

@@ -96,7 +96,7 @@ class LandedFiles:
 
     def fitted(self, entries: Iterable[tuple[FileEntry, Fit]]) -> tuple[FileRef, ...]:
         """Name files of changes, with the lake's names of their columns; raises LakeError("landing-file-missing")."""
-        return tuple(replace(self._ref(entry, fit.fields), key=fit.key) for entry, fit in entries)
+        return tuple(replace(self._ref(entry, fit.fields), key=fit.key, reals=fit.reals) for entry, fit in entries)
 
     def _ref(self, entry: FileEntry, fields: Sequence[str | None] | None = None) -> FileRef:
         folder = entry.path.rpartition("/")[0]
