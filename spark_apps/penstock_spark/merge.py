@@ -16,6 +16,7 @@ from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, record_cut
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
+from penstock_spark.progress import Progress
 from penstock_spark.table_merge import merge_table, unmoved
 
 _FEW = 2
@@ -62,9 +63,13 @@ def _merge_tables(session: SparkSession, plan: MergePlan, environment: Mapping[s
     """Merge every table; one that fails for no known reason is tried once more, when all others are done."""
     busy = sum(bool(order.files or order.copy_files) for order in plan.tables)
     threads = threads_for(session, busy, plan.parallel_tables)
+    progress = Progress(plan, environment)
 
     def merge(session: SparkSession, order: TablePlan) -> TableResult:
-        return merge_table(session, plan, order, environment, threads)
+        result = merge_table(session, plan, order, environment, threads)
+        if not result.failure:
+            progress.merged(order)
+        return result
 
     def merged(orders: Sequence[TablePlan]) -> list[TableResult]:
         return at_once(

@@ -5,14 +5,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
 from penstock.cli import printing
 from penstock.cli.progress import bars
+from penstock.flow import watching
 from penstock.flow.copy import watch
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing.zone import LandingZone
+from tests.waiting import wait_until
 
 
 def plan(paths: list[str]) -> CopyPlan:
@@ -21,21 +24,22 @@ def plan(paths: list[str]) -> CopyPlan:
 
 
 def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(watching, "EVERY_SECONDS", 0.001)
     zone, seen = LandingZone.open(str(tmp_path), {}), []
     paths = ["p/copies/copy/1-0.parquet", "p/copies/copy/1-1.parquet"]
 
-    def stage(what: str, done: int, total: int) -> None:
-        seen.append((what, done, total))
+    def stage(what: str, done: int, total: int, rows: int | None = None) -> None:
+        seen.append((what, done, total, rows))
 
     ctx: Any = SimpleNamespace(landing=zone, stage=stage, is_watched=True)
     with watch.watched(ctx, plan(paths)):
-        zone.write_text(paths[0], "rows")
-        while ("copying 1 table", 1, 2) not in seen:
-            pass
+        writer = zone.copy_writer(paths[0], ["id"], {})
+        writer.write(pa.record_batch({"id": ["1", "2", "3"]}))
+        writer.close(oid=1)
+        wait_until(lambda: ("copying 1 table", 1, 2, 3) in seen)
 
-    assert seen[0] == ("copying 1 table", 0, 2)
-    assert seen[-1] == ("copying 1 table", 2, 2)
+    assert seen[0] == ("copying 1 table", 0, 2, None)
+    assert seen[-1] == ("copying 1 table", 2, 2, 3)
 
 
 def test_a_terminal_shows_a_bar_and_a_log_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

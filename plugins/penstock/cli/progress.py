@@ -29,6 +29,7 @@ def bars() -> Iterator[Stage | None]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
+        TextColumn("{task.fields[rows]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         TextColumn("left"),
@@ -37,10 +38,11 @@ def bars() -> Iterator[Stage | None]:
     # lines of progress are printed by the same console, so they appear above the bars
     with Progress(*columns, console=printing.progress_console(), transient=True) as shown:
 
-        def stage(what: str, done: int, total: int) -> None:
+        def stage(what: str, done: int, total: int, rows: int | None = None) -> None:
             if what not in tasks:
-                tasks[what] = shown.add_task(what, total=total)
-            shown.update(tasks[what], completed=done, total=total)
+                tasks[what] = shown.add_task(what, total=total, rows="")
+            counted = "" if rows is None else f"{rows:,} rows"
+            shown.update(tasks[what], completed=done, total=total, rows=counted)
             if done >= total:
                 shown.remove_task(tasks.pop(what))
 

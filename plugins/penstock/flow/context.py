@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from penstock.config import Pipeline
 from penstock.connections import Connection, Resolver
@@ -14,15 +15,20 @@ from penstock.landing.zone import LandingZone
 from penstock.ledger import Ledger
 
 Progress = Callable[[str], None]
-Stage = Callable[[str, int, int], None]
-"""Take what is being done, how much of it is done, and how much it is."""
+
+
+class Stage(Protocol):
+    """Take what is being done, how much of it is done, how much it is, and the rows done where they are counted."""
+
+    def __call__(self, what: str, done: int, total: int, rows: int | None = None, /) -> None:
+        """Take it."""
 
 
 def _silent(_: str) -> None:
     return None
 
 
-def _unwatched(_what: str, _done: int, _total: int) -> None:
+def _unwatched(_what: str, _done: int, _total: int, _rows: int | None = None) -> None:
     return None
 
 

@@ -64,6 +64,11 @@ def result_file(pipeline: str, attempt: str) -> str:
     return f"{run_folder(pipeline, attempt)}/result.json"
 
 
+def progress_file(pipeline: str, attempt: str) -> str:
+    """Name the file in which Spark says how far an attempt at a merge is."""
+    return f"{run_folder(pipeline, attempt)}/progress.json"
+
+
 def orders_file(pipeline: str, attempt: str) -> str:
     """Name the file that orders an application which is kept, and was submitted for this attempt."""
     return f"{run_folder(pipeline, attempt)}/orders.json"

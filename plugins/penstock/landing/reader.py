@@ -33,12 +33,13 @@ def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] 
         raise missing(uri, f"it cannot be read to its end ({type(error).__name__})") from error
 
 
-def check(filesystem: fs.FileSystem, path: str, uri: str) -> None:
-    """Look at a landing file's footer only; raises as `read` does."""
+def check(filesystem: fs.FileSystem, path: str, uri: str) -> int:
+    """Look at a landing file's footer only, and return how many rows it has; raises as `read` does."""
     require(filesystem, path, uri)
     try:
         with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
             _same_contract(file.schema_arrow.metadata, uri)
+            return int(file.metadata.num_rows)
     except (OSError, pa.ArrowException) as error:
         require(filesystem, path, uri)  # else the zone went away while we read
         raise missing(uri, f"its end cannot be read ({type(error).__name__})") from error

@@ -73,6 +73,10 @@ class LandingZone:
         """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
         reader.check(self._filesystem, self._full(path), self.uri(path))
 
+    def rows(self, path: str) -> int:
+        """Return how many rows a landing file has, by its footer; raises what `read` raises."""
+        return reader.check(self._filesystem, self._full(path), self.uri(path))
+
     def write_text(self, path: str, text: str) -> None:
         """Write a small file at once, replacing one of that name; raises LakeError("landing-unwritable")."""
         draft = self._draft(path)

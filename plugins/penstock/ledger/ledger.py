@@ -28,6 +28,7 @@ from penstock.ledger.summaries import Summaries
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
+from penstock.ledger.work import Work
 
 
 class Ledger(Sessions):
@@ -59,6 +60,7 @@ class Ledger(Sessions):
         self.summaries = Summaries(self)
         self.verifications = Verifications(self)
         self.changelogs = Changelogs(self)
+        self.work = Work(self)
 
     def migrate(self) -> str:
         """Bring the schema to this code's revision and return it; a second call, even at once, does no harm."""

@@ -18,6 +18,7 @@ from penstock.ledger.records import Level, PipelineFacts, Row, WindowState
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.table_page import OneTable
 from penstock.ledger.table_records import RebuildKind, RebuildState, TableState
+from penstock.ledger.work import WorkNote
 from penstock.lsn import Lsn
 
 WINDOWS = 20
@@ -250,6 +251,10 @@ class Panel:
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""
         return self._transaction.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=1)
+
+    def work(self, name: str) -> list[WorkNote]:
+        """Return how far tasks said that they are; those of tasks that were killed are among them."""
+        return self._transaction.records(WorkNote, "work/under_way", name=name)
 
     def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
         """Return the newest look at the own slot of every pipeline, or of one, where there was any."""

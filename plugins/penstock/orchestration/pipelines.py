@@ -6,6 +6,7 @@ import logging
 import os
 import runpy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from airflow.sdk import DAG, get_current_context, get_parsing_context
@@ -14,6 +15,7 @@ from penstock.config import Pipeline
 from penstock.flow.context import Context
 from penstock.orchestration.connections import connection
 from penstock.orchestration.links import attach
+from penstock.orchestration.work_notes import WorkNotes
 from penstock.pipeline_files import find_pipeline, read_folder
 from penstock.places import environment, folder, home
 
@@ -80,7 +82,8 @@ def problems(dag_folder: Path) -> list[str]:
 def context(pipeline: Pipeline) -> Context:
     """Return the pipeline's context inside a running task."""
     ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
-    return Context(pipeline, connection, home(), ours, log.info, task=_task())
+    ctx = Context(pipeline, connection, home(), ours, log.info, task=_task())
+    return replace(ctx, stage=WorkNotes(ctx)) if ctx.task else ctx
 
 
 def _task() -> dict[str, str]:

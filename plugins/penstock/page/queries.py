@@ -22,6 +22,7 @@ from penstock.page.advice import Advice, advice
 from penstock.page.lacks import lacks
 from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.page.table_models import TablePage, TableSeries
+from penstock.page.work import Work, under_way
 from penstock.pipeline_files import read_folder
 
 POINTS = 300
@@ -62,6 +63,7 @@ class PipelinePage:
     events: list[models.Event]
     schema_changes: list[models.SchemaChange]
     last_maintenance: LastMaintenance | None = None
+    work: list[Work] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,18 @@ class Deployment:
             rows = panel.pipelines(name)
             if not rows:
                 shown = views.unknown(name, files[name].slot, files[name].publication)
-                return PipelinePage(now, shown, advice(shown, [], unheard), [], [], [], [], [], [])
+                return PipelinePage(
+                    now,
+                    shown,
+                    advice(shown, [], unheard),
+                    [],
+                    [],
+                    [],
+                    [],
+                    [],
+                    [],
+                    work=under_way(name, airflow, [], files),
+                )
             (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
             tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
             return PipelinePage(
@@ -136,6 +149,7 @@ class Deployment:
                 cuts=[views.cut(row) for row in panel.cuts(name)],
                 events=[views.event(row) for row in panel.events(name)],
                 schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
+                work=under_way(name, airflow, panel.work(name), files),
                 last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
             )
 

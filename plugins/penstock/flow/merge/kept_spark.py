@@ -17,6 +17,7 @@ from typing import Self
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
+from penstock.flow.merge.watch import watched
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
 from penstock.jobs.orders import RENEWED_SECONDS, Orders
 from penstock.landing import layout
@@ -65,11 +66,12 @@ class KeptSpark:
         else:
             self._order(attempt)
         result = layout.result_file(self._ctx.name, attempt)
-        while not self._ctx.landing.exists(result):
-            if self.ended and not self._ctx.landing.exists(result):
-                raise self._failure(attempt)
-            self.renew()
-            time.sleep(POLL_SECONDS)
+        with watched(self._ctx, attempt):
+            while not self._ctx.landing.exists(result):
+                if self.ended and not self._ctx.landing.exists(result):
+                    raise self._failure(attempt)
+                self.renew()
+                time.sleep(POLL_SECONDS)
 
     def renew(self) -> None:
         """Give the application a sign of life, where it is time; raises LakeError("landing-unwritable")."""

@@ -12,6 +12,7 @@ from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
 from penstock.flow.merge.table_plan import LandedFiles, table_plan, with_pointers
+from penstock.flow.merge.watch import watched
 from penstock.flow.spark_job import Submit
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
@@ -34,7 +35,8 @@ def prepare(ctx: Context, submit: Submit, *, force: bool = False, last: bool = F
     """Let Spark prepare what is due; nothing becomes visible. Return the attempt to publish, or None."""
     attempt = plan(ctx, force=force, last=last)
     if attempt is not None:
-        submit(job(ctx, attempt))
+        with watched(ctx, attempt):
+            submit(job(ctx, attempt))
     return attempt
 
 

@@ -1,0 +1,4 @@
+select dag, run_id, task, what, done, total, rows, first_done, first_rows, started_at, seen_at
+from penstock.work
+where pipeline = %(name)s
+order by started_at, what

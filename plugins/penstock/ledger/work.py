@@ -1,0 +1,46 @@
+"""How far the tasks of a pipeline are in works with a known end, for whoever looks at them; nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.ledger.records import Row
+from penstock.ledger.session import Part
+
+
+@dataclass(frozen=True)
+class WorkNote(Row):
+    """Hold how far a task is: `done` of `total` parts, and `rows` where they are counted; `first_*` is what was done when it began."""
+
+    dag: str
+    run_id: str
+    task: str
+    what: str
+    done: int
+    total: int
+    rows: int | None
+    first_done: int
+    first_rows: int | None
+    started_at: datetime
+    seen_at: datetime
+
+
+class Work(Part):
+    """Note how far tasks are, and return it."""
+
+    def note(self, name: str, task: Mapping[str, str], *, what: str, done: int, total: int, rows: int | None) -> None:
+        """Note how far a task is in one of its works."""
+        with self.transaction() as transaction:
+            transaction.change("work/note", name=name, what=what, done=done, total=total, rows=rows, **task)
+
+    def forget(self, name: str, task: Mapping[str, str], *, what: str | None = None) -> None:
+        """Forget a work that is done; without one, all that other runs of this task have left."""
+        with self.transaction() as transaction:
+            transaction.change("work/forget", name=name, what=what, **task)
+
+    def under_way(self, name: str) -> list[WorkNote]:
+        """Return what is noted, the oldest first; a task that was killed has left its notes."""
+        with self.transaction() as transaction:
+            return transaction.records(WorkNote, "work/under_way", name=name)

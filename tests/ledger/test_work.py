@@ -1,0 +1,64 @@
+"""How far a task is, is noted while it works, and forgotten when it is done."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.connections import Connection
+from penstock.ledger import Ledger
+from penstock.orchestration import work_notes
+from penstock.orchestration.work_notes import WorkNotes
+
+TASK = {"dag": "shop.bootstrap", "run_id": "first", "task": "copy"}
+
+
+def notes_of(connection: Connection, name: str, task: dict[str, str]) -> WorkNotes:
+    ledger = SimpleNamespace(connection="penstock_ledger")
+    ctx: Any = SimpleNamespace(
+        name=name, task=task, connections=lambda _: connection, pipeline=SimpleNamespace(ledger=ledger)
+    )
+    return WorkNotes(ctx)
+
+
+def test_a_work_is_noted_while_it_lasts(
+    ledger: Ledger, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_notes, "EVERY_SECONDS", 0.0)
+    notes = notes_of(connection, name, TASK)
+
+    notes("copying", 1, 4)
+    notes("copying", 2, 4, 100)
+    (noted,) = ledger.work.under_way(name)
+    notes("copying", 4, 4, 250)
+
+    assert (noted.done, noted.total, noted.rows, noted.first_done, noted.first_rows) == (2, 4, 100, 1, 100)
+    assert (noted.dag, noted.run_id, noted.task) == ("shop.bootstrap", "first", "copy")
+    assert ledger.work.under_way(name) == []
+
+
+def test_it_is_noted_every_other_second_only(ledger: Ledger, connection: Connection, name: str) -> None:
+    notes = notes_of(connection, name, TASK)
+
+    for done in range(100):
+        notes("copying", done, 100)
+
+    (noted,) = ledger.work.under_way(name)
+    assert noted.done < 99
+
+
+def test_what_a_killed_run_has_left_goes_with_the_next_ones_first_note(
+    ledger: Ledger, connection: Connection, name: str
+) -> None:
+    notes_of(connection, name, TASK)("copying", 1, 4)
+    notes_of(connection, name, {**TASK, "run_id": "second"})("loading", 0, 2)
+
+    assert [(each.run_id, each.what) for each in ledger.work.under_way(name)] == [("second", "loading")]
+
+
+def test_a_ledger_that_does_not_answer_stops_no_work(connection: Connection, name: str) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    notes = notes_of(replace(connection, host="127.0.0.255"), name, TASK)
+
+    assert notes("copying", 1, 4) is None
