@@ -33,6 +33,7 @@ from penstock.flow.capture.repeat import capture_repeatedly
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.flow.health.watcher import watch_the_watcher
+from penstock.orchestration import lineage
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,
@@ -68,6 +69,7 @@ def build(pipeline: Pipeline) -> DAG:
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = added_tables.tables_to_announce(ctx)
                 tell(ctx, pipeline, outlet_events)
+                lineage.captured(ctx, ti, report)
             send_capture(ctx.name, report.summary())
             if waiting:
                 outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})

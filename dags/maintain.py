@@ -26,6 +26,7 @@ from penstock.config import Pipeline
 from penstock.orchestration.dag_defaults import dag_arguments
 from penstock.orchestration.pipelines import dags
 from penstock.orchestration.spark import MaintainOperator
+from penstock.orchestration.table_choices import tables_param
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -35,12 +36,7 @@ def build(pipeline: Pipeline) -> DAG:
         **dag_arguments(pipeline, "maintain", __doc__),
         schedule=CronTriggerTimetable(schedule, timezone="UTC") if schedule else None,
         params={
-            "tables": Param(
-                None,
-                type=["null", "array"],
-                items={"type": "string", "pattern": r"^[^.]+\..+$"},
-                description="only these tables, as schema.table, one a line; none means all",
-            ),
+            "tables": tables_param(pipeline, "only these tables, as schema.table; none means all"),
             "dry_run": Param(False, type="boolean", description="only measure, and change nothing"),
         },
     ) as dag:

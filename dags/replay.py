@@ -29,6 +29,7 @@ from penstock.flow.rebuild.replay_request import sources
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, replay_of
+from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
 
 
@@ -38,13 +39,7 @@ def build(pipeline: Pipeline) -> DAG:
         **dag_arguments(pipeline, "replay", __doc__),
         schedule=None,
         params={
-            "tables": Param(
-                [],
-                type="array",
-                items={"type": "string", "pattern": r"^.+\..+$"},
-                uniqueItems=True,
-                description="tables to rebuild, as schema.table",
-            ),
+            "tables": tables_param(pipeline, "tables to rebuild, as schema.table"),
             "from": Param(
                 None, type=["null", "string"], description="begin with the newest copy at or before this LSN or time"
             ),

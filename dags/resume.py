@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow.recover import resume as flow
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.table_choices import table_param
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -26,13 +27,7 @@ def build(pipeline: Pipeline) -> DAG:
     with DAG(
         **dag_arguments(pipeline, "resume", __doc__),
         schedule=None,
-        params={
-            "table": Param(
-                None,
-                type=["null", "string"],
-                description="resume this paused table, as schema.table; else the pipeline",
-            )
-        },
+        params={"table": table_param(pipeline, "resume this paused table, as schema.table; else the pipeline")},
     ) as dag:
 
         @task(pool=SOURCE_POOL)

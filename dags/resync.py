@@ -33,6 +33,7 @@ from penstock.flow.rebuild.resync_request import resync_lines
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator
+from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
 
 
@@ -47,12 +48,8 @@ def build(pipeline: Pipeline) -> DAG:
         **dag_arguments(pipeline, "resync", __doc__),
         schedule=[new_tables_asset(pipeline)] if wakes(pipeline) else None,
         params={
-            "tables": Param(
-                [],
-                type="array",
-                items={"type": "string", "pattern": r"^.+\..+$"},
-                uniqueItems=True,
-                description="tables to copy again, as schema.table; none means all that wait for a copy",
+            "tables": tables_param(
+                pipeline, "tables to copy again, as schema.table; none means all that wait for a copy"
             ),
             "dry_run": Param(
                 True, type="boolean", description="only say what would be done; capture's own runs are never dry"
@@ -68,7 +65,7 @@ def build(pipeline: Pipeline) -> DAG:
             dry = params["dry_run"] and not woken(context_)
             with outcome(ctx):
                 if params["abandon"]:
-                    rebuild.abandon(ctx, params["tables"], dry_run=dry)
+                    rebuild.abandon(ctx, params["tables"] or [], dry_run=dry)
                     return False
                 for line in resync_lines(ctx, params["tables"] or None, woken=woken(context_)):
                     ctx.progress(line)

@@ -30,7 +30,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from penstock.config import Pipeline
 from penstock.flow.health import check as flow
 from penstock.flow.health import report, summary
-from penstock.orchestration import heartbeat, notifications
+from penstock.orchestration import heartbeat, lineage, notifications, table_choices
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
 from penstock.orchestration.dag_states import dag_states
 from penstock.orchestration.pipelines import context, dags
@@ -56,17 +56,19 @@ def build(pipeline: Pipeline) -> DAG:
             ctx = context(pipeline)
             with outcome(ctx):
                 done = flow.check(ctx, dag_states(context_["ti"], pipeline), notifications.deliver)
+                table_choices.note(ctx)
             notifications.send_gauges(ctx.name, report.gauges(done.verdict))
             return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
 
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
-        def drain(seen: dict[str, Any], *, outlet_events: Any) -> dict[str, Any]:
+        def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
             if not seen["drain"]:
                 raise AirflowSkipException("nothing to drain")
             ctx = context(pipeline)
             with outcome(ctx):
                 done = flow.drain(ctx)
+                lineage.captured(ctx, ti, done)
             if done.changes:
                 extra = {"upto": str(done.upto), "changes": done.changes}
                 outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)

@@ -31,6 +31,7 @@ from penstock.flow.verify import run as flow
 from penstock.orchestration.dag_defaults import dag_arguments, outcome
 from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.trigger_dag import MergeTrigger, trigger
 
 
@@ -40,12 +41,7 @@ def build(pipeline: Pipeline) -> DAG:
         **dag_arguments(pipeline, "verify", __doc__),
         schedule=pipeline.verify.schedule,
         params={
-            "tables": Param(
-                None,
-                type=["null", "array"],
-                items={"type": "string"},
-                description="compare these tables, each as schema.table; else those of verify.tables",
-            ),
+            "tables": tables_param(pipeline, "compare these tables, each as schema.table; else those of verify.tables"),
             "mode": Param(
                 "sample",
                 enum=["sample", "whole"],

@@ -62,6 +62,16 @@ def _source() -> str:
     return inspect.getsource(spark_submit)
 
 
+def _listener() -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    listener = "airflow.providers.openlineage.plugins.listener"
+    try:
+        return find_spec(listener) is not None
+    except ModuleNotFoundError:  # the provider is not installed here; tests/dags/test_openlineage.py brings it
+        return True
+
+
 def _access() -> bool:
     from penstock.orchestration.airflow_internals import page_access  # noqa: PLC0415
 
@@ -101,6 +111,10 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     "SparkSubmitOperator._conn_id, ._driver_memory, ._hook, and its application, conf, name when it runs": (
         _spark_operator,
         "describe_job, spark_connection: see what SparkSubmitOperator.__init__ keeps and _get_hook reads; set the same",
+    ),
+    "airflow.providers.openlineage.plugins.listener, as imported by its plugin": (
+        _listener,
+        "is_lineage_wanted: see what airflow.providers.openlineage.plugins.openlineage imports where it is not disabled",
     ),
     "airflow.api_fastapi...security.requires_access_view, ...resource_details.AccessView.PLUGINS": (
         _access,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from datetime import datetime
 from http import HTTPStatus
@@ -19,6 +20,7 @@ from penstock.flow.spark_job import SparkJob
 
 __all__ = [
     "describe_job",
+    "is_lineage_wanted",
     "is_not_found",
     "page_access",
     "read_dags",
@@ -45,6 +47,11 @@ def trigger_dag_run(dag_id: str, run_id: str, conf: dict[str, Any] | None) -> st
 def is_not_found(error: AirflowRuntimeError) -> bool:
     """Return whether the supervisor's answer was that there is no such thing."""
     return (error.error.detail or {}).get("status_code") == HTTPStatus.NOT_FOUND
+
+
+def is_lineage_wanted() -> bool:
+    """Return whether the OpenLineage provider listens to the tasks of this process: its plugin imports this only if it does."""
+    return "airflow.providers.openlineage.plugins.listener" in sys.modules
 
 
 def spark_connection(operator: SparkSubmitOperator) -> str:

@@ -13,8 +13,8 @@ from airflow.sdk import DAG, get_current_context, get_parsing_context
 
 from penstock.config import Pipeline
 from penstock.flow.context import Context
+from penstock.orchestration import lineage_facets, links
 from penstock.orchestration.connections import connection
-from penstock.orchestration.links import attach
 from penstock.orchestration.work_notes import WorkNotes
 from penstock.pipeline_files import find_pipeline, read_folder
 from penstock.places import environment, folder, home
@@ -67,7 +67,8 @@ def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
 
 
 def _linked(dag: DAG) -> DAG:
-    attach(dag)
+    links.attach(dag)
+    lineage_facets.attach(dag)
     return dag
 
 

@@ -24,11 +24,12 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
-from penstock.ledger.records import CutRecord
+from penstock.orchestration import lineage, table_choices
 from penstock.orchestration.airflow_internals import describe_job, spark_connection
 from penstock.orchestration.connections import require_spark
+from penstock.orchestration.cuts import tell
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
-from penstock.orchestration.notifications import deliver, send_cut
+from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.table_assets import emit
 from penstock.orchestration.waiting_tasks import WaitingTasks
@@ -68,7 +69,9 @@ class CopyOperator(PenstockSparkOperator):
         """Return the tables copied by this try; finished tables stay finished when it fails."""
         ctx = find_context(self.pipeline)
         with outcome(ctx):
-            return bootstrap.copy(ctx, lambda job: self.submit(job, context))
+            copied = bootstrap.copy(ctx, lambda job: self.submit(job, context))
+            table_choices.note(ctx)
+            return copied
 
 
 class MergeOperator(PenstockSparkOperator):
@@ -100,7 +103,7 @@ class MergeOperator(PenstockSparkOperator):
         linger.Lingering(
             ctx,
             lambda job: self.submit(job, context),
-            published=lambda cut: _tell(ctx, context, cut),
+            published=lambda cut: tell(ctx, context, cut),
             why_end=WaitingTasks(context["ti"]).why_end,
             deliver=deliver,
         ).run(force=force)
@@ -147,18 +150,14 @@ class SwitchOperator(PenstockSparkOperator):
             done = rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
             if cut := ctx.ledger.merges.last_cut(ctx.name):
                 emit(ctx, context["outlet_events"], cut)
+                lineage.published(ctx, context["ti"], cut)
             return done
-
-
-def _tell(ctx: Context, context: Any, cut: CutRecord) -> None:
-    send_cut(ctx, cut)
-    emit(ctx, context["outlet_events"], cut)
 
 
 def replay_of(params: Mapping[str, Any]) -> Replay:
     """Return the replay that a DAG's params ask for; an empty text means nothing."""
     return Replay(
-        tables=tuple(params["tables"]),
+        tables=tuple(params["tables"] or ()),
         from_=params["from"] or None,
         upto=params["upto"] or None,
         shadow=params["shadow"] or None,

@@ -13,11 +13,12 @@ from penstock.config import Pipeline
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
+from penstock.orchestration.cuts import tell
 from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
-from penstock.orchestration.notifications import deliver, send_cut
+from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
-from penstock.orchestration.table_assets import emit, table_alias
+from penstock.orchestration.table_assets import table_alias
 
 
 def sequence(pipeline: Pipeline, steps: Iterable[Step]) -> Any:
@@ -79,15 +80,14 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     """Return two tasks: Spark prepares what is due, and one step publishes it."""
 
     @task(task_id=step.publish, outlets=[lake_asset(pipeline), table_alias(pipeline)])
-    def move(attempt: str | None, *, outlet_events: Any) -> str:
+    def move(attempt: str | None, **context_: Any) -> str:
         """Move every table to the new cut in one step."""
         ctx = context(pipeline)
         if attempt is None:
             return "nothing was due, or all is published"
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
-        send_cut(ctx, cut)
-        emit(ctx, outlet_events, cut)
+        tell(ctx, context_, cut)
         return str(cut)
 
     spark = MergeOperator(

@@ -13,7 +13,7 @@ import pytest
 from penstock.config import Pipeline
 from penstock.connections import Connection
 from penstock.flow.capture import repeat
-from penstock.flow.capture.run import CaptureReport, WindowReport
+from penstock.flow.capture.reports import CaptureReport, WindowReport
 from penstock.flow.context import Context
 from penstock.lsn import Lsn
 

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from croniter import croniter
 
-from penstock.flow.capture.run import CaptureReport, WindowReport, capture
+from penstock.flow.capture.reports import CaptureReport, WindowReport
+from penstock.flow.capture.run import capture
 from penstock.flow.context import Context
 
 

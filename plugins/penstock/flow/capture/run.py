@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 from penstock.flow.capture import landed_drift, schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.publication_options import follow_options
+from penstock.flow.capture.reports import CaptureReport, WindowReport
 from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.capture.sync_publication import follow_patterns
 from penstock.flow.capture.sync_tables import follow_publication
@@ -38,83 +38,6 @@ _WORTH = 1 / 8
 
 One that was ends where the WAL ended before: under steady writes there would always be another, and the run had no end.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WindowReport:
-    """Say what one window brought."""
-
-    from_lsn: Lsn
-    upto_lsn: Lsn
-    changes: int
-    transactions: int
-    bytes: int
-    seconds: float
-    behind: int
-    """Bytes of WAL that were already written beyond the window when it was planned."""
-    ahead: bool = False
-    """Whether it was decoded while the window before it was written."""
-
-    @classmethod
-    def of(
-        cls, from_lsn: Lsn, upto: Lsn, landed: Landed | None, seconds: float, end: server_info.Position, *, ahead: bool
-    ) -> WindowReport:
-        """Sum up what was landed, None where there was no new WAL."""
-        files = landed.files if landed else ()
-        return cls(
-            from_lsn=from_lsn,
-            upto_lsn=upto,
-            changes=sum(entry.rows for entry in files),
-            transactions=landed.totals.transactions if landed else 0,
-            bytes=sum(entry.bytes for entry in files),
-            seconds=seconds,
-            behind=end.flushed - upto,
-            ahead=ahead,
-        )
-
-    def line(self) -> str:
-        """Return the window as one line of a log."""
-        return (
-            f"window {self.from_lsn}-{self.upto_lsn}: {self.upto_lsn - self.from_lsn} bytes of WAL, {self.changes} changes in "
-            f"{self.transactions} transactions, {self.seconds:.1f} s{' after it was read ahead' if self.ahead else ''}, "
-            f"{self.behind} bytes of WAL behind"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureReport:
-    """Sum up one run of capture."""
-
-    windows: tuple[WindowReport, ...]
-
-    @property
-    def changes(self) -> int:
-        """Count the changes landed."""
-        return sum(window.changes for window in self.windows)
-
-    @property
-    def upto(self) -> Lsn:
-        """Name the position through which everything is landed."""
-        return self.windows[-1].upto_lsn
-
-    @property
-    def caught_up(self) -> bool:
-        """Return whether the last window reached the end of the WAL as it was when it was planned."""
-        return not self.windows[-1].behind
-
-    def summary(self) -> dict[str, Any]:
-        """Return the figures as plain data for logs and XCom."""
-        seconds = sum(window.seconds for window in self.windows)
-        return {
-            "windows": len(self.windows),
-            "changes": self.changes,
-            "transactions": sum(window.transactions for window in self.windows),
-            "bytes": sum(window.bytes for window in self.windows),
-            "upto": str(self.upto),
-            "caught_up": self.caught_up,
-            "seconds": round(seconds, 3),
-            "changes_per_second": round(self.changes / seconds) if seconds else 0,
-        }
 
 
 def capture(ctx: Context, *, patterns: bool = True) -> CaptureReport:
