@@ -59,7 +59,7 @@ class Watch(Section):
     abandoned: Seconds = 86400
     """A slot that is not ours has been inactive for longer."""
     stalled_copy: Seconds = 6 * 3600
-    """A copy or rebuild under way has finished no table, and no part of one, for longer."""
+    """A copy or rebuild under way has landed no part of a table, and built none, for longer."""
     free_share: Share = 0.1
     """Less than this part of the landing zone's or the lake's disk is free; a quarter of it is critical."""
 

@@ -104,6 +104,11 @@ class LandingZone:
         found = reader.look(self._filesystem, self._full(path), self.uri(path))
         return found.mtime if found.type == fs.FileType.File else None
 
+    def newest(self, folder: str) -> datetime | None:
+        """Return when the newest file below a folder was written, drafts included, by the zone's clock; None without any."""
+        times = [info.mtime for info in self._infos(folder, recursive=True) if info.type == fs.FileType.File]
+        return max(filter(None, times), default=None)
+
     def size(self, path: str) -> int:
         """Return a file's size in bytes; raises LakeError("landing-file-missing" or "landing-unreachable")."""
         return int(reader.require(self._filesystem, self._full(path), self.uri(path)).size)
@@ -140,11 +145,15 @@ class LandingZone:
                 self._filesystem.delete_dir(info.path)
 
     def _below(self, folder: str, kind: fs.FileType, *, recursive: bool) -> Sequence[str]:
-        selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=recursive)
-        with unreachable(self.uri(folder)):
-            found = self._filesystem.get_file_info(selector)
+        found = self._infos(folder, recursive=recursive)
         paths = (info.path.removeprefix(f"{self._root}/") for info in found if info.type == kind)
         return sorted(path for path in paths if not path.endswith(PART))
+
+    def _infos(self, folder: str, *, recursive: bool) -> Sequence[fs.FileInfo]:
+        selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=recursive)
+        with unreachable(self.uri(folder)):
+            found: Sequence[fs.FileInfo] = self._filesystem.get_file_info(selector)
+        return found
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}".rstrip("/")

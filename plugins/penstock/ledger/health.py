@@ -116,12 +116,16 @@ class StillTable(Row):
 
 @dataclass(frozen=True)
 class OpenCopy(Row):
-    """Hold a copy or a rebuild under way, and when it last got on; `tables` are those that are still to be copied."""
+    """Hold a copy or a rebuild under way, and when it last got on; `tables` are those that are still to be copied.
+
+    `copy_id` names the copy that is being made, None where a rebuild has its copy.
+    """
 
     kind: str
     id: str
     tables: int
     moved_at: datetime
+    copy_id: str | None = None
 
 
 class SlotHealth(Part):

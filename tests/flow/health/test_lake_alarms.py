@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
@@ -145,11 +148,19 @@ def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(oncall: OnCall)
     assert oncall.check() == [f"closed: resync-failing {env.name}.resync"]
 
 
+def age_files(oncall: OnCall) -> None:
+    """Let time pass in the landing zone."""
+    then = time.time() - timedelta(days=3).total_seconds()
+    for path in (oncall.watched.env.landing / oncall.watched.env.name / "copies").rglob("*"):
+        os.utime(path, (then, then))
+
+
 def stall(oncall: OnCall) -> Callable[[], None]:
     env = oncall.watched.env
     (table,) = env.ctx.ledger.tables.all(env.name)
     env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
     oncall.age("update penstock.copy set state = 'copying', finished_at = null, started_at = then")
+    age_files(oncall)
 
     def end() -> None:
         env.ledger.execute(f"update penstock.table set state = '{table.state}' where pipeline = '{env.name}'")
@@ -222,6 +233,24 @@ def test_each_alarm_arrives_once_and_ends_with_its_cause(oncall: OnCall, subtest
             end()
             (told,) = oncall.check()
             assert told.startswith(f"closed: {slug} ")
+
+
+def test_a_large_table_that_lands_part_after_part_is_not_stalled_and_one_that_hangs_is(oncall: OnCall) -> None:
+    env = oncall.watched.env
+    stall(oncall)
+    (copy,) = env.ctx.ledger.health.open_copies(env.name)
+    part = f"{env.name}/copies/{copy.id}/part-2.parquet"
+
+    env.ctx.landing.write_text(part, "one more range of the table")
+    assert oncall.check() == [], "the ledger knows of nothing for three days, and a part has landed now"
+
+    age_files(oncall)
+    (told,) = oncall.check()
+    assert told.startswith("WARN: copy-stalled copy ")
+
+    env.ctx.landing.write_text(part, "a further one")
+    (told,) = oncall.check()
+    assert told.startswith("closed: copy-stalled copy ")
 
 
 def test_a_capture_tells_that_slot_health_is_paused_and_slot_health_that_it_is_not(oncall: OnCall) -> None:

@@ -25,6 +25,7 @@ LAKE = PipelinePanel(
     **{"cut_lsn": RECORD.position, "cut_at": ago(minutes=1), "captured_at": ago(minutes=1), "as_of": ago(minutes=1)},
     **{"captured_as_of": ago(minutes=1), "unmerged_windows": 0, "unmerged_changes": 0, "unmerged_bytes": 0},
     **{"unmerged_since": None, "tables": 2, "ready": 2, "paused": 0, "spark_until": None, "spark_cuts": None},
+    halted_by=None,
 )
 WAITING = {"unmerged_windows": 1, "unmerged_changes": 1200, "unmerged_since": ago(minutes=20)}
 

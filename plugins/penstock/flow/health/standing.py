@@ -16,6 +16,7 @@ from penstock.conditions import Level
 from penstock.config import Pipeline
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
+from penstock.flow.health import copy_progress
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, StillTable
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.page_queries import PipelinePanel
@@ -105,7 +106,7 @@ def stand(ctx: Context, dags: Mapping[str, DagState], at: datetime) -> Standing:
                 lake=lake,
                 late=replace(late, sampled_at=at),  # this is the next look
                 still=ledger.health.still_tables(name),
-                copies=ledger.health.open_copies(name),
+                copies=copy_progress.seen(ctx, ledger.health.open_copies(name)),
                 outcomes=ledger.outcomes.all(name),
                 alarms=ledger.health.alarms(name),
                 dags=dags,
