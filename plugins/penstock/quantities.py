@@ -7,9 +7,9 @@ what one looks like.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ByteSize, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
@@ -117,6 +117,13 @@ def size_within(least: int = 1, most: int = 1 << 60) -> _Bounds:
 def span_within(least: int = 1, most: int = _CENTURY) -> _Bounds:
     """Return the annotation of a span within bounds."""
     return _Bounds(_SPAN_UNIT, least, most)
+
+
+def shown(value: object, annotation: object, metadata: Sequence[object]) -> str:
+    """Return a setting's value as a person writes it, by the unit that its field's annotation names: `256 MiB`, `5 min`."""
+    inner = (each for part in get_args(annotation) for each in get_args(part))
+    unit = next((each.unit for each in (*metadata, *inner) if isinstance(each, _Bounds)), None)
+    return unit.show(value) if unit is not None and isinstance(value, int) else str(value)
 
 
 @dataclass(frozen=True)

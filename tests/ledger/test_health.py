@@ -3,9 +3,10 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.ledger import Ledger
 from penstock.ledger.health import SlotSample
+from penstock.ledger.page_queries import LakeStep
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
-from tests.ledger.conftest import START, capture
+from tests.ledger.conftest import START, capture, publish
 
 THEN = datetime(2026, 11, 21, 9, tzinfo=UTC)
 NOW = THEN + timedelta(minutes=5)
@@ -96,3 +97,26 @@ def test_the_newest_windows_show_how_fast_capture_reads(ledger: Ledger, running:
         capture(ledger, running, from_, from_ + 10, seconds=2.0)
 
     assert [(rate.wal_bytes, rate.seconds) for rate in ledger.health.window_rates(running)] == [(10, 2.0)] * 2
+
+
+def test_a_look_notes_how_the_lake_stands_and_counts_the_cuts_since_the_one_before(ledger: Ledger, ready: str) -> None:
+    def looked() -> LakeStep:
+        ledger.health.record_lake_sample(ready, at=NOW, as_of=THEN)
+        with ledger.page.panels() as panel:
+            (step,) = panel.lake(ready, since=THEN, step=timedelta(days=36500))
+        return step
+
+    first = looked()
+    ledger.outcomes.spent(ready, "merge", seconds=5, cpu_seconds=3)
+    ledger.health.record_lake_sample(ready, at=NOW, as_of=THEN)
+    ledger.outcomes.spent(ready, "merge", seconds=5, cpu_seconds=3)
+    capture(ledger, ready, int(START), int(START) + 8)
+    publish(ledger, ready, Lsn(START + 8), [])
+    ledger.tables.pause(ready, 2, slug="schema-change", reason="it changed")
+    last = looked()
+
+    assert (first.median_seconds, first.worst_seconds, first.cuts) == (300, 300, 0), "cuts of before are not counted"
+    assert last.cuts == 1
+    assert last.cut_seconds < 60
+    assert last.merge_cpu_seconds == 3
+    assert last.landing_bytes > 0

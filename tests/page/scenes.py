@@ -86,6 +86,16 @@ from (
     from generate_series(0, %(count)s - 1) as i
 ) as each
 """
+LAKE_SAMPLES = """
+insert into penstock.lake_sample
+    (pipeline, at, median_seconds, worst_seconds, worst_oid, lake_bytes, landing_bytes, last_cut, cuts, changes, cut_seconds,
+     merge_cpu_seconds, capture_cpu_seconds)
+select
+    %(name)s, now() - (%(count)s - 1 - i) * make_interval(secs => %(every)s) - interval '20 seconds', 40 + (i * 7919) %% 300,
+    (40 + (i * 7919) %% 300) * (1 + greatest(0, i - %(count)s * 0.7) / 40), 16402, 3000000000 + i * 5000000::bigint,
+    800000000 + ((i * 104729) %% 500000000), i, 1 + i %% 2, 9000 * (1.2 + sin(i / 40.0)), 30 + (i * 31) %% 25, i * 21.5, i * 9.5
+from generate_series(0, %(count)s - 1) as i
+"""
 
 
 @dataclass(frozen=True)
@@ -156,6 +166,10 @@ class Scene:
             status=status,
         )
 
+    def lake_samples(self, *, count: int = 288, every: int = 300) -> None:
+        """How the lake stood at equal steps until now."""
+        self.run(LAKE_SAMPLES, count=count, every=every)
+
     def alarm(self, slug: str, level: Level, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
         self.ledger.health.see_alarm(
             self.name,
@@ -187,6 +201,7 @@ def healthy(scene: Scene) -> None:
     scene.bootstrap()
     scene.past(windows=1440)
     scene.samples()
+    scene.lake_samples()
     scene.event("dag-failed", "shop.merge failed in scheduled__2026-11-20: task failure", level="error")
 
 

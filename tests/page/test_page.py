@@ -322,6 +322,24 @@ def test_a_chart_has_few_points_whatever_its_span(viewer: TestClient, scene: Sce
         assert len(series["unread_bytes"]) == len(series["retained_bytes"]) == len(series["slot_time"])
 
 
+def test_the_charts_of_the_lake_have_its_peaks_sums_and_last_sizes(viewer: TestClient, scene: Scene) -> None:
+    scene.bootstrap()
+    scene.past()
+    scene.lake_samples(count=8640)
+    scene.run(
+        "update penstock.lake_sample set worst_seconds = 777777 where (pipeline, at) ="
+        " (select pipeline, max(at) - interval '9 days' from penstock.lake_sample where pipeline = %(name)s group by 1)"
+    )
+
+    month = viewer.get(f"/cdc/api/pipelines/{scene.name}/series", params={"hours": 720}).json()
+
+    assert 1 <= len(month["lake_time"]) <= 301
+    assert max(month["behind_worst_seconds"]) == 777777
+    assert sum(month["cuts"]) == pytest.approx(8640 * 1.5, abs=4)
+    assert sum(filter(None, month["merge_cpu_seconds"])) == pytest.approx(8639 * 21.5, abs=60)
+    assert month["lake_bytes"][-1] == 3_000_000_000 + 8639 * 5_000_000
+
+
 def test_a_chart_keeps_the_peak_of_every_step(viewer: TestClient, scene: Scene) -> None:
     scene.bootstrap()
     scene.past()
@@ -399,6 +417,17 @@ def test_the_page_may_load_nothing_from_elsewhere(viewer: TestClient, scene: Sce
         assert not re.findall(r'(?:src|href)="(?:https?:)?//', answer.text)
         for asset in re.findall(r'(?:src|href)="(/cdc/static/[^"]+)"', answer.text):
             assert viewer.get(asset).status_code == 200, asset
+
+
+def test_runbooks_are_found_by_their_name_and_their_words(viewer: TestClient) -> None:
+    def names(**asked: str) -> list[str]:
+        return re.findall(r'class="slug" href="/cdc/runbooks/([\w-]+)"', viewer.get("/cdc/runbooks", params=asked).text)
+
+    assert len(names()) == len(list((Path(__file__).parents[2] / "docs" / "runbooks").glob("*.md"))) - 1
+    assert names(q="slot LOST")[0] == "slot-lost", "a name that holds the words comes first"
+    assert "slot-lost" in names(q="max_slot_wal_keep_size"), "words of its text count, too"
+    assert names(q="zzzz") == []
+    assert "No runbook holds these words" in viewer.get("/cdc/runbooks?q=zzzz").text
 
 
 def documents() -> list[str]:

@@ -137,6 +137,11 @@ class SlotHealth(Part):
         with self.transaction() as transaction:
             transaction.change("health/add_slot_samples", name=name, samples=Jsonb(rows))
 
+    def record_lake_sample(self, name: str, *, at: datetime, as_of: datetime | None) -> None:
+        """Note how the lake stands: readers see the source as of `as_of`, and at the source it is `at`."""
+        with self.transaction() as transaction:
+            transaction.change("health/add_lake_sample", name=name, at=at, as_of=as_of)
+
     def slot_samples(
         self, name: str, slot: str, *, since: datetime | None = None, limit: int = 1000
     ) -> list[SlotSample]:
@@ -208,7 +213,7 @@ class SlotHealth(Part):
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""
         with self.transaction() as transaction:
-            for statement in ("health/trim_slot_samples", "health/trim_alarms"):
+            for statement in ("health/trim_slot_samples", "health/trim_alarms", "health/trim_lake_samples"):
                 transaction.change(statement, name=name, before=before)
 
 

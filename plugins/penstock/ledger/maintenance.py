@@ -131,6 +131,7 @@ class Maintenance(Part):
                 "maintenance/trim_events",
                 "health/trim_slot_samples",
                 "health/trim_alarms",
+                "health/trim_lake_samples",
                 "maintenance/trim_maintenances",
             ):
                 transaction.change(statement, name=name, before=before)

@@ -43,6 +43,11 @@ class Outcomes(Part):
             if last:
                 transaction.change("outcomes/note_end", name=name, dag=dag, run_id=run_id)
 
+    def spent(self, name: str, dag: str, *, seconds: float, cpu_seconds: float) -> None:
+        """Note what a task has used, however it ended."""
+        with self.transaction() as transaction:
+            transaction.change("outcomes/note_spent", name=name, dag=dag, seconds=seconds, cpu_seconds=cpu_seconds)
+
     def all(self, name: str) -> list[TaskOutcome]:
         """Return how every task ended last."""
         with self.transaction() as transaction:

@@ -208,6 +208,22 @@ class CaptureStep(Row):
     seconds: float | None
 
 
+@dataclass(frozen=True)
+class LakeStep(Row):
+    """Hold how the lake stood in one step of time, and what was done in it; CPU is unknown where nothing was counted before."""
+
+    at: datetime
+    median_seconds: float | None
+    worst_seconds: float | None
+    lake_bytes: int | None
+    landing_bytes: int
+    cuts: int
+    changes: int
+    cut_seconds: float
+    merge_cpu_seconds: float | None
+    capture_cpu_seconds: float | None
+
+
 class Panel:
     """Read panels inside one frozen transaction."""
 
@@ -270,6 +286,11 @@ class Panel:
         return self._transaction.records(
             SlotStep, "page_queries/slot_series", name=name, since=since, step=step.total_seconds()
         )
+
+    def lake(self, name: str, *, since: datetime, step: timedelta) -> list[LakeStep]:
+        """Return how the lake stood since then, in steps."""
+        seconds = step.total_seconds()
+        return self._transaction.records(LakeStep, "page_queries/lake_series", name=name, since=since, step=seconds)
 
     def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
         """Return what was captured since then, in steps."""

@@ -31,6 +31,8 @@ def noted_end(ctx: Context, ti: Any) -> Iterator[None]:
     finally:
         seconds, cpu_seconds = time.monotonic() - began, _cpu_seconds() - used
         send_task(ti.dag_id, ti.task_id, seconds=seconds, cpu_seconds=cpu_seconds)
+        with suppress(LedgerError):
+            ctx.ledger.outcomes.spent(ctx.name, _verb(ctx, ti), seconds=seconds, cpu_seconds=cpu_seconds)
     _note(ctx, ti, None)
 
 
@@ -45,8 +47,12 @@ def _is_final(error: Exception, ti: Any) -> bool:
     return not retried or ti.try_number > ti.max_tries
 
 
+def _verb(ctx: Context, ti: Any) -> str:
+    return str(ti.dag_id).removeprefix(f"{ctx.name}.")
+
+
 def _note(ctx: Context, ti: Any, error: Exception | None) -> None:
-    verb, run_id = ti.dag_id.removeprefix(f"{ctx.name}."), ti.run_id
+    verb, run_id = _verb(ctx, ti), ti.run_id
     slug = error.slug if isinstance(error, PenstockError) else None
     with suppress(LedgerError):  # the ledger may be what failed; then slot health fails, too
         if error is None:

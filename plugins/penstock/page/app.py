@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.page import format
 from penstock.page.listing import Wanted
-from penstock.page.lists import pipeline_list, table_list
+from penstock.page.lists import pipeline_list, runbook_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 
@@ -79,6 +79,10 @@ def _html(deployment: Deployment, documents: Documents) -> APIRouter:
     def table(request: Request, name: str, oid: int, hours: Hours = 24) -> Response:
         shown = deployment.table(name, oid)
         return _page(request, "table", documents, shown=shown, hours=hours, spans=SPANS)
+
+    @router.get(f"/{RUNBOOKS}")
+    def runbook_index(request: Request, part: Part) -> Response:
+        return _page(request, "runbooks", documents, found=runbook_list(documents.runbooks(), part))
 
     @router.get(f"/{RUNBOOKS}/{{name}}")
     def runbook(request: Request, name: str) -> Response:

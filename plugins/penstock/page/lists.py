@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.page.listing import Listing, Wanted, listing
 from penstock.page.models import Pipeline, Table
+from penstock.page.runbook_pages import Runbook
 
 _TABLES: Mapping[str, Callable[[Table], Any]] = {
     "name": lambda each: each.name,
@@ -25,6 +26,13 @@ _PIPELINES: Mapping[str, Callable[[Pipeline], Any]] = {
     "retained": lambda each: each.slot.retained_bytes if each.slot else None,
     "changes": lambda each: each.unmerged_changes,
 }
+
+
+def runbook_list(runbooks: Sequence[Runbook], wanted: Wanted) -> Listing[Runbook]:
+    """Return the runbooks whose name or text holds the wanted words, those whose name does first; all on one page."""
+    words = wanted.query.casefold().split()
+    first = sorted(runbooks, key=lambda each: (not all(word in each.name for word in words), each.name))
+    return listing(first, wanted, keys={}, words=lambda each: f"{each.name} {each.text}", size=len(runbooks) or 1)
 
 
 def table_list(tables: Sequence[Table], wanted: Wanted) -> Listing[Table]:

@@ -21,6 +21,7 @@ from penstock.page import models, table_views, views
 from penstock.page.advice import Advice, advice
 from penstock.page.lacks import lacks
 from penstock.page.maintenance import LastMaintenance, last_maintenance
+from penstock.page.settings import Setting, settings
 from penstock.page.table_models import TablePage, TableSeries
 from penstock.page.work import Work, under_way
 from penstock.pipeline_files import read_folder
@@ -64,6 +65,7 @@ class PipelinePage:
     schema_changes: list[models.SchemaChange]
     last_maintenance: LastMaintenance | None = None
     work: list[Work] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Series:
 
     The slot's points are the peaks of their steps, in bytes; `warn_bytes` and `critical_bytes` are the limits in force
     now. Of capture, `changes` are sums, `window_seconds` the longest window of the step.
+    Of the lake, as slot health saw it, `behind_*` are peaks, sizes are those at the step's end, the rest sums. CPU is that of the
+    tasks that ended: of their processes on Airflow's workers and of what these waited for, such as Spark's driver.
     """
 
     hours: int
@@ -84,6 +88,16 @@ class Series:
     capture_time: list[float]
     changes: list[int]
     window_seconds: list[float | None]
+    lake_time: list[float]
+    behind_median_seconds: list[float | None]
+    behind_worst_seconds: list[float | None]
+    lake_bytes: list[int | None]
+    landing_bytes: list[int]
+    cuts: list[int]
+    cut_changes: list[int]
+    cut_seconds: list[float]
+    merge_cpu_seconds: list[float | None]
+    capture_cpu_seconds: list[float | None]
 
 
 def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
@@ -121,6 +135,7 @@ class Deployment:
         conn_id = self._ledger_of(name, files)
         unheard = files[name].health.unheard if name in files else ()
         airflow = self.airflow([name], True)
+        known = settings(files[name]) if name in files else []
         with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines(name)
             if not rows:
@@ -136,6 +151,7 @@ class Deployment:
                     [],
                     [],
                     work=under_way(name, airflow, [], files),
+                    settings=known,
                 )
             (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
             tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
@@ -150,6 +166,7 @@ class Deployment:
                 events=[views.event(row) for row in panel.events(name)],
                 schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
                 work=under_way(name, airflow, panel.work(name), files),
+                settings=known,
                 last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
             )
 
@@ -204,6 +221,7 @@ class Deployment:
         files, _ = self._files()
         with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
             captured = panel.captured(name, since=since, step=step)
+            lake = panel.lake(name, since=since, step=step)
             peaks = panel.slot_peaks(name, since=since, step=step)
             newest = [views.slot(each) for each in panel.slots(name).values()]
         return Series(
@@ -217,6 +235,16 @@ class Deployment:
             capture_time=[each.at.timestamp() for each in captured],
             changes=[each.changes for each in captured],
             window_seconds=[each.seconds for each in captured],
+            lake_time=[each.at.timestamp() for each in lake],
+            behind_median_seconds=[each.median_seconds for each in lake],
+            behind_worst_seconds=[each.worst_seconds for each in lake],
+            lake_bytes=[each.lake_bytes for each in lake],
+            landing_bytes=[each.landing_bytes for each in lake],
+            cuts=[each.cuts for each in lake],
+            cut_changes=[each.changes for each in lake],
+            cut_seconds=[each.cut_seconds for each in lake],
+            merge_cpu_seconds=[each.merge_cpu_seconds for each in lake],
+            capture_cpu_seconds=[each.capture_cpu_seconds for each in lake],
         )
 
     def _known(

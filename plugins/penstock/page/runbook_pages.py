@@ -10,9 +10,21 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from penstock.conditions import CONDITIONS
+
 RUNBOOKS = "runbooks"
 DOCS = "docs"
 """Where the page has the runbooks, and the other documents."""
+INDEX = "README"
+
+
+@dataclass(frozen=True)
+class Runbook:
+    """Hold a runbook as a list shows it: its name, what its condition means, and its whole text to be searched."""
+
+    name: str
+    meaning: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -32,8 +44,21 @@ class Documents:
         path = self._folder(kind) / f"{name}.md"
         return _rendered(path, path.stat().st_mtime_ns)
 
+    def runbooks(self) -> list[Runbook]:
+        """Return every runbook, by name; the index is none."""
+        folder = self._folder(RUNBOOKS)
+        paths = sorted(path for path in folder.glob("*.md") if path.stem != INDEX)
+        return [_read(path, path.stat().st_mtime_ns) for path in paths]
+
     def _folder(self, kind: str) -> Path:
         return self.home / "docs" / RUNBOOKS if kind == RUNBOOKS else self.home / "docs"
+
+
+@lru_cache(maxsize=512)
+def _read(path: Path, _changed: int) -> Runbook:
+    text = path.read_text(encoding="utf-8")
+    known = CONDITIONS.get(path.stem)
+    return Runbook(path.stem, known.meaning if known else "", text)
 
 
 @lru_cache(maxsize=256)

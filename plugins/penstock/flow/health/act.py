@@ -33,6 +33,8 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> list[str]:
     """
     at, policy = verdict.seen.at, ctx.pipeline.health
     ctx.ledger.health.record_slot_samples(ctx.name, verdict.samples.values())
+    if (lake := verdict.seen.now.lake) is not None:
+        ctx.ledger.health.record_lake_sample(ctx.name, at=at, as_of=lake.as_of)
     for each in verdict.drops:
         drop(ctx, each)
     settle(ctx, verdict.findings, verdict.seen.now)

@@ -21,6 +21,10 @@
 
   const number = (value) => value == null ? "–" : value >= 1e6 ? `${Number((value / 1e6).toFixed(1))} M` : value >= 1e4 ? `${Number((value / 1e3).toFixed(1))} k` : `${Number(value.toFixed(value < 10 ? 2 : 0))}`;
   const seconds = (value) => value == null ? "–" : `${Number(value.toFixed(value < 10 ? 2 : 0))} s`;
+  const span = (value) => value == null ? "–" : value < 120 ? `${Math.round(value)} s` : value < 7200 ? `${Math.round(value / 60)} min` : value < 172800 ? `${Number((value / 3600).toFixed(1))} h` : `${Number((value / 86400).toFixed(1))} d`;
+  const sum = (values) => values.reduce((all, value) => all + (value || 0), 0);
+  const each = (values, counts) => values.map((value, at) => counts[at] ? value / counts[at] : null);
+  const say = (name, words) => { charts.querySelector(`[data-said="${name}"]`).textContent = words; };
   const colour = (name) => {
     const probe = document.createElement("i");
     probe.style.color = `var(--${name})`;
@@ -109,6 +113,28 @@
     },
     captured: () => draw("captured", shown.capture_time, [{ label: "changes per second", colour: "unread", bars: true, values: shown.changes.map((each) => each / shown.step_seconds) }], number),
     windows: () => draw("windows", shown.capture_time, [{ label: "longest window", colour: "retained", bars: true, values: shown.window_seconds }], seconds),
+    behind: () => draw("behind", shown.lake_time, [
+      { label: "worst table", colour: "critical", values: shown.behind_worst_seconds },
+      { label: "median table", colour: "unread", values: shown.behind_median_seconds },
+    ], span, { none: "Slot health has not looked in this time." }),
+    cut_changes() {
+      const cuts = sum(shown.cuts);
+      say("cut_changes", cuts ? `${number(sum(shown.cut_changes) / cuts)} on average of ${number(cuts)} cuts, UTC` : "UTC");
+      draw("cut_changes", shown.lake_time, [{ label: "changes per cut", colour: "unread", bars: true, values: each(shown.cut_changes, shown.cuts) }], number, { none: "No cut was counted in this time." });
+    },
+    cut_cost() {
+      const cuts = sum(shown.cuts), cpu = sum(shown.merge_cpu_seconds);
+      say("cut_cost", cuts ? `${seconds(sum(shown.cut_seconds) / cuts)}${cpu ? ` and ${seconds(cpu / cuts)} of CPU` : ""} per cut on average, UTC` : "UTC");
+      draw("cut_cost", shown.lake_time, [
+        { label: "seconds per cut", colour: "unread", values: each(shown.cut_seconds, shown.cuts) },
+        { label: "CPU of merges", colour: "retained", values: shown.merge_cpu_seconds },
+        { label: "CPU of captures", colour: "warn", values: shown.capture_cpu_seconds },
+      ], seconds, { none: "No cut was counted in this time." });
+    },
+    bytes: () => draw("bytes", shown.lake_time, [
+      { label: "lake", colour: "unread", values: shown.lake_bytes },
+      { label: "landing zone", colour: "retained", values: shown.landing_bytes },
+    ], size, { incrs: BINARY, least: 1024, none: "Slot health has not looked in this time." }),
     // Bars that stand on each other: each series is drawn with all that are below it, and told without them.
     table_changes() {
       const updated = shown.updates.map((each, at) => each + shown.inserts[at]);

@@ -1,0 +1,1 @@
+delete from penstock.lake_sample where pipeline = %(name)s and at < %(before)s
