@@ -38,6 +38,8 @@ class Staging:
     files: dict[str, TargetFile] = field(default_factory=dict)
     data_files: dict[str, Any] = field(default_factory=dict)
     vectors: dict[str, Any] = field(default_factory=dict)
+    _held_files: set[str] = field(default_factory=set)
+    _held_vectors: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         operations = self.there.java.operations()
@@ -164,39 +166,56 @@ class Staging:
         commit_marked(update, self.marks)
 
     def apply(self, answer: MergeAnswer, removed: Collection[str] = ()) -> None:
-        """Commit what a task has written, after its vectors have been held to the files that were planned.
+        """Commit what a task has written; of the planned files, the `removed` ones go."""
+        self.hold(answer)
+        self.commit_held(removed)
 
-        Of these, the `removed` ones go.
+    def hold(self, answer: MergeAnswer) -> None:
+        """Take over what a task has written, for a later commit, after its vectors have been held to the files that are known.
 
         Iceberg checks none of that: a vector of a file that it does not know deletes nothing, in silence.
         """
         self._require_sound(answer)
-        update = self.transaction.newRowDelta()
         added = [self.data_file(new) for new in answer.files]
-        deletes = {vector.data_file: self._delete_file(vector) for vector in answer.vectors}
-        for data_file in added:
-            update = update.addRows(data_file)
+        self._held_vectors |= {vector.data_file: self._delete_file(vector) for vector in answer.vectors}
         for vector in answer.vectors:
-            update = update.addDeletes(deletes[vector.data_file])
-            if vector.data_file in self.vectors:
-                update = update.removeDeletes(self.vectors[vector.data_file])
+            self.files[vector.data_file] = replace(self.files[vector.data_file], vector=vector.vector)
+        for data_file in added:
+            self._know(data_file)
+            self._held_files.add(str(data_file.location()))
+
+    def commit_held(self, removed: Collection[str] = ()) -> None:
+        """Commit what was taken over, all at once: of several vectors of a file the last, and no file whose rows are all gone again."""
+        for path in [path for path in self._held_files if not self.live_rows(path)]:
+            self._forget(path)
+        if not (self._held_files or self._held_vectors or removed):
+            return
+        update = self.transaction.newRowDelta()
+        for path in self._held_files:
+            update = update.addRows(self.data_files[path])
+        for path, delete in self._held_vectors.items():
+            update = update.addDeletes(delete)
+            if path in self.vectors:
+                update = update.removeDeletes(self.vectors[path])
         for path in removed:
             update = update.removeRows(self.data_files[path])
             if path in self.vectors:
                 update = update.removeDeletes(self.vectors[path])
-        head, touched = self._head(), [*(vector.data_file for vector in answer.vectors), *removed]
+        head, touched = self._head(), [*(self._held_vectors.keys() - self._held_files), *removed]
         if touched and head is not None:
             update = update.validateFromSnapshot(int(head.snapshotId())).validateDataFilesExist(touched)
             update = update.validateDeletedFiles().validateNoConflictingDeleteFiles()
         commit_marked(update, self.marks)
-        for vector in answer.vectors:
-            self.files[vector.data_file] = replace(self.files[vector.data_file], vector=vector.vector)
-        self.vectors |= deletes
+        self.vectors |= self._held_vectors
         for path in removed:
-            del self.files[path], self.data_files[path]
-            self.vectors.pop(path, None)
-        for data_file in added:
-            self._know(data_file)
+            self._forget(path)
+        self._held_files, self._held_vectors = set(), {}
+
+    def _forget(self, path: str) -> None:
+        del self.files[path], self.data_files[path]
+        self.vectors.pop(path, None)
+        self._held_vectors.pop(path, None)
+        self._held_files.discard(path)
 
     def stage(self) -> tuple[Pointer, int]:
         """Write the metadata file with the transaction's snapshots on main; return its pointer, and main's snapshot there."""

@@ -222,8 +222,14 @@ class TableMerge:
         answers = []
         for segment in some:
             answer = self.batch.merge(staged.there, files, tuple(staged.files.values()), segment, within=within)
-            self._commit(staged, answer)
+            if answer.truncated:
+                staged.commit_held()
+                self._commit(staged, answer)
+            else:
+                staged.hold(answer)
+                self.counts.update(answer.counts)
             answers.append(answer)
+        staged.commit_held()
         return answers
 
     def _replace(self, staged: Staging, wanted: Replaced) -> bool:
