@@ -51,3 +51,10 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
             env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid, "t") or []
         )
     return [table.name for table in tables]
+
+
+def adopt(env: PipelineEnv, publication: str) -> None:
+    """Let the owner make the publication, which Penstock takes over."""
+    name = env.ctx.pipeline.publication
+    env.settings["source"] = {**env.settings["source"], "adopt": True}
+    env.sql(f"create publication {name} {publication}")

@@ -147,7 +147,7 @@ def forged(env: PipelineEnv, name: str) -> str:
         trigger = ddl_trigger.read(conn).token
     state = (
         f'{{"version": {VERSION}, "oid": {oid}, "trigger": "{trigger}", "xid": "3", "count": 3, '
-        '"columns": [[1, "id", 23, -1, 3], [3, "a", 25, -1, 3]], "dropped": [[2, 3]], "file": 3, "plain": true}'
+        '"columns": [[1, "id", 23, -1, 3], [3, "a", 25, -1, 3]], "dropped": [[2, 3]], "file": 3, "plain": true, "unlogged": false}'
     )
     return f"select pg_logical_emit_message(true, 'penstock.ddl', '{state}')"
 

@@ -17,15 +17,8 @@ from penstock.flow.copy.added_tables import wait_for_open_transactions
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, copy_waiting, members, states, told
+from tests.scenarios.members import adopt, begin, copy_waiting, members, states, told
 from tests.scenarios.recovery import flush
-
-
-def adopt(env: PipelineEnv, publication: str) -> None:
-    """Let the owner make the publication, which Penstock takes over."""
-    name = env.ctx.pipeline.publication
-    env.settings["source"] = {**env.settings["source"], "adopt": True}
-    env.sql(f"create publication {name} {publication}")
 
 
 def patterns(env: PipelineEnv, *include: str, exclude: tuple[str, ...] = (), **policies: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "penstock.ddl"
-VERSION = 2
+VERSION = 3
 """Of the message's form; another one is not read."""
 _MOST_BYTES = 4 << 20  # 1,600 columns of the longest names come to a sixth of it
 
@@ -24,7 +24,8 @@ class TableState:
     `count` attnums were ever given out. `trigger` stays the same as long as the event trigger is there and enabled, None
     where it may have missed something. `xid` is the transaction's id; `gone`: the table was dropped.
     `versions` are those of the columns' catalog rows, `file` is the number of the table's file. `plain`: the command was one
-    ALTER TABLE of a client's, without USING, so that the server's own casts made the values of retyped columns.
+    ALTER TABLE of a client's, without USING, so that the server's own casts made the values of retyped columns. `unlogged`: the
+    stream has none of its changes.
     """
 
     oid: int
@@ -37,6 +38,7 @@ class TableState:
     versions: Mapping[int, int] = field(default_factory=dict)
     file: int = 0
     plain: bool = False
+    unlogged: bool = False
 
     def attnums(self, sent: Iterable[tuple[str, int, int]]) -> tuple[int, ...] | None:
         """Return which of the columns these are, by name and type; None where one is not there, or they have another order."""
@@ -55,6 +57,7 @@ class TableState:
             "xid": self.xid,
             "file": self.file,
             "plain": self.plain,
+            "unlogged": self.unlogged,
         }
 
     @classmethod
@@ -75,6 +78,7 @@ class TableState:
             versions={int(attnum): int(version) for attnum, *_, version in data["columns"]},
             file=int(data["file"]),
             plain=data["plain"] is True,
+            unlogged=data["unlogged"] is True,
         )
         attnums = sorted([*columns, *dropped])
         if attnums != list(range(1, state.count + 1)) or list(columns) != sorted(columns):

@@ -77,6 +77,7 @@ begin
           ),
           'file', c.relfilenode::bigint,
           'plain', plain,
+          'unlogged', c.relpersistence = 'u',
           'count', c.relnatts,
           'columns', (
             select

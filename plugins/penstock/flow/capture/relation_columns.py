@@ -180,6 +180,10 @@ def fit(
     if key is None:
         key = _own_key(table) if relation.replica_identity == "f" else _marked(relation, known.attnums)
     named = tuple(map(fields.get, known.attnums))
+    if relation.replica_identity == "f" and not key and overwritten:
+        return Fit(
+            reason="old rows came whole and without a key under a window, and some of their columns were fetched since"
+        )
     found = _fit(table, named, fields, key, whole_rows=relation.replica_identity == "f")
     return replace(found, reals=tuple(reals))
 

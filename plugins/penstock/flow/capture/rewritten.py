@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.flow.capture.column_changes import ColumnChange, Following
 from penstock.flow.capture.last_look import file_before
-from penstock.flow.capture.new_files import altered, may_change_silently
+from penstock.flow.capture.new_files import altered
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_rewrites import Before
 from penstock.flow.capture.undecided import verdict_of
@@ -102,15 +102,10 @@ class Rewritten:
 def open_case(case: Rewritten) -> Rewritten | None:
     """Return the case of a table that is followed if values were kept, with its place of before; None where there is more against it.
 
-    Partitions are rewritten one by one, and a table that is not published by its name may have been unlogged for a while.
+    Partitions are rewritten one by one. A table that is not published by its name may be unlogged.
     """
     now, digest = case.now, case.known.catalog_digest
-    if (
-        now.kind != "r"
-        or may_change_silently(now)
-        or not case.following.columns
-        or str(now.oid) not in digest["leaves"]
-    ):
+    if now.kind != "r" or now.persistence != "p" or not case.following.columns or str(now.oid) not in digest["leaves"]:
         return None
     waiting = digest.get(_OPEN, {})
     if waiting.get("versions") == _texts(case.versions):

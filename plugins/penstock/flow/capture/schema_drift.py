@@ -16,7 +16,7 @@ from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
-from penstock.flow.capture.new_files import altered_with_its_rows, suspects
+from penstock.flow.capture.new_files import altered_with_its_rows, may_change_silently, suspects
 from penstock.flow.capture.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.capture.undecided import Undecided, verdict_of
 from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take
@@ -93,7 +93,13 @@ def _follow(
     if case is not None:
         take(ctx, known, case.best(), case.digest())
         return [case]
-    if told and now is not None and decided.reason is not None and isinstance(known, TableRecord):
+    if (
+        told
+        and now is not None
+        and decided.reason is not None
+        and isinstance(known, TableRecord)
+        and _is_sent(ctx, now)
+    ):
         rewritten = open_case(Rewritten(known, now, following, cleared, decided, server_info.inserted(conn)))
         if rewritten is not None and not _digest(conn, known, now).get("grown"):
             take(ctx, known, rewritten.meanwhile(), rewritten.digest())
@@ -106,6 +112,12 @@ def _follow(
             digest = let_go(ctx, known, decided, digest, place())
         take(ctx, known, decided, digest)
     return []
+
+
+def _is_sent(ctx: Context, now: SourceTable) -> bool:
+    """Return whether a new file without a command of DDL is told by the stream: a TRUNCATE, where it may be of a table that changes silently."""
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    return not may_change_silently(now) or (publishing is not None and "truncate" in publishing.sent)
 
 
 def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:

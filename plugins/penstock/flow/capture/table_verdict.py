@@ -67,7 +67,7 @@ def verdict(
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
     `emptied` are those with a new file and no row, with the snapshots that show it. `kept` are columns of which it is told that
-    no command has changed their values. `through` is how far the lake has the table.
+    no command has changed their values, nor set the table unlogged. `through` is how far the lake has the table.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -89,13 +89,13 @@ def verdict(
         *_type_doubts(digest, now),
         *gone_doubts(digest, now, gone, following),
         *partition_doubts(digest, now, known, blank),
-        *file_doubts(digest, now, known.union(emptied)),
+        *file_doubts(digest, now, known.union(emptied, [now.oid] if kept else ())),
     ]
     key = key_change(columns, identity, digest, now, following)
-    if key is None or (doubts and any(each.rule != "replica-identity" for each in key)):
-        doubts += key_doubts(columns, identity, now)  # what is fetched is found by one key
+    fetch = fetch_of(doubts, digest, now) if doubts and key is not None and following.columns else None
+    if key is None or (doubts and not _found_by_both_keys(key, columns, fetch)):
+        doubts, fetch = [*doubts, *key_doubts(columns, identity, now)], None
     reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
-    fetch = fetch_of(doubts, digest, now) if doubts and following.columns else None
     keep, partitions = following.partitions == "keep", None
     if doubts and fetch is None and following.columns:
         partitions = partition_fetch(doubts, digest, now, gone, keep=keep, through=through or Lsn(0))
@@ -104,6 +104,14 @@ def verdict(
     gone = tuple(replace(each, kept=keep) for each in gone)
     changes = (*followed.changes, *(key or ()), *map(gone_change, gone))
     return Verdict(followed.columns, now.identity, changes, reason, fetch=fetch, gone=gone, partitions=partitions)
+
+
+def _found_by_both_keys(key: Sequence[ColumnChange], columns: Sequence[MirrorColumn], fetch: Fetch | None) -> bool:
+    """Return whether changes before a fetch find their rows by a key that it does not read, as it finds them by the present one."""
+    if all(each.rule == "replica-identity" for each in key):
+        return True
+    before = {column.attnum for column in columns if column.key}
+    return bool(before) and fetch is not None and not before & fetch.attnums
 
 
 def _gone(digest: Mapping[str, Any], now: SourceTable, emptied: Mapping[int, str]) -> tuple[GonePartition, ...]:

@@ -46,7 +46,8 @@ def read(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
     looks = _since(history.looks, before, now)
     token = history.looks[-1].trigger
     everything = {look.trigger for look in looks} | {state.trigger for state in told} == {token}
-    if not (looks and token and everything and history.complete) or history.lapses or contradicts(history):
+    silent = any(state.unlogged for state in told)
+    if not (looks and token and everything and history.complete) or history.lapses or silent or contradicts(history):
         return Rewrites(frozenset(now))
     earlier = history.before if history.before is not None and history.before.trigger == token else None
     doubtful = frozenset(attnum for attnum in now if not _kept(attnum, earlier, told, before))

@@ -1,0 +1,104 @@
+"""A publication of all tables: a rewritten table may have been unlogged, and the event trigger tells whether it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.flow.verify.compare import compare
+from penstock.source import ddl_trigger
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import copies, paused, wrong
+from tests.scenarios.members import adopt
+from tests.scenarios.recovery import flush
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+MADE = (
+    "create table {t} (id int primary key, s smallint, n int default 3, f real); "
+    "insert into {t} select i, i, i, i / 7.0 from generate_series(1, 20) i"
+)
+ROWS = "update {t} set n = n + 1, f = 0.1 where id < {0}; delete from {t} where id = {0}; insert into {t} (id) values ({0} + 100)"
+WIDER = "alter table {t} alter n type bigint, alter id type bigint, alter f type float8"
+KEPT = {
+    "followed": [WIDER, "update {t} set n = 9000000000000000000 where id = 3"],
+    "then_full": [WIDER, "vacuum full {t}"],
+    "truncated": [
+        "truncate {t}",
+        "insert into {t} (id, f) values (1, 0.7), (2, 0.1)",
+        WIDER,
+        "insert into {t} values (3, 1)",
+    ],
+    "truncated_then": [WIDER, "insert into {t} values (41, 1)", "truncate {t}", "insert into {t} values (42, 1)"],
+    "granted": [WIDER, "grant select on {t} to public"],
+    "undone": ["begin; alter table {t} set unlogged; insert into {t} values (77); rollback", WIDER],
+}
+LOST = {
+    "unlogged_before": [
+        "alter table {t} set unlogged",
+        "insert into {t} values (50)",
+        "alter table {t} set logged",
+        WIDER,
+    ],
+    "unlogged_after": [
+        WIDER,
+        "alter table {t} set unlogged",
+        "insert into {t} values (50)",
+        "alter table {t} set logged",
+    ],
+    "unlogged_with_it": [
+        "alter table {t} set unlogged, alter n type bigint",
+        "insert into {t} values (50)",
+        "alter table {t} set logged, alter s type int",
+    ],
+    "unlogged_in_a_block": [
+        "do $$ begin alter table {t} set unlogged; insert into {t} values (50); alter table {t} set logged; end $$",
+        WIDER,
+    ],
+    "computed": ["alter table {t} alter n type bigint using n + 1"],
+}
+
+
+@pytest.mark.parametrize("made", ["for all tables", "for tables in schema public"])
+def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: PipelineEnv, made: str) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    tables = KEPT | LOST
+    for name in tables:
+        env.sql(MADE.format(t=name))
+    adopt(env, f"{made} with (publish_via_partition_root = true)")
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+    copied = copies(env)
+
+    for name, statements in tables.items():
+        env.sql(ROWS.format(5, t=name))
+        for statement in statements:
+            env.sql(statement.format(t=name))
+        env.sql(ROWS.format(9, t=name))
+    flush(env)
+    env.capture()
+    env.merge()
+
+    assert set(paused(env)) == LOST.keys()
+    assert {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal} >= KEPT.keys()
+    assert copies(env) == copied
+
+
+def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: PipelineEnv) -> None:
+    env = env16
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env.sql(MADE.format(t="t"))
+    adopt(env, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
+    env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+    copied = copies(env)
+
+    env.sql("truncate t")
+    env.sql(WIDER.format(t="t"))
+    flush(env)
+    env.capture()
+
+    assert set(paused(env)) == {"t"}
+    assert wrong(env, copied)
