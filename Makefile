@@ -74,11 +74,12 @@ lint: venv ## Check style, types and layers
 	@$(BIN)/mypy $(OURS)
 	@$(BIN)/lint-imports
 
-lock: venv ## Pin the dependencies of requirements.in in requirements.txt
-	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
-	  requirements.in -o requirements.txt
-	@echo uv | $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header \
-	  --no-emit-index-url - -o stack/uv.txt
+# One lock serves x86-64 and aarch64: its hashes are those of every platform's files.
+LOCK := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+lock: venv ## Pin the dependencies: all in requirements.txt, those of a deployment in requirements-runtime.txt
+	@$(LOCK) requirements.in -o requirements.txt
+	@$(LOCK) --constraint requirements.txt requirements-runtime.in -o requirements-runtime.txt
+	@echo uv | $(LOCK) - -o stack/uv.txt
 
 clean: down ## Stop everything and delete all that was generated, the demo's data included
 	@if [ -x $(PY) ]; then $(PY) -m stack clean; fi

@@ -78,7 +78,7 @@ def _carry_out(piece: bytes, versions: Mapping[str, str]) -> Any:
         where = f"executor {socket.gethostname()} ({sys.executable})"
         return Unfit(
             f"expected the Python of every executor to have the driver's packages, got {where} without "
-            f"{', '.join(lacking)}; install requirements.txt there, or name another Python in PYSPARK_PYTHON, then merge again"
+            f"{', '.join(lacking)}; install requirements-runtime.txt there, or name another Python in PYSPARK_PYTHON, then merge again"
         )
     from penstock.engine.task import attempt  # noqa: PLC0415  # it needs the packages
 

