@@ -13,7 +13,7 @@ OURS := plugins/penstock plugins/penstock_plugin.py spark_apps/penstock_spark da
   $(HELPERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test-unit test test-all test-health cluster-test bench torture lint lock clean
+.PHONY: help setup venv demo up down status test-unit test test-all test-health first-hour cluster-test bench torture lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -55,6 +55,9 @@ test-all: lint setup ## Run all tests, the slow ones too
 test-health: setup ## Run the tests of slot health, those on other versions of PostgreSQL too
 	@$(PY) -m tests.postgres_versions
 	@$(PY) -m pytest -m "" tests/flow/health tests/dags/test_runs.py -k "health or does_not_take"
+
+first-hour: setup ## Do what docs/getting-started.md says in a fresh clone, beside two busy loops, and time it
+	@$(PY) -m demo.first_hour
 
 cluster-test: setup ## Run the demo's job on Spark standalone and an S3 store, compare, stop again
 	@$(PY) -m demo cluster
