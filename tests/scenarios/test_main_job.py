@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.flow.copy import bootstrap
+from penstock.flow.merge import run as merge
 from tests.pipeline_env import PipelineEnv
 
 
@@ -25,6 +27,31 @@ def test_a_database_is_copied_and_then_follows_its_source(env: PipelineEnv) -> N
     assert rows[1] == "changed"
     assert rows[500] == "new"
     assert 95 not in rows
+
+
+def test_readers_see_no_table_before_the_cut_that_it_is_complete_in(env16: PipelineEnv) -> None:
+    env16.sql(
+        "create table t (id int primary key); insert into t values (1); create table nothing (id int primary key)"
+    )
+    bootstrap.prepare(env16.ctx)
+    bootstrap.copy(env16.ctx, env16.submit)
+    attempt = merge.plan(env16.ctx)
+    assert attempt is not None
+    assert env16.spark is not None
+    assert env16.lake is not None
+    catalog, mirrors = env16.lake.name, f"{env16.name}.public"
+
+    def seen() -> list[str]:
+        assert env16.spark is not None
+        return sorted(row["tableName"] for row in env16.spark.sql(f"show tables in {catalog}.{mirrors}").collect())
+
+    env16.submit(merge.job(env16.ctx, attempt))
+    before = seen()
+    merge.publish(env16.ctx, attempt)
+
+    assert (before, seen()) == ([], ["nothing", "t"])
+    assert len(env16.lake_rows("t")) == 1
+    assert env16.lake_rows("nothing") == []
 
 
 def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(env: PipelineEnv) -> None:

@@ -59,20 +59,25 @@ def with_pointers(ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]) 
     """
     shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
     ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
-    return tuple(_with_pointer(order, shown.get(place_of(order.target)), ours) for order in orders)
+    first = queue.pipeline.era == 1
+    return tuple(_with_pointer(order, shown.get(place_of(order.target)), ours, first=first) for order in orders)
 
 
-def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None]) -> TablePlan:
+def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None], *, first: bool) -> TablePlan:
     known = replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))
+    if first and now is not None and known.rebuild is None:
+        known = replace(known, fresh=None)  # a table of this era has the name: it is loaded in its place
     return replace(known, columns=()) if known.idle else known
 
 
 def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ...] | None:
-    """Name the table to make for a copy where the lake's is one of an era before, which stays as it is."""
-    era = queue.pipeline.era
-    if era == 1 or table.state != "copied" or table.snapshot_id is not None:
+    """Name the table to make for a first copy: it has its own name once it is published, and no reader sees it empty before.
+
+    The lake's table of an era before stays as it is until then.
+    """
+    if table.state != "copied" or table.snapshot_id is not None:
         return None
-    return aside(ctx.pipeline.namespace, table.target, era)
+    return aside(ctx.pipeline.namespace, table.target, queue.pipeline.era)
 
 
 class LandedFiles:
