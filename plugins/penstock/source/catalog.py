@@ -100,7 +100,7 @@ class _HeapRow:
         """Return the replica identity, with `n` for one whose index does not exist."""
         return self.replica_identity if self.replica_identity == "f" or self.key else "n"
 
-    def leaf(self) -> Leaf:
+    def leaf(self, missing: Mapping[str, str]) -> Leaf:
         """Return the row as a relation that holds rows."""
         return Leaf(
             oid=self.oid,
@@ -119,6 +119,7 @@ class _HeapRow:
             chain=tuple(self.chain),
             attached=tuple(self._attached()),
             bound=partition_bounds.read(self.bounds),
+            missing=tuple(sorted(missing.items())),
         )
 
     def _attached(self) -> Iterator[Attach]:
@@ -204,7 +205,7 @@ def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: boo
         if row.kind != "p":
             leaves.setdefault(row.root, []).append(row)
     tables = [
-        _Assembly(row, wanted[row.oid], columns.get(row.oid, []), known, missing.get(row.oid, {}), generated).table(
+        _Assembly(row, wanted[row.oid], columns.get(row.oid, []), known, missing, generated).table(
             leaves.get(row.oid, [])
         )
         for row in heaps
@@ -221,11 +222,12 @@ class _Assembly:
     published: Published
     columns: Sequence[_ColumnRow]
     types: Types
-    missing: Mapping[str, str]
+    missing: Mapping[int, Mapping[str, str]]
     generated: bool
 
-    def table(self, leaves: Iterable[_HeapRow]) -> SourceTable:
+    def table(self, leaves: Sequence[_HeapRow]) -> SourceTable:
         row, key = self.row, self._key()
+        shown = {name: text for leaf in leaves for name, text in self.missing.get(leaf.oid, {}).items()}
         streamed = [column for column in self.columns if self._is_streamed(column)]
         made_of = self.types.closure(column.type for column in streamed)
         return SourceTable(
@@ -237,10 +239,10 @@ class _Assembly:
             identity=row.identity if key or row.replica_identity == "f" else "n",
             key=key,
             key_index=row.key_index if key else 0,
-            columns=tuple(self._column(column, key) for column in streamed),
+            columns=tuple(self._column(column, key, shown.get(column.name)) for column in streamed),
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
             hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),
-            leaves=tuple(leaf.leaf() for leaf in leaves),
+            leaves=tuple(leaf.leaf(self.missing.get(leaf.oid, {})) for leaf in leaves),
             filter_digest=self.published.filter_digest,
             membership=self.published.membership,
             relfilenode=row.relfilenode,
@@ -262,14 +264,14 @@ class _Assembly:
             return False
         return self.published.columns is None or column.name in self.published.columns
 
-    def _column(self, column: _ColumnRow, key: Sequence[str]) -> SourceColumn:
+    def _column(self, column: _ColumnRow, key: Sequence[str], missing_text: str | None) -> SourceColumn:
         return SourceColumn(
             name=column.name,
             attnum=column.attnum,
             type=self.types.tree(column.type, column.typmod),
             not_null=column.not_null,
             key=column.name in key,
-            missing_text=self.missing.get(column.name),
+            missing_text=missing_text,
             has_default=column.has_default,
             generated=column.generated,
             identity=column.identity,
@@ -285,15 +287,10 @@ def _grouped(rows: Iterable[_ColumnRow]) -> dict[int, list[_ColumnRow]]:
 
 
 def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[str, str]]:
-    """Read the missing values by table and column. They lie at the leaves: a partitioned table has no rows itself."""
-    roots: dict[int, list[int]] = {}
-    for row in heaps:
-        if row.kind == "r":
-            roots.setdefault(row.oid, []).append(row.root)
+    """Read the missing values by relation and column. They lie at the leaves: a partitioned table has no rows itself."""
     found: dict[int, dict[str, str]] = {}
-    for oid, column, text in conn.rows("catalog/missing", oids=list(roots)):
-        for root in roots[oid]:
-            found.setdefault(root, {})[column] = text
+    for oid, column, text in conn.rows("catalog/missing", oids=[row.oid for row in heaps if row.kind == "r"]):
+        found.setdefault(oid, {})[column] = text
     return found
 
 

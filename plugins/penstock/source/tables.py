@@ -57,7 +57,7 @@ class Leaf:
     32-bit id of the transaction that wrote its `pg_class` row; `has_unique`: whether it has an index that could
     be its identity. `chain` holds the versions of the `pg_inherits` rows above it,
     `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent. `bound` says
-    which rows it can hold, as far as the lake can compare them.
+    which rows it can hold, as far as the lake can compare them. `missing` has the `missing_text` of its columns by name.
     """
 
     oid: int
@@ -76,6 +76,7 @@ class Leaf:
     chain: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
     bound: Bound = ()
+    missing: tuple[tuple[str, str], ...] = ()
 
     @property
     def qualified(self) -> str:

@@ -97,7 +97,14 @@ def test_other_doubts_beside_need_a_copy() -> None:
     assert judged(replace(now, filter_digest="other")).partitions is None
     assert judged(replace(now, enums={900: ("low",)}, part_versions={900: ("1",)})).partitions is None
     assert judged(replace(now, columns=(*now.columns, GIVEN))).partitions is not None
-    assert judged(replace(now, columns=(*now.columns, replace(GIVEN, missing_text="x")))).partitions is None
+
+
+def test_an_added_column_has_the_default_of_the_partitions_that_stay() -> None:
+    there = [replace(each, missing=(("given", "x"),)) for each in PARTED.leaves]
+    now = parted(*there, replace(NEW, missing=(("given", "another"),)))
+    found = judged(replace(now, columns=(*now.columns, replace(GIVEN, missing_text="another"))))
+    assert found.partitions is not None
+    assert found.columns[-1].missing_text == "x"
 
 
 def test_where_nobody_has_chosen_a_partition_that_is_gone_needs_a_copy() -> None:

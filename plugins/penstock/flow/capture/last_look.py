@@ -6,6 +6,7 @@ It keeps values, and the versions of the catalog's rows, which show also what wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from penstock.source.tables import Attach, Leaf, SourceTable
@@ -48,6 +49,21 @@ def rewritten(digest: Mapping[str, Any], now: SourceTable) -> tuple[Leaf, ...]:
     before = digest.get("leaves", {})
     new = (leaf for leaf in now.leaves if leaf.kind == "r" and str(leaf.oid) not in before)
     return tuple(leaf for leaf in new if leaf.relfilenode != leaf.oid)
+
+
+def with_defaults(digest: Mapping[str, Any], now: SourceTable) -> SourceTable:
+    """Return a table with what rows that the lake has show of columns added since: partitions that were there say it.
+
+    One that was attached may have had a column of the same name, with another default, before the table had it.
+    """
+    if now.kind != "p":
+        return now
+    before, there = catalog_versions(digest, "columns"), catalog_versions(digest, "leaves")
+    shown = {name: text for leaf in now.leaves if str(leaf.oid) in there for name, text in leaf.missing}
+    columns = tuple(
+        each if str(each.attnum) in before else replace(each, missing_text=shown.get(each.name)) for each in now.columns
+    )
+    return replace(now, columns=columns)
 
 
 def attached(digest: Mapping[str, Any], now: SourceTable) -> Iterator[tuple[Leaf, tuple[Attach, ...]]]:

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.flow.capture import enum_labels, gone_partitions
 from penstock.flow.capture.column_fetch import Doubt
 from penstock.flow.capture.gone_partitions import GonePartition
-from penstock.flow.capture.last_look import catalog_versions, leaf_version
+from penstock.flow.capture.last_look import leaf_version
 from penstock.lsn import Lsn
 from penstock.source import partition_bounds
 from penstock.source.partition_bounds import Bound
@@ -53,7 +53,7 @@ def partition_fetch(
     """
     if now.kind != "p" or digest.get("kind") != "p" or any(doubt.leaf is None for doubt in doubts):
         return None
-    if _labels_are_open(digest, now) or _defaults_are_open(digest, now):
+    if _labels_are_open(digest, now):
         return None
     numbers = {column.name: column.attnum for column in now.columns}
     bounds = {leaf.oid: partition_bounds.numbered(leaf.bound, numbers) for leaf in now.leaves}
@@ -114,12 +114,6 @@ def _is_told(kept: GonePartition, bounds: Iterable[BoundData], there: Collection
 
 def _labels_are_open(digest: Mapping[str, Any], now: SourceTable) -> bool:
     return bool(enum_labels.open_checks(digest)) or bool(list(enum_labels.grown(digest, now)))
-
-
-def _defaults_are_open(digest: Mapping[str, Any], now: SourceTable) -> bool:
-    """Return whether a column is new that old rows show a value of: an attached partition may show another one than the others."""
-    before = catalog_versions(digest, "columns")
-    return any(column.missing_text is not None for column in now.columns if str(column.attnum) not in before)
 
 
 def _data(bound: Bound) -> BoundData:

@@ -16,7 +16,7 @@ from penstock.flow.capture.column_changes import ADDED_ONLY, ColumnChange, Follo
 from penstock.flow.capture.column_fetch import Doubt, Fetch, fetch_of
 from penstock.flow.capture.gone_partitions import GonePartition
 from penstock.flow.capture.key_change import key_change, key_doubts
-from penstock.flow.capture.last_look import catalog_versions, filter_changed, new_files
+from penstock.flow.capture.last_look import catalog_versions, filter_changed, new_files, with_defaults
 from penstock.flow.capture.new_files import added_doubts, added_since, altered_doubts, file_doubts
 from penstock.flow.capture.partition_doubts import gone_change, gone_doubts, partition_doubts
 from penstock.flow.capture.partition_fetch import PartitionFetch, partition_fetch
@@ -76,6 +76,7 @@ def verdict(
             f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
         )
         return Verdict(reason=why, slug="target-clash")
+    now = with_defaults(digest, now)
     blank = frozenset(unused)
     known = blank.union(cleared)
     followed = column_changes.follow(columns, now, following, kept)

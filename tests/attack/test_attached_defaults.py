@@ -1,0 +1,81 @@
+"""A column with a constant default is added while partitions come that had such a column before, with another default."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import data_files
+from tests.scenarios.test_attached_partitions import aside, attach, copies, equal, fetch, made, states, tables
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ADDED = "alter table {t} add column x int default 7"
+OLD = "alter table {t} add column x int default 5"
+CASES = {
+    "keyed": [ADDED, "insert into {t} (id, s) values (51, 'new')", "{other}", "{attach}"],
+    "bag": ["{other}", ADDED, "update {t} set n = -1 where id between 20 and 25", "{attach}"],
+}
+
+
+LATER = "update {t} set n = 5 where id in (8, 310); insert into {t} (id, s) values (390, 'late')"
+
+
+def migrate(env: PipelineEnv, rows: tuple[int, int], later: str = LATER) -> None:
+    for table, statements in CASES.items():
+        other, bound = f"{table}_new", "(300) to (400)"
+        filled = f"{aside(table, other, *rows)}; {OLD.format(t=other)}"
+        env.sql(f"update {table} set n = n + 1 where id < 10; delete from {table} where id = 150")
+        for statement in statements:
+            env.sql(statement.format(t=table, other=filled, attach=attach(table, other, bound)))
+        env.sql(later.format(t=table))
+    env.capture()
+
+
+def begun(env: PipelineEnv) -> tuple[set[tuple[str, int]], dict[str, set[str]]]:
+    for table in CASES:
+        env.sql(made(table))
+    env.bootstrap()
+    return copies(env), {table: data_files(env, table) for table in CASES}
+
+
+def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16: PipelineEnv) -> None:
+    copied, files = begun(env16)
+
+    migrate(env16, (300, 320))
+    assert {table.name: table.fetchable for table in tables(env16)} == dict.fromkeys(CASES, True), tables(env16)
+    fetch(env16)
+
+    assert equal(env16)
+    assert copies(env16) == copied
+    assert all(files[table] <= data_files(env16, table) for table in CASES), "no file was rewritten"
+
+
+def test_a_partition_that_was_attached_empty_has_no_say(env16: PipelineEnv) -> None:
+    copied, _ = begun(env16)
+
+    migrate(env16, (1, 0), "select 1")
+    for table in CASES:
+        env16.sql(LATER.format(t=table))
+    env16.capture()
+    env16.merge()
+
+    assert states(env16) == dict.fromkeys(CASES, "ready")
+    assert equal(env16)
+    assert copies(env16) == copied
+
+
+def test_partitions_that_were_packed_since_have_the_default_in_their_rows(env16: PipelineEnv) -> None:
+    begun(env16)
+
+    env16.sql(ADDED.format(t="keyed"))
+    env16.sql("alter table keyed alter x drop default")
+    for leaf in range(3):
+        env16.sql(f"vacuum full keyed_{leaf}")
+    env16.sql(f"{aside('keyed', 'keyed_new', 300, 320)}; {OLD.format(t='keyed_new')}")
+    env16.sql(attach("keyed", "keyed_new", "(300) to (400)"))
+    env16.capture()
+
+    found = {table.name: (table.state, table.fetchable) for table in tables(env16)}
+
+    assert found == {"keyed": ("paused", False), "bag": ("ready", False)}
