@@ -18,6 +18,7 @@ import psycopg
 from penstock.config import Pipeline
 from penstock.connections import Connection
 from penstock.flow.capture import run as capture
+from penstock.flow.capture.reports import CaptureReport
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context
@@ -90,7 +91,7 @@ class PipelineEnv:
         bootstrap.copy(self.ctx, self.submit)
         self.merge()
 
-    def capture(self) -> capture.CaptureReport:
+    def capture(self) -> CaptureReport:
         """Capture until caught up."""
         return capture.capture(self.ctx)
 
