@@ -144,4 +144,4 @@ class Tables:
                 return
             result = {"files": self._entries[oid], "rows": rows}
             self._zone.write_text(f"{self._plan.result_folder}/{oid}.json", json.dumps(result))
-            _log.info("%s: %d rows, %.1f s; the table is copied, %d rows", name, entry["rows"], seconds, rows)
+            _log.info("%s: the table is copied, %d rows, %.1f s", name, rows, seconds)

@@ -24,6 +24,9 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
 # Said once per start on every machine without Hadoop's native code.
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
+# Said once per start, of a setting that is meant: only a cluster's manager overrides it.
+logger.conf.name = org.apache.spark.SparkConf
+logger.conf.level = error
 """
 
 

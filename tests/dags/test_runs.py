@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import re
 import sys
@@ -104,7 +105,13 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_a_person_resumes(deployed:
 
 
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
-    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv,
+    java_home: Path,
+    spark_conf_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
@@ -119,11 +126,48 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 2)
     assert [cut.tables[0]["state"] for cut in deployed.ctx.ledger.merges.cuts(deployed.name)] == ["ready", "ready"]
+    require_said_once(by_task(caplog.records), capfd.readouterr().out)
     changes = {"inserts": 1, "updates": 1, "deletes": 1, "truncates": 0}
     assert [event | {"cut": ""} for event in events_of(f"penstock://{deployed.name}/lake/public/t")] == [
         {"cut": "", "rows": 2, "inserts": 0, "updates": 0, "deletes": 0, "truncates": 0},
         {"cut": "", "rows": 2, **changes},
     ]
+
+
+STEPS = [
+    ("bootstrap.copy", r"copying 1 tables in 1 ranges"),
+    ("bootstrap.publish", r"published cut"),
+    ("capture.windows", r"3 changes"),
+    ("merge.plan", r"3 changes in \d+ windows"),
+    ("merge.spark", r"3 changes in \d+ windows"),
+    ("merge.publish", r"published cut"),
+]
+"""Steps of these runs, and what their tasks say of each, once."""
+
+
+def by_task(records: list[logging.LogRecord]) -> dict[str, list[str]]:
+    """What the library says, by the task that it is said in."""
+    found: dict[str, list[str]] = {}
+    task = ""
+    for record in records:
+        if begun := re.search(r"running task <TaskInstance: [^.]+\.(\w+\.\w+)", record.getMessage()):
+            task = begun[1]
+        elif record.name == "penstock":
+            found.setdefault(task, []).append(record.getMessage())
+    return found
+
+
+def require_said_once(tasks: dict[str, list[str]], shown: str) -> None:
+    """Hold that each step has one line, in what the library says and in what tasks show besides, Spark's driver included."""
+    assert [(task, line) for task, lines in tasks.items() for line in lines if lines.count(line) > 1] == []
+    for task, step in STEPS:
+        assert len([line for line in tasks[task] if re.search(step, line)]) == 1, (task, step, tasks[task])
+    driver = re.findall(r"INFO (penstock\.\w+: .*?)(?: \[|$)", shown, flags=re.MULTILINE)
+    assert len([line for line in driver if line.startswith("penstock.copy: public.t: ")]) == 1, driver
+    assert not [line for line in tasks["bootstrap.copy"] if "public.t" in line], "the driver has said it"
+    assert len([line for line in driver if "1 inserts, 1 updates, 1 deletes" in line]) == 1, driver
+    assert not re.search(r"Returned value was|spark\.local\.dir will be overridden", shown)
+    assert not [line for lines in tasks.values() for line in lines if "ledger-not-migrated" in line]
 
 
 @pytest.mark.slow

@@ -88,7 +88,12 @@ def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, A
         "catchup": False,
         "max_active_runs": 1,
         "auto_register": False,  # a DAG that failed half-way is in no DAG file's names, and must not appear
-        "default_args": {"owner": OWNER, "retries": 2, "retry_delay": timedelta(seconds=20)},
+        "default_args": {
+            "owner": OWNER,
+            "retries": 2,
+            "retry_delay": timedelta(seconds=20),
+            "show_return_value_in_logs": False,  # a task has logged what it returns
+        },
         "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
     }
 

@@ -80,15 +80,15 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     """Return two tasks: Spark prepares what is due, and one step publishes it."""
 
     @task(task_id=step.publish, outlets=[lake_asset(pipeline), table_alias(pipeline)])
-    def move(attempt: str | None, **context_: Any) -> str:
-        """Move every table to the new cut in one step."""
+    def move(attempt: str | None, **context_: Any) -> str | None:
+        """Move every table to the new cut in one step, unless nothing was due or all is published; return its LSN."""
         ctx = context(pipeline)
         if attempt is None:
-            return "nothing was due, or all is published"
+            return None
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
         tell(ctx, context_, cut)
-        return str(cut)
+        return str(cut.lsn)
 
     spark = MergeOperator(
         task_id=step.prepare,

@@ -1,7 +1,8 @@
-"""Those who receive alerts and gauges: an HTTP server, an SMTP server and a StatsD socket, all on loopback."""
+"""Those who receive alerts and metrics: an HTTP server, an SMTP server, a StatsD socket and an OpenTelemetry receiver, all on loopback."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -43,12 +44,19 @@ def http_receiver() -> Iterator[Hook]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hook.port = server.server_address[1]
+    with serving(Handler) as port:
+        hook.port = port
+        yield hook
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Serve on a free port until the block ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield hook
+        yield server.server_address[1]
     finally:
         server.shutdown()
         server.server_close()
@@ -87,3 +95,55 @@ def statsd_receiver() -> Iterator[socket.socket]:
         listening.bind(("127.0.0.1", 0))
         listening.settimeout(30)
         yield listening
+
+
+class Collector:
+    """What came over OTLP: the points of each metric, as its kind, its attributes and its value."""
+
+    def __init__(self) -> None:
+        self.points: dict[str, list[tuple[str, dict[str, str], float]]] = {}
+        self.port = 0
+
+    def take(self, body: bytes) -> None:
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415
+            ExportMetricsServiceRequest,
+        )
+
+        request = ExportMetricsServiceRequest.FromString(body)
+        scopes = (scope for each in request.resource_metrics for scope in each.scope_metrics)
+        for metric in (metric for scope in scopes for metric in scope.metrics):
+            kind = metric.WhichOneof("data")
+            if kind in ("sum", "gauge"):
+                points = getattr(metric, kind).data_points
+                self.points.setdefault(metric.name, []).extend(
+                    (
+                        kind,
+                        {each.key: each.value.string_value for each in point.attributes},
+                        getattr(point, point.WhichOneof("value")),
+                    )
+                    for point in points
+                )
+
+
+@contextmanager
+def otlp_receiver() -> Iterator[Collector]:
+    """An OpenTelemetry collector's door: OTLP over HTTP, in protobuf, at /v1/metrics."""
+    collector = Collector()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            if self.path == "/v1/metrics":
+                collector.take(body)
+            self.send_response(200 if self.path == "/v1/metrics" else 404)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with serving(Handler) as port:
+        collector.port = port
+        yield collector

@@ -15,7 +15,14 @@ import pytest
 from penstock.flow.health.alerts import Alert, alerts
 from stack import ports
 from stack.paths import Project
-from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver, statsd_receiver
+from tests.flow.health.alert_receivers import (
+    Hook,
+    Mailbox,
+    http_receiver,
+    otlp_receiver,
+    smtp_receiver,
+    statsd_receiver,
+)
 from tests.flow.health.cases import NOW, alarm, policy
 
 SECRET = "s3cret-of-the-url"
@@ -184,3 +191,34 @@ def test_gauges_and_counts_arrive_at_statsd_by_airflows_own_metrics() -> None:
         "airflow.penstock.task.milliseconds,dag_id=shop.merge,task_id=spark:2000|c",
         "airflow.penstock.task.cpu_milliseconds,dag_id=shop.merge,task_id=spark:250|c",
     ]
+
+
+@pytest.mark.slow
+def test_gauges_and_counts_arrive_at_an_opentelemetry_receiver_by_airflows_own_metrics() -> None:
+    with otlp_receiver() as collector:
+        settings = {
+            "AIRFLOW__METRICS__OTEL_ON": "True",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "PYTHONPATH": str(Project.here().root / "plugins"),
+        }
+        subprocess.run([sys.executable, "-c", SEND_GAUGES], env=os.environ | settings, check=True, capture_output=True)
+
+    received = {name: points for name, points in collector.points.items() if ".penstock." in name}
+    task = {"dag_id": "shop.merge", "task_id": "spark"}
+    assert received == {
+        "airflow.penstock.slot.retained_bytes": [("gauge", {"pipeline": "shop"}, 4096.0)],
+        "airflow.penstock.merge.update_missing": [("sum", {"pipeline": "shop", "table": "public.t"}, 3)],
+        **{
+            f"airflow.penstock.capture.{name}": [("sum", {"pipeline": "shop"}, value)]
+            for name, value in {
+                "windows": 1,
+                "changes": 7,
+                "transactions": 2,
+                "bytes": 900,
+                "milliseconds": 1500,
+            }.items()
+        },
+        "airflow.penstock.task.milliseconds": [("sum", task, 2000)],
+        "airflow.penstock.task.cpu_milliseconds": [("sum", task, 250)],
+    }

@@ -109,12 +109,16 @@ def together(failures: Sequence[PenstockError]) -> PenstockError:
 
 
 def copied_files(ctx: Context, copy_id: str, oid: int, name: str) -> list[FileEntry] | None:
-    """Return the files of a table that was copied to its end, and say so by its `name`; None where no result proves that."""
+    """Return the files of a table that was copied to its end; None where no result proves that.
+
+    Spark's driver has said so when it was, but for a table of which nothing is to be read.
+    """
     path = f"{layout.copy_folder(ctx.name, copy_id)}/{oid}.json"
     if not ctx.landing.exists(path):
         return None
     files = [FileEntry.from_json(entry) for entry in json.loads(ctx.landing.read_text(path))["files"]]
-    ctx.progress(f"copied {name}: {sum(entry.rows for entry in files):,} rows")
+    if not files:
+        ctx.progress(f"{name}: nothing of it is to be read; the table is copied, 0 rows")
     return files
 
 

@@ -15,6 +15,7 @@ from penstock.flow.context import Context
 from penstock.flow.health.act import send_alerts
 from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.links import Links
+from penstock.flow.health.standing import UNKNOWN
 from penstock.ledger.health import AlarmRecord
 
 _NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"
@@ -51,7 +52,8 @@ def task_succeeded(ctx: Context, task: str, deliver: Deliver) -> None:
         if _close(ctx, _paged(ctx, task), now):
             _send(ctx, task, deliver, now)
     except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
-        ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")
+        if unknown.slug not in UNKNOWN:  # before the first bootstrap there is nothing to close
+            ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")
 
 
 def answer(ctx: Context) -> bool:

@@ -1,0 +1,107 @@
+"""What a person on call receives of runs that Airflow made: by HTTP and by mail, with links that Airflow's own server answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from penstock.conditions import ALARMS
+from stack import ports
+from tests.dags.test_runs import begin, pause, run, states
+from tests.flow.health.alert_receivers import http_receiver, smtp_receiver
+from tests.pipeline_env import PipelineEnv
+
+BASE = "http://testserver"
+Get = Callable[[str], Any]
+
+
+@pytest.fixture
+def get(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Get]:
+    """A function that asks Airflow's API server, with our plugin, as somebody who may only look."""
+    from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    monkeypatch.setenv("AIRFLOW__API_AUTH__JWT_SECRET", "only-for-tests-" * 5)
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", BASE)
+    purge_cached_app()
+    app = create_app(apps="core")
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="viewer", role="viewer"))
+    yield TestClient(app, headers={"Authorization": f"Bearer {token}"}).get
+    purge_cached_app()
+
+
+def addresses(text: str) -> dict[str, str]:
+    """The links of an alert, by the name of their line."""
+    return dict(re.findall(r"^([\w ]+): .*?(http\S+)$", text, flags=re.MULTILINE))
+
+
+@pytest.mark.slow
+def test_alerts_arrive_by_http_and_mail_their_links_lead_somewhere_and_they_are_closed(
+    deployed: PipelineEnv, get: Get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(deployed)
+    run("merge", deployed)
+    run("slot_health", deployed)
+    for verb in ("capture", "merge", "slot_health"):
+        run(verb, deployed)
+        pause(deployed, verb, False)
+    with http_receiver() as hook, smtp_receiver(ports.choose()) as mailbox:
+        web = f"json://127.0.0.1:{hook.port}/"
+        mail = f"mailto://127.0.0.1:{mailbox.port}/?smtp=127.0.0.1&from=penstock@example.com&to=oncall@example.com"
+        monkeypatch.setenv("AIRFLOW_CONN_PEOPLE", json.dumps({"conn_type": "generic", "password": f"{web}\n{mail}"}))
+        with (tmp_path / "pipeline.yaml").open("a") as file:
+            file.write("health: {warn: {channels: [people]}, critical: {channels: [people]}}\n")
+        deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
+        assert states(run("capture", deployed)) == {"windows": "failed"}
+        run("slot_health", deployed)
+        opened = list(hook.posts)
+
+        deployed.ctx.ledger.pipelines.resume(deployed.name)
+        assert states(run("capture", deployed)) == {"windows": "success"}
+        run("slot_health", deployed)
+
+    told = {post["title"].split()[2]: post["message"] for post in opened}
+    assert "pipeline-halted" in told
+    assert "capture-failing" in json.dumps(told), "by itself, or as what follows"
+    closed = {post["title"].split()[2] for post in hook.posts if "closed" in post["title"]}
+    assert closed == set(told)
+    assert sorted(subject for subject, _ in mailbox.mails) == sorted(post["title"] for post in hook.posts)
+
+    links = [(name, url) for text in told.values() for name, url in addresses(text).items()]
+    assert {"runbook", "page"} <= {name for name, _ in links}
+    assert [(name, url) for name, url in links if get(url.partition("#")[0]).status_code != 200] == []
+
+
+@pytest.mark.slow
+def test_the_links_of_a_failed_run_name_a_run_and_a_task_that_airflow_knows(deployed: PipelineEnv, get: Get) -> None:
+    from penstock.flow.health.links import Links  # noqa: PLC0415
+
+    begin(deployed)
+    deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
+    failed = run("capture", deployed)
+    outcomes = deployed.ctx.ledger.outcomes.all(deployed.name)
+    (ended,) = [each for each in outcomes if each.failing_since is not None]
+    dag_id = f"{deployed.name}.{ended.dag}"
+
+    assert ended.run_id == failed.run_id
+    links = Links(BASE)
+    for url in (links.dag(dag_id), links.run(dag_id, ended.run_id), links.log(dag_id, ended.run_id, ended.task)):
+        answer = get(url)
+        assert (answer.status_code, "text/html" in answer.headers["content-type"]) == (200, True), url
+        known = url.removeprefix(BASE).replace("/runs/", "/dagRuns/").replace("/tasks/", "/taskInstances/")
+        assert get(f"{BASE}/api/v2{known}").status_code == 200, "what the UI's page asks for"
+    unknown = links.run(dag_id, "nobody").removeprefix(BASE).replace("/runs/", "/dagRuns/")
+    assert get(f"{BASE}/api/v2{unknown}").status_code == 404
+
+
+@pytest.mark.slow
+def test_the_runbook_of_every_alarm_is_a_page_of_the_plugin(get: Get) -> None:
+    from penstock.flow.health.links import Links  # noqa: PLC0415
+
+    assert [slug for slug in ALARMS if get(Links(BASE).runbook(slug)).status_code != 200] == []
