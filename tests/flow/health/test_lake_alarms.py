@@ -16,24 +16,29 @@ from penstock.flow.capture import run as capture
 from penstock.flow.health import check as flow
 from penstock.flow.health.standing import DagState
 from penstock.flow.health.watcher import watch_the_watcher
-from tests.flow.health.alert_receivers import Hook, http_receiver
+from stack import ports
+from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
 from tests.flow.health.conftest import Watched
 
 
 @dataclass
 class OnCall:
-    """A pipeline whose alerts go to a channel, over HTTP."""
+    """A pipeline whose alerts go to a channel, over HTTP and by mail."""
 
     watched: Watched
     hook: Hook
+    mailbox: Mailbox
     dags: dict[str, DagState]
 
     def check(self) -> list[str]:
         """Run one check as the DAG does; return the titles of what arrived, without the pipeline, by name."""
         from penstock.orchestration import notifications  # noqa: PLC0415  # after the throw-away home is set
 
-        before = len(self.hook.posts)
+        before, mails = len(self.hook.posts), len(self.mailbox.mails)
         flow.check(self.watched.env.ctx, self.dags, notifications.deliver)
+        assert [subject for subject, _ in self.mailbox.mails[mails:]] == [
+            each["title"] for each in self.hook.posts[before:]
+        ]
         return sorted(self.arrived(before))
 
     def arrived(self, before: int) -> list[str]:
@@ -54,12 +59,13 @@ class OnCall:
 
 @pytest.fixture
 def oncall(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnCall]:
-    with http_receiver() as hook:
-        channel = {"conn_type": "generic", "password": f"json://127.0.0.1:{hook.port}/"}
+    with http_receiver() as hook, smtp_receiver(ports.choose()) as mailbox:
+        mail = f"mailto://127.0.0.1:{mailbox.port}/?smtp=127.0.0.1&from=penstock@example.com&to=oncall@example.com"
+        channel = {"conn_type": "generic", "password": f"json://127.0.0.1:{hook.port}/\n{mail}"}
         monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(channel))
         monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
         watched.policy(warn={"channels": ["hook"]}, critical={"channels": ["hook"]}, drain=False)
-        found = OnCall(watched, hook, {"capture": DagState(paused=False)})
+        found = OnCall(watched, hook, mailbox, {"capture": DagState(paused=False)})
         capture.capture(watched.env.ctx)
         name = watched.env.name
         watched.env.ledger.execute(
