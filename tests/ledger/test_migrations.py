@@ -30,6 +30,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "gap",
         "kept_spark",
         "key_share",
+        "lake_sample",
         "maintenance",
         "mark",
         "old_table",
@@ -40,6 +41,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "skipped",
         "slot_sample",
         "source_clock",
+        "spent",
         "summary",
         "table",
         "table_cut",
@@ -48,6 +50,7 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "verification",
         "verified",
         "window",
+        "work",
     ]
 
 

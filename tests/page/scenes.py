@@ -133,6 +133,10 @@ class Scene:
         self.run(WINDOWS, count=windows, every=every, tables=len(TABLES))
         self.run(CUTS, behind=behind)
         self.run(TABLE_CUTS)
+        self.settle()
+
+    def settle(self) -> None:
+        """The pipeline stands where its windows end, and its tables are complete through the newest cut."""
         self.run(
             "update penstock.pipeline set position = (select max(upto_lsn) from penstock.window where pipeline = name)"
             " where name = %(name)s"

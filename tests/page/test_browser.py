@@ -106,7 +106,8 @@ def test_a_pipeline_is_shown(
 
     assert page.locator(".advice").count() >= 1
     if make is not scenes.starting:
-        assert page.locator(".uplot canvas").count() == 3
+        assert page.locator("figure[data-chart]").count() == 7
+        assert page.locator(".uplot canvas").count() >= 3
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -195,7 +196,7 @@ def test_values_change_without_a_reload(context: BrowserContext, address: str, s
 
     assert page.evaluate("window.stays")
     assert re.search(r"hours=1\b", page.url)
-    assert page.locator(".uplot canvas").count() == 3
+    assert page.locator(".uplot canvas").count() == 7
 
 
 def test_a_login_that_has_ended_is_said(context: BrowserContext, address: str, scene: Scene) -> None:

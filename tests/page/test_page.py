@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any
 from urllib.parse import urljoin
 
@@ -455,36 +453,6 @@ def test_every_document_can_be_read_in_the_page_and_its_links_lead_somewhere(vie
 def test_no_document_is_a_way_to_another_file(viewer: TestClient) -> None:
     for name in ("runbooks/..%2Fconcepts", "docs/..%2FREADME", "docs/nothing", "docs/%2Fetc%2Fpasswd"):
         assert viewer.get(f"/cdc/{name}").status_code == 404
-
-
-@pytest.mark.slow
-def test_thirty_days_of_samples_are_shown_quickly(
-    viewer: TestClient, scene: Scene, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Says how long the server takes; a busy machine is no reason to fail."""
-    scene.bootstrap()
-    scene.past(windows=43200)
-    scene.samples(count=43200, every=60)
-    for number in range(20):
-        scene.samples(count=8640, slot=f"other_{number}")
-    scene.database.execute("analyze")
-
-    places = {
-        "overview": "/cdc/",
-        "pipeline": f"/cdc/pipelines/{scene.name}",
-        "charts of 24 h": f"/cdc/api/pipelines/{scene.name}/series?hours=24",
-        "charts of 30 d": f"/cdc/api/pipelines/{scene.name}/series?hours=720",
-    }
-    lines = []
-    for what, place in places.items():
-        times = []
-        for _ in range(9):
-            began = perf_counter()
-            assert viewer.get(place).status_code == 200
-            times.append(1000 * (perf_counter() - began))
-        lines.append(f"{what}: median {median(times):.0f} ms, slowest {max(times):.0f} ms")
-    with capsys.disabled():
-        print("\n30 days, a window and a sample per minute, 20 other slots\n" + "\n".join(lines))  # noqa: T201  # said, not asserted
 
 
 def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestClient, scene: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice, pairwise
 
 from croniter import croniter
@@ -44,6 +45,7 @@ def notified(health: Health) -> Finding:
     )
 
 
+@cache
 def seconds_between(schedule: str | None) -> int | None:
     """Return the longest of the next pauses between two runs of a cron schedule, in seconds; None without one."""
     if schedule is None:

@@ -115,7 +115,9 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         are = "table is" if len(names) == 1 else "tables are"
         again = {"tables": names, "dry_run": False}
-        copied = (Step(_COPIED, dag=f"{shown.name}.resync", conf=again),) if slug in NEEDS_COPY else ()
+        resync = f"{shown.name}.resync"
+        now = Step("Or copy it again now", dag=resync, conf=again)
+        copied = (Step(_COPIED, dag=resync), now) if slug in NEEDS_COPY else ()
         by = next((table.paused_by for table in tables if table.paused_slug == slug and table.paused_by), None)
         met = (Step("See the log of the task that met it", task=by),) if by else ()
         yield Advice(

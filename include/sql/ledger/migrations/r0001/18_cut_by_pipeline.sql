@@ -1,0 +1,1 @@
+create index cut_by_pipeline on penstock.cut (pipeline, number)
