@@ -22,6 +22,7 @@ Image = dict[str, str | None] | None
 class Change:
     """One change of a table: its place, who made it when, and both images as texts; `unknown` columns were not sent."""
 
+    oid: int
     table: str
     commit_lsn: int
     committed_at: datetime
@@ -39,14 +40,16 @@ def watch(env: PipelineEnv, slot: str) -> None:
     env.sql(f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
 
 
-def changes(env: PipelineEnv, slot: str, table: str) -> list[Change]:
-    """Return the changes of a table since `watch`, in the source's order."""
+def changes(env: PipelineEnv, slot: str, table: str | None = None) -> list[Change]:
+    """Return the changes of a table, or of all, since `watch`, in the source's order."""
     found = env.sql(
         f"select data from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '1', "
         f"'publication_names', '{env.ctx.pipeline.publication}')"
     )
     decoder = Decoder()
-    return [change for change in _changes(decoder.decode(bytes(data)) for (data,) in found) if change.table == table]
+    return [
+        change for change in _changes(decoder.decode(bytes(data)) for (data,) in found) if table in (None, change.table)
+    ]
 
 
 def _changes(messages: Iterable[m.Message]) -> Iterable[Change]:
@@ -72,6 +75,7 @@ def _change(
     names = [column.name for column in relation.columns]
     left_out = [name for name, cell in zip(names, new or (), strict=False) if cell is m.Missing.UNCHANGED]
     return Change(
+        oid=relation.oid,
         table=relation.name,
         commit_lsn=int(begin.final_lsn),
         committed_at=_time(begin.commit_time),

@@ -158,25 +158,25 @@ insert into three select i, 'sad', 'k' from generate_series(1, 30) i
 
 
 @pytest.mark.slow
-def test_a_renamed_label_costs_the_rows_that_hold_it(env16: PipelineEnv) -> None:
-    env16.sql(TYPES)
-    env16.sql(LABELLED)
-    env16.bootstrap()
-    copied = copies(env16)
+def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
+    env.sql(TYPES)
+    env.sql(LABELLED)
+    env.bootstrap()
+    copied = copies(env)
 
-    env16.sql("update one set a = 'b' where id < 10; delete from one where id = 3")
-    env16.sql("alter type mood rename value 'sad' to 'blue'; update one set m = 'blue' where id = 5")
-    env16.sql("alter type mood add value 'new'; update three set m = 'ok' where id = 7")
-    env16.sql("insert into one values (50, 'new', 'n'), (51, 'blue', 'n'); insert into two values (50, '{blue,new}')")
-    env16.capture()
-    fetch(env16)
+    env.sql("update one set a = 'b' where id < 10; delete from one where id = 3")
+    env.sql("alter type mood rename value 'sad' to 'blue'; update one set m = 'blue' where id = 5")
+    env.sql("alter type mood add value 'new'; update three set m = 'ok' where id = 7")
+    env.sql("insert into one values (50, 'new', 'n'), (51, 'blue', 'n'); insert into two values (50, '{blue,new}')")
+    env.capture()
+    fetch(env)
 
-    compared = compare(env16.ctx)
+    compared = compare(env.ctx)
     assert compared.equal, [line for table in compared.tables for line in table.lines()]
-    assert copies(env16) == copied, "no table was copied"
-    names = {table.oid: table.name for table in tables(env16)}
-    rows = {names[each.oid]: each.rows for each in env16.ctx.ledger.fetches.all(env16.name)}
-    (held,) = env16.sql("select count(*) from one where m in ('blue', 'new')")[0]
+    assert copies(env) == copied, "no table was copied"
+    names = {table.oid: table.name for table in tables(env)}
+    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
+    (held,) = env.sql("select count(*) from one where m in ('blue', 'new')")[0]
     assert rows == {"one": held, "two": 31, "three": 29}
 
 

@@ -159,8 +159,7 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
 
 
 @pytest.mark.slow
-def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env16: PipelineEnv) -> None:
-    env = env16
+def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env: PipelineEnv) -> None:
     env.settings["lake"] = {"on_dropped_partition": "follow"}
     env.sql(DEEP + "insert into deep values (900, '2026-01-02', 'a')")
     env.bootstrap()

@@ -21,6 +21,7 @@ from tests.scenarios.ambiguous_changes import follow_ambiguous_changes
 from tests.scenarios.column_changes import change_columns, paused
 from tests.scenarios.key_changes import change_keys
 from tests.scenarios.recovery import flush
+from tests.scenarios.told_rewrites import follow_told_rewrites
 
 pytestmark = pytest.mark.slow
 
@@ -100,3 +101,7 @@ def test_ambiguous_changes_are_followed_with_the_trigger_on_every_version(env_of
 
 def test_changes_of_the_key_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
     assert change_keys(env_of_version) == []
+
+
+def test_rewrites_for_wider_types_are_metadata_with_the_trigger_on_every_version(env_of_version: PipelineEnv) -> None:
+    assert follow_told_rewrites(env_of_version) == []

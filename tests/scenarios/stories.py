@@ -1,0 +1,94 @@
+"""Stories of tables: statements of the source, each a transaction of its own, and what it may cost the pipeline to follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.verify.compare import compare
+from penstock.source import ddl_trigger
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import copies
+from tests.scenarios.recovery import flush
+
+Cost = Literal["metadata", "columns", "leaves", "copy"]
+"""Nothing is read at the source again; some columns, or some partitions, are; the table is."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Statements about a table {t} that was `made`, all of one window; its cost; and that with the event trigger, where it differs."""
+
+    steps: tuple[str, ...]
+    cost: Cost = "metadata"
+    made: str = ""
+    told: Cost | None = None
+
+
+def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, told: bool) -> dict[str, Cost]:
+    """Bootstrap a table per story, let all of them happen in one window, and settle; return what each has cost."""
+    begin(env, stories, made, told=told)
+    copied = copies(env)
+    for name, story in stories.items():
+        happen(env, name, story.steps)
+    settle(env)
+    return costs(env, copied)
+
+
+def begin(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, told: bool) -> None:
+    """Bootstrap a pipeline with a table per story."""
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": told}
+    for name, story in stories.items():
+        env.sql((story.made or made).format(t=name))
+    if told:
+        env.sql(ddl_trigger.install_statement())
+    env.bootstrap()
+    env.capture()
+
+
+def happen(env: PipelineEnv, name: str, steps: tuple[str, ...]) -> None:
+    """Run the statements on one connection, so that a transaction may have several."""
+    with env.source.connect() as conn:
+        for step in steps:
+            conn.execute(step.format(t=name).encode())
+
+
+def settle(env: PipelineEnv) -> None:
+    """Let captures, merges and resyncs run until nothing is left."""
+    for _ in range(2):
+        flush(env)
+        env.capture()
+        env.merge()
+        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    flush(env)
+    env.capture()
+    env.merge()
+
+
+def wrong(env: PipelineEnv) -> list[str]:
+    """Return what is not as it should be: tables that wait, and tables that differ from the source."""
+    records = [table for table in env.ctx.ledger.tables.all(env.name) if table.state != "dropped"]
+    waiting = [f"{each.name} is {each.state}: {each.paused_reason}" for each in records if each.state != "ready"]
+    found = compare(env.ctx, records)
+    return [*waiting, *(line for table in found.tables if not table.equal for line in table.lines())]
+
+
+def costs(env: PipelineEnv, copied: set[tuple[str, int]]) -> dict[str, Cost]:
+    """Return by table what was read at the source since there were these copies."""
+    found: dict[str, Cost] = {table.name: "metadata" for table in env.ctx.ledger.tables.all(env.name)}
+    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
+    for fetch in env.ctx.ledger.fetches.all(env.name):
+        if fetch.oid in names:
+            found[names[fetch.oid]] = "columns" if fetch.stays is None else "leaves"
+    for _, oid in copies(env) - copied:
+        if oid in names:
+            found[names[oid]] = "copy"
+    return found
+
+
+def unlike(stories: Mapping[str, Story], found: Mapping[str, Cost], *, told: bool) -> dict[str, tuple[Cost, Cost]]:
+    """Return what tables have cost, and should have, where the two differ."""
+    wanted = {name: (told and story.told) or story.cost for name, story in stories.items()}
+    return {name: (found[name], cost) for name, cost in wanted.items() if found[name] != cost}
