@@ -3,8 +3,13 @@
 # for the ledger and the lake's catalog.
 set -eu
 
-psql --no-psqlrc --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
-  --set airflow_password="$AIRFLOW_DB_PASSWORD" --set penstock_password="$PENSTOCK_DB_PASSWORD" <<'SQL'
+# For psql below, which reads the passwords from their files: they are on no command line.
+SECRETS=${PENSTOCK_SECRETS:-/run/secrets}
+export SECRETS
+
+psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres <<'SQL'
+\set airflow_password `cat "$SECRETS/airflow_db"`
+\set penstock_password `cat "$SECRETS/penstock_db"`
 create role airflow login password :'airflow_password';
 create role penstock login password :'penstock_password';
 create database airflow owner airflow;

@@ -7,7 +7,7 @@ airflow pools set penstock_source 4 "Tasks that read a source database"
 airflow pools set penstock_spark 1 "Tasks that run a Spark driver on this machine"
 airflow pools set penstock_backfill 1 "The same, of resync, replay and changelog: no merge waits for them"
 
-PYTHONPATH="$PENSTOCK_HOME:$PENSTOCK_HOME/plugins" python - <<'PYTHON'
+PYTHONPATH="$PENSTOCK_HOME:$PENSTOCK_HOME/plugins" with-secrets python - <<'PYTHON'
 import json
 import os
 from pathlib import Path

@@ -35,11 +35,15 @@ def _command(project: Project) -> Iterator[Progress]:
 
 
 @app.command()
-def setup(*, cluster: bool = typer.Option(False, help="Fetch the jars of a cluster too.")) -> None:
+def setup(
+    *,
+    cluster: bool = typer.Option(False, help="Fetch the jars of a cluster too."),
+    class_archive: bool = typer.Option(True, help="Archive Spark's classes, for quick starts on this machine."),
+) -> None:
     """Make what needs no server: Java, jars, Spark's settings, the packed library."""
     project = Project.here()
     with _command(project) as progress:
-        lifecycle.set_up(project, progress)
+        lifecycle.set_up(project, progress, archive=class_archive)
         if cluster:
             lifecycle.fetch_cluster(project, progress)
 

@@ -46,18 +46,22 @@ def alone(project: Project) -> Iterator[None]:
         yield
 
 
-def set_up(project: Project, progress: Progress) -> None:
-    """Make everything that needs no server: Java, jars, Spark's settings, the library's zip."""
+def set_up(project: Project, progress: Progress, *, archive: bool = True) -> None:
+    """Make everything that needs no server: Java, jars, Spark's settings, the library's zip.
+
+    Without the archive of Spark's classes applications start more slowly: it is 200 MB, for one machine's class path.
+    """
     with progress.step("Java for Spark") as step:
         java_home = java.home(project.jre)
         step.result = f"{java_home}"
     _fetch(jars.JARS, project, progress)
-    with progress.step("Spark's classes, archived for quick starts") as step:
-        log = project.logs / "class-archive.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        step.result = class_archive.make(
-            project.jars.resolve(), spark_conf.home(), java_home, spark_conf.class_path(project.jars), log
-        )
+    if archive:
+        with progress.step("Spark's classes, archived for quick starts") as step:
+            log = project.logs / "class-archive.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            step.result = class_archive.make(
+                project.jars.resolve(), spark_conf.home(), java_home, spark_conf.class_path(project.jars), log
+            )
     for folder in (project.warehouse, project.landing, project.local / "spark-scratch"):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)  # all of them hold rows

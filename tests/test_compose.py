@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
 import yaml
 from cryptography.fernet import Fernet
+from psycopg import sql
 
 from penstock.config import Pipeline
 from stack.airflow.airflow_server import COMPONENTS, POOLS
@@ -20,13 +22,17 @@ from stack.cluster import object_store, standalone
 from stack.paths import Project
 from stack.servers.binaries import Binaries
 from stack.spark import spark_conf
+from tests.container_image import IN_IMAGE, copied, dockerfile
 
 ROOT = Project.here().root
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
 POSTGRES = ("source", "control")
 SPARK = ("spark-master", "spark-worker")
-IN_IMAGE = Path("/opt/penstock")
+OTHERS = {"postgres": "postgres", "prom/statsd-exporter": "65534"}
 SECRET_NAME = re.compile(r"PASSWORD$|SECRET|_KEY$")
+REFERENCE = re.compile(r"<secret:(\w+)>")
+SECRETS = "/run/secrets/"
+TABLES = 20  # published by the sample: the shop's sixteen, and pgbench's
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +55,6 @@ def env_example() -> dict[str, str]:
     return dict(pairs)
 
 
-def dockerfile() -> str:
-    return (ROOT / "Dockerfile").read_text()
-
-
 def test_the_services_are_servers_store_spark_airflow_and_the_exporter_of_metrics(services: dict[str, Any]) -> None:
     assert set(services) == {*AIRFLOW, *POSTGRES, *SPARK, "store", "statsd"}
 
@@ -64,13 +66,28 @@ def test_the_source_writes_wal_for_logical_decoding_and_bounds_what_a_slot_keeps
     assert any(re.fullmatch(r"-cmax_slot_wal_keep_size=\d+GB", part) for part in command)
 
 
-def test_every_image_is_pinned_to_a_full_version(services: dict[str, Any]) -> None:
+def test_one_service_builds_the_image_that_the_others_use(services: dict[str, Any]) -> None:
+    ours = [service for service in services.values() if service["image"].startswith("penstock:")]
+
+    assert [name for name, service in services.items() if "build" in service] == ["init"]
+    assert len(ours) == len(services) - len([*POSTGRES, "statsd"])
+    assert {service["image"] for service in ours} == {services["init"]["image"]}
+    assert {service["pull_policy"] for service in ours} == {"never"}  # it is in no registry
+
+
+def test_every_other_image_is_pinned_to_a_full_version(services: dict[str, Any]) -> None:
     base = re.search(r"^FROM (\S+)", dockerfile(), re.MULTILINE)
-    images = {service["image"] for service in services.values() if "build" not in service}
+    images = {service["image"] for service in services.values()} - {services["init"]["image"]}
 
     assert base is not None
     for image in {*images, base[1]}:
         assert re.search(r":v?\d+(\.\d+)+", image), image
+
+
+def test_no_file_of_the_image_names_an_architecture(services: dict[str, Any]) -> None:
+    texts = [dockerfile(), json.dumps(services), *(path.read_text() for path in (ROOT / "docker").rglob("*.[sc]*"))]
+
+    assert not [text for text in texts if re.search(r"amd64|x86.64|arm64", re.sub("(?m)^#.*$", "", text))]
 
 
 def test_the_postgresql_image_is_new_enough_to_be_a_source(services: dict[str, Any]) -> None:
@@ -81,9 +98,10 @@ def test_the_postgresql_image_is_new_enough_to_be_a_source(services: dict[str, A
 
 
 def test_nothing_runs_as_root(services: dict[str, Any]) -> None:
-    users = {name: service["user"] for name, service in services.items() if "build" not in service}
+    users = {service["image"].split(":")[0]: service["user"] for service in services.values() if "user" in service}
 
-    assert users == {"source": "postgres", "control": "postgres", "statsd": "65534"}
+    assert users == OTHERS
+    assert {service["image"].split(":")[0] for service in services.values()} == {*OTHERS, "penstock"}
     assert re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE) == ["penstock"]
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]
@@ -99,6 +117,13 @@ def test_every_lasting_service_comes_back_and_has_a_bound_of_memory(services: di
     assert {name for name, service in services.items() if "mem_limit" not in service} == {"init"}
 
 
+def test_the_log_of_every_service_is_rotated(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["logging"]["driver"] == "json-file", name
+        assert re.fullmatch(r"\d+m", service["logging"]["options"]["max-size"]), name
+        assert int(service["logging"]["options"]["max-file"]) > 1, name
+
+
 def test_ports_are_published_on_loopback_only(services: dict[str, Any]) -> None:
     published = [port for service in services.values() for port in service.get("ports", [])]
 
@@ -106,39 +131,101 @@ def test_ports_are_published_on_loopback_only(services: dict[str, Any]) -> None:
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_every_secret_comes_from_the_env_file_and_must_be_given(services: dict[str, Any]) -> None:
+def test_no_environment_holds_a_secret(services: dict[str, Any]) -> None:
     for service in services.values():
         for name, value in service.get("environment", {}).items():
             if SECRET_NAME.search(name):
-                assert re.fullmatch(r"\$\{\w+:\?fill in \.env\}", value), name
+                assert REFERENCE.fullmatch(value), name
             for password in re.findall(r'"password": "([^"]*)"|://\w+:([^@]*)@', value):
-                assert re.fullmatch(r"\$\{\w+:\?fill in \.env\}", "".join(password)), name
+                assert REFERENCE.fullmatch("".join(password)), name
+            if name.endswith("_FILE") and "secrets" in value:
+                assert value.startswith(SECRETS), name
 
 
-def test_the_example_names_every_variable_and_gives_no_secret() -> None:
-    used = set(re.findall(r"(?<!\$)\$\{(\w+)", (ROOT / "docker-compose.yaml").read_text()))
-    example = env_example()
+def test_each_service_gets_the_secrets_that_it_refers_to_and_no_others(services: dict[str, Any]) -> None:
+    scripts = {name: (ROOT / "docker" / f"{name}-init.sh").read_text() for name in POSTGRES}
+    for name, service in services.items():
+        referred = REFERENCE.findall(json.dumps(service.get("environment", {})))
+        referred += re.findall(rf"{SECRETS}(\w+)", json.dumps(service.get("environment", {})))
+        referred += re.findall(r"(?:/run/secrets\}|\$SECRETS)/(\w+)", scripts.get(name, ""))
 
-    assert used == set(example)
-    assert not any(value for name, value in example.items() if SECRET_NAME.search(name))
-
-
-def generated_env() -> dict[str, str]:
-    said = subprocess.run([ROOT / "docker" / "new-env.sh"], capture_output=True, text=True, check=True)
-    return dict(line.split("=", 1) for line in said.stdout.splitlines() if line and not line.startswith("#"))
+        assert set(referred) == set(service.get("secrets", [])), name
 
 
-def test_a_generated_env_file_gives_every_secret_a_value_of_its_own_that_fits_into_json_and_urls() -> None:
-    made, again, example = generated_env(), generated_env(), env_example()
-    secrets = [name for name, value in example.items() if not value]
+def test_who_refers_to_a_secret_is_started_by_the_program_that_reads_it(services: dict[str, Any]) -> None:
+    wrapped = {path.name for path in (ROOT / "docker" / "bin").iterdir()}
+    for name, service in services.items():
+        if REFERENCE.search(json.dumps(service.get("environment", {}))):
+            program = service["command"][0]
 
-    assert list(made) == list(example)
-    assert len({made[name] for name in secrets} | {again[name] for name in secrets}) == 2 * len(secrets)
-    assert all(re.fullmatch(r"[\w=-]{32,}", made[name]) for name in secrets)
-    assert Fernet(made["AIRFLOW_FERNET_KEY"]).encrypt(b"")
-    assert {name: made[name] for name in example if name not in secrets} == {
-        name: value for name, value in example.items() if value
-    }
+            assert program in wrapped or "with-secrets" in (ROOT / program).read_text(), name
+
+
+def made_secrets(folder: Path) -> dict[str, str]:
+    subprocess.run([ROOT / "docker" / "new-secrets.sh", folder], stdout=subprocess.DEVNULL, check=True)
+    return {path.name: path.read_text().strip() for path in folder.iterdir()}
+
+
+def test_new_secrets_makes_each_secret_of_the_file_once(compose: dict[str, Any], tmp_path: Path) -> None:
+    made, other = made_secrets(tmp_path / "one"), made_secrets(tmp_path / "two")
+    again = made_secrets(tmp_path / "one")
+
+    assert {name: each["file"] for name, each in compose["secrets"].items()} == {n: f"./.secrets/{n}" for n in made}
+    assert again == made
+    assert len({*made.values(), *other.values()}) == 2 * len(made)
+    assert all(re.fullmatch(r"[\w=-]{32,}", value) for value in made.values())
+    assert Fernet(made["airflow_fernet"]).encrypt(b"")
+
+
+def test_new_secrets_keeps_what_is_there_and_lets_containers_read_it(tmp_path: Path) -> None:
+    (tmp_path / "penstock_db").write_text("mine")
+
+    made = made_secrets(tmp_path)
+
+    assert made["penstock_db"] == "mine"
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir() if path.name != "penstock_db"} == {0o444}
+
+
+def with_secrets(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = [
+        ROOT / "docker" / "bin" / "with-secrets",
+        "python3",
+        "-c",
+        "import json, os; print(json.dumps(dict(os.environ)))",
+    ]
+    given = {"PATH": os.environ["PATH"], "PENSTOCK_SECRETS": str(folder), **environment}
+    return subprocess.run(program, env=given, capture_output=True, text=True, check=False)
+
+
+def test_a_secret_is_quoted_as_its_place_wants_it(tmp_path: Path) -> None:
+    hostile = 'a"b\\c@/ü {}'
+    (tmp_path / "key").write_text(hostile + "\n")
+
+    said = with_secrets(
+        tmp_path, PLAIN="<secret:key>", JSON='{"password": "<secret:key>"}', URL="x://u:<secret:key>@h/d", OTHER="<key>"
+    )
+
+    got = json.loads(said.stdout)
+    assert got["PLAIN"] == hostile
+    assert json.loads(got["JSON"]) == {"password": hostile}
+    assert unquote(urlsplit(got["URL"]).password or "") == hostile
+    assert got["OTHER"] == "<key>"
+
+
+def test_a_secret_that_is_not_there_is_named_with_what_to_do(tmp_path: Path) -> None:
+    said = with_secrets(tmp_path, AIRFLOW__CORE__FERNET_KEY="<secret:airflow_fernet>")
+
+    assert said.returncode == 1
+    assert said.stderr.startswith("with-secrets: expected the secret airflow_fernet of AIRFLOW__CORE__FERNET_KEY in")
+    assert "docker/new-secrets.sh" in said.stderr
+
+
+def test_the_example_gives_each_variable_the_value_that_it_has_without() -> None:
+    used = dict(re.findall(r"(?<!\$)\$\{(\w+):-([^}]*)\}", (ROOT / "docker-compose.yaml").read_text()))
+
+    assert env_example() == used
+    assert not any(SECRET_NAME.search(name) for name in used)
 
 
 def test_spark_holds_no_secret_of_its_own(services: dict[str, Any]) -> None:
@@ -148,7 +235,7 @@ def test_spark_holds_no_secret_of_its_own(services: dict[str, Any]) -> None:
 def test_sparks_settings_are_those_of_a_cluster_and_lead_executors_back_to_the_driver(services: dict[str, Any]) -> None:
     lines = (ROOT / "docker" / "spark-defaults.conf").read_text().splitlines()
     found = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
-    project = Project(IN_IMAGE, IN_IMAGE / ".local")
+    project = Project(Path(IN_IMAGE), Path(IN_IMAGE) / ".local")
     local = spark_conf.settings(project.jars, project.warehouse, project.local / "spark-scratch")
     store = services["scheduler"]["environment"]["PENSTOCK_STORE"]
     memory = services["spark-worker"]["command"][services["spark-worker"]["command"].index("--memory") + 1]
@@ -180,13 +267,21 @@ def test_who_names_another_service_means_the_port_it_listens_on(services: dict[s
     assert f"--statsd.listen-udp=:{given['AIRFLOW__METRICS__STATSD_PORT']}" in services["statsd"]["command"]
 
 
+def test_the_store_keeps_its_files_below_an_absolute_folder_because_it_lists_none_below_a_relative_one() -> None:
+    given = object_store.properties(
+        "http://store", Path(".local/store"), dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "x")
+    )
+
+    assert f"jclouds.filesystem.basedir={ROOT / '.local' / 'store'}" in given.splitlines()
+
+
 def test_airflows_services_are_the_components_of_the_local_stack(services: dict[str, Any]) -> None:
     assert {services[name]["command"][1] for name in AIRFLOW[1:]} == set(COMPONENTS)
 
 
-def test_the_env_file_stays_out_of_the_image_and_of_git() -> None:
+def test_secrets_and_the_env_file_stay_out_of_the_image_and_of_git() -> None:
     assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*"
-    assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
+    assert {".env", ".secrets/"} <= set((ROOT / ".gitignore").read_text().splitlines())
 
 
 def test_airflows_components_agree_on_executor_keys_and_connections(services: dict[str, Any]) -> None:
@@ -216,31 +311,35 @@ def test_the_init_script_makes_the_pools_that_the_local_stack_has() -> None:
 
 
 def test_what_the_image_copies_and_the_services_mount_is_there(compose: dict[str, Any]) -> None:
-    copied = re.findall(r"^COPY --chown=penstock (\S+)", dockerfile(), re.MULTILINE)
     mounts = [mount for service in compose["services"].values() for mount in service.get("volumes", [])]
     folders = [mount.split(":")[0] for mount in mounts if mount.startswith("./")]
     volumes = {mount.split(":")[0] for mount in mounts if mount[0] not in ".$"}
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
 
-    assert all((ROOT / path).exists() for path in [*copied, *folders])
-    assert set(copied) == sent
+    assert all((ROOT / path).exists() for path in [*copied(), *folders])
+    assert set(copied()) == sent
     assert volumes == set(compose["volumes"])
 
 
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed")
 def test_docker_compose_accepts_the_file(tmp_path: Path) -> None:
-    filled = tmp_path / "env"
-    filled.write_text("".join(f"{name}={value or 'x'}\n" for name, value in env_example().items()))
-    command = ["docker-compose", "--env-file", str(filled), "--file", str(ROOT / "docker-compose.yaml"), "config"]
+    for place in ([], ["--env-file", str(ROOT / ".env.example")]):
+        command = ["docker-compose", *place, "--file", str(ROOT / "docker-compose.yaml"), "config", "--quiet"]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert said.returncode == 0, said.stderr
+        assert (said.returncode, said.stdout + said.stderr) == (0, "")
 
 
 @pytest.fixture(scope="module")
-def fresh_server(new_server: Any, binaries16: Binaries) -> Iterator[dict[str, str]]:
+def fresh_server(
+    new_server: Any, binaries16: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """A server of our own, because the scripts make roles and databases; what the image would give them."""
+    mounted = tmp_path_factory.mktemp("mounted")
+    for name, value in {"penstock_reader": "reads", "airflow_db": "flies", "penstock_db": "it's kept"}.items():
+        (mounted / name).write_text(value)
+    for name in ("demo/schema.sql", "demo/content.sql", "docker/publish.sql"):
+        shutil.copy(ROOT / name, mounted)
     server = new_server(binaries16)
     with server.connect() as connection:
         connection.execute("create database shop")
@@ -251,9 +350,8 @@ def fresh_server(new_server: Any, binaries16: Binaries) -> Iterator[dict[str, st
         "PGPASSWORD": server.password,
         "POSTGRES_USER": "postgres",
         "POSTGRES_DB": "shop",
-        "PENSTOCK_READER_PASSWORD": "reads",
-        "AIRFLOW_DB_PASSWORD": "flies",
-        "PENSTOCK_DB_PASSWORD": "keeps",
+        "PENSTOCK_SECRETS": str(mounted),
+        "PENSTOCK_SAMPLE": str(mounted),
     }
     server.stop()
 
@@ -269,14 +367,24 @@ def login(environment: dict[str, str], database: str, user: str, password: str) 
     )
 
 
-def test_the_source_script_makes_a_reader_that_may_replicate(fresh_server: dict[str, str]) -> None:
+def test_the_source_script_makes_a_reader_of_a_shop_that_its_owner_published(fresh_server: dict[str, str]) -> None:
     run("source-init.sh", fresh_server)
 
     with login(fresh_server, "shop", "penstock_reader", "reads") as connection:
-        row = connection.execute(
+        role = connection.execute(
             "select rolreplication, rolsuper from pg_roles where rolname = current_user"
         ).fetchone()
-    assert row == (True, False)
+        tables = connection.execute(
+            "select schemaname, tablename, tableowner from pg_publication_tables join pg_tables using (schemaname, tablename) "
+            "where pubname = 'penstock_shop'"
+        ).fetchall()
+        for schema, name, _ in tables:
+            connection.execute(sql.SQL("select from {}").format(sql.Identifier(schema, name)))
+        orders = connection.execute("select count(*) from shop.orders").fetchone()
+    assert role == (True, False)
+    assert len(tables) == TABLES
+    assert {owner for _, _, owner in tables} == {"shop_owner"}
+    assert orders == (3000,)
 
 
 def test_the_control_script_makes_two_databases_that_let_their_owners_in(fresh_server: dict[str, str]) -> None:
@@ -284,7 +392,7 @@ def test_the_control_script_makes_two_databases_that_let_their_owners_in(fresh_s
 
     with login(fresh_server, "airflow", "airflow", "flies") as connection:
         connection.execute("create table proof ()")
-    with login(fresh_server, "penstock", "penstock", "keeps") as connection:
+    with login(fresh_server, "penstock", "penstock", "it's kept") as connection:
         connection.execute("create schema penstock")
     with pytest.raises(psycopg.OperationalError, match="permission denied"):
         login(fresh_server, "penstock", "airflow", "flies")

@@ -1,7 +1,7 @@
 """The containers' own commands as plain processes: what the compose file starts comes up and does the main job.
 
-Names and ports of services become loopback ports, the image's folder becomes one of the test's; all else is the
-file's own: commands, environments, scripts, health checks.
+Names and ports of services become loopback ports, and the image is a folder, made by the Dockerfile's steps; all else is
+the file's own: commands, environments, secrets, scripts, health checks.
 """
 
 import os
@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,20 +22,19 @@ import psycopg
 import pytest
 import yaml
 from airflow.utils.net import get_hostname
-from rich.console import Console
 
-from stack import lifecycle, ports
+from stack import ports
 from stack.paths import Project
-from stack.progress import Progress
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
+from tests import container_image
+from tests.container_image import IN_IMAGE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 HERE = Project.here()
-PATIENCE = 400.0
+PATIENCE = 900.0
 GRACE = 30.0
-IN_IMAGE = "/opt/penstock"
 GO_PROGRAMS = HERE.local / "go" / "bin"
 LISTENS = {
     "source": [5432],
@@ -54,30 +52,22 @@ BOUND = ("spark-master", "statsd", "0.0.0.0")  # what listens there listens on l
 # Containers have a network of their own; here two services would meet on one port of every interface.
 ENTRYPOINTS = {"statsd": [str(GO_PROGRAMS / "statsd_exporter")]}  # what the image starts by itself
 NATIVELY = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
-TABLES = """
-create schema shop;
-create table shop.orders (id int primary key, note text);
-insert into shop.orders select n, repeat('x', n) from generate_series(1, 1000) n;
-create unlogged table shop.session_cache (id int);
-create table public.pgbench_branches (bid int primary key);
-create publication penstock_shop for table shop.orders, public.pgbench_branches;
-grant usage on schema shop to penstock_reader;
-grant select on shop.orders, public.pgbench_branches to penstock_reader;
-"""
+PASSWORD = "only-for-tests"
+TABLES = 20
 
 
 @dataclass
 class Services:
-    """The compose file's services on this machine; `home` stands for the image's `.local`."""
+    """The compose file's services on this machine; `image` stands for the image's folder, `home` keeps logs and secrets."""
 
+    image: Path
     home: Path
     natively: Mapping[tuple[str, int], int]
-    secrets: Mapping[str, str]
     programs: Path
     java_home: Path
 
     def __post_init__(self) -> None:
-        text = re.sub(r"(?<!\$)\$\{(\w+)[^}]*\}", lambda found: self.secrets[found[1]], self._file())
+        text = re.sub(r"(?<!\$)\$\{\w+:-([^}]*)\}", r"\1", (HERE.root / "docker-compose.yaml").read_text())
         self.all: dict[str, Any] = yaml.safe_load(text)["services"]
         self.started: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -87,7 +77,7 @@ class Services:
         command = [self.here(name, part) for part in said] + NATIVELY.get(name, [])
         with (self.home / f"{name}.log").open("wb") as log:
             self.started[name] = subprocess.Popen(
-                command, cwd=HERE.root, env=self.environment(name), stdout=log, stderr=log, start_new_session=True
+                command, cwd=self.image, env=self.environment(name), stdout=log, stderr=log, start_new_session=True
             )
         deadline = time.monotonic() + PATIENCE
         while not self.is_healthy(name):
@@ -103,42 +93,38 @@ class Services:
 
     def run(self, name: str, command: Sequence[str], **more: str) -> str:
         """Run a command in a service's environment to its end; return what it printed."""
-        said = subprocess.run(
-            [self.here(name, part) for part in command],
-            cwd=HERE.root,
-            env=self.environment(name) | more,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+        return container_image.run(
+            [self.here(name, part) for part in command], self.image, self.environment(name) | more
         )
-        assert said.returncode == 0, said.stdout[-5000:]
-        return said.stdout
+
+    def verified(self) -> str:
+        """Wait until the lake is what the source is now, and return what `verify` says then."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.run("scheduler", ["penstock", "verify", "shop", "--now"])
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(5)
 
     def environment(self, name: str) -> dict[str, str]:
         """Return the image's variables, the service's on top, and what only plain processes need."""
-        image = re.search(r"^ENV ((?:.*\\\n)*.*)$", (HERE.root / "Dockerfile").read_text(), re.MULTILINE)
-        assert image is not None
-        given = dict(pair.split("=", 1) for pair in image[1].replace("\\\n", " ").split()) if self._ours(name) else {}
+        given = container_image.variables(self.image, self.java_home) if self._ours(name) else {}
         given |= self.all[name].get("environment", {})
-        path = [
-            *(str(folder) for folder in (Path(sys.executable).parent, HERE.root / "bin", self.programs, GO_PROGRAMS)),
-            os.environ["PATH"],
-        ]
+        path = [*([given["PATH"]] if "PATH" in given else []), str(self.programs), str(GO_PROGRAMS), os.environ["PATH"]]
         mine = {
             "HOME": str(self.home),
             "HOSTNAME": get_hostname(),
-            "JAVA_HOME": str(self.java_home),
             "PATH": os.pathsep.join(path),
             "PGHOST": "127.0.0.1",
             "PGPORT": str(self.natively.get((name, 5432), 0)),
-            "PGPASSWORD": "only-for-tests",
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(next(Path(sys.prefix).glob("lib/python*/site-packages/pyspark"))),
+            "PGPASSWORD": PASSWORD,
+            "PENSTOCK_SAMPLE": str(self.home / "sample"),
+            "PENSTOCK_SECRETS": str(self.home / "secrets" / name),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.natively["api-server", 8080]),
-            "PENSTOCK_PIPELINES": str(HERE.root / self.secrets["PENSTOCK_PIPELINES"]),
             "AIRFLOW__METRICS__STATSD_PORT": str(self.natively["statsd", 9125]),
         }
         return {key: self.here(name, value) for key, value in given.items()} | mine
@@ -155,8 +141,23 @@ class Services:
                 text = re.sub(rf"(127|0)\.0\.0\.[01]([:/]){port}\b", rf"127.0.0.1\g<2>{native}", text)
                 text = str(native) if text == str(port) else text
         text = "127.0.0.1" if text in BOUND else text
-        text = text.replace(f"{IN_IMAGE}/.local", str(self.home)).replace(IN_IMAGE, str(HERE.root))
-        return re.sub(r"^\.local(?=/)", str(self.home), text)
+        return text.replace(IN_IMAGE, str(self.image))
+
+    def mount(self) -> None:
+        """Give each service the secrets that it names, the source its sample, and Airflow the folder of pipelines."""
+        made = self.home / ".secrets"
+        subprocess.run([HERE.root / "docker" / "new-secrets.sh", made], stdout=subprocess.DEVNULL, check=True)
+        for name, service in self.all.items():
+            (self.home / "secrets" / name).mkdir(parents=True)
+            for secret in service.get("secrets", []):
+                shutil.copy(made / secret, self.home / "secrets" / name)
+        (self.home / "sample").mkdir()
+        for kept in self.all["source"]["volumes"]:
+            path, target, *_ = kept.split(":")
+            if target.startswith("/sample/"):
+                shutil.copy(HERE.root / path, self.home / target.removeprefix("/"))
+        shutil.rmtree(self.image / "include" / "pipelines")
+        (self.image / "include" / "pipelines").symlink_to(HERE.root / "docker" / "pipelines")
 
     def stop(self) -> None:
         """Do as Docker does: ask each service's first process, and after a while end all that is left of it."""
@@ -171,11 +172,7 @@ class Services:
             process.wait()
 
     def _ours(self, name: str) -> bool:
-        return "build" in self.all[name]
-
-    @staticmethod
-    def _file() -> str:
-        return (HERE.root / "docker-compose.yaml").read_text()
+        return bool(self.all[name]["image"] == self.all["init"]["image"])
 
 
 def settings(command: Sequence[str]) -> dict[str, str]:
@@ -188,14 +185,8 @@ def services(
     tmp_path_factory: pytest.TempPathFactory, new_server: Any, binaries16: Binaries, java_home: Path
 ) -> Iterator[Services]:
     """All services, started in order by their own commands."""
-    quiet = Progress(Console(quiet=True))
-    lifecycle.set_up(HERE, quiet)
-    lifecycle.fetch_cluster(HERE, quiet)
-    home = tmp_path_factory.mktemp("image")
-    for shared in (HERE.jars, HERE.compiled, HERE.library):
-        (home / shared.name).symlink_to(shared)
-    made = subprocess.run([HERE.root / "docker" / "new-env.sh"], capture_output=True, text=True, check=True).stdout
-    secrets = dict(line.split("=", 1) for line in made.splitlines() if line and not line.startswith("#"))
+    home = tmp_path_factory.mktemp("containers")
+    image = container_image.build(home / "image", java_home)
     chosen: dict[tuple[str, int], int] = {}
     for name, listening in (LISTENS | METRICS).items():
         for port in listening:
@@ -205,24 +196,20 @@ def services(
     for name in ("source", "control"):
         servers.append(new_server(binaries16, settings(text[name]["command"])))
         chosen[name, 5432] = servers[-1].port
-    services = Services(home, chosen, secrets, binaries16.folder, java_home)
-    conf = (HERE.root / "docker" / "spark-defaults.conf").read_text().splitlines()
-    (home / "spark-conf").mkdir()
-    (home / "spark-conf" / "spark-defaults.conf").write_text(
-        "".join(
-            " ".join(services.here("scheduler", word) for word in line.replace(" scheduler", " 127.0.0.1").split(" "))
-            + "\n"
-            for line in conf
-        )
+    services = Services(image, home, chosen, binaries16.folder, java_home)
+    services.mount()
+    conf = image / ".local" / "spark-conf" / "spark-defaults.conf"
+    lines = conf.read_text().replace(" scheduler\n", " 127.0.0.1\n").splitlines()
+    conf.write_text(
+        "".join(" ".join(services.here("scheduler", word) for word in line.split(" ")) + "\n" for line in lines)
     )
-    shutil.copy(HERE.spark_conf / "log4j2.properties", home / "spark-conf")
     try:
         with servers[0].connect() as connection:
             connection.execute("create database shop")
         for name in ("source", "control"):
             assert services.is_healthy(name)
-            services.run(name, [f"{HERE.root}/docker/{name}-init.sh"], POSTGRES_USER="postgres")
-        services.run("init", [f"{HERE.root}/docker/init.sh"])
+            services.run(name, [f"{HERE.root}/docker/{name}-init.sh"], POSTGRES_USER="postgres", POSTGRES_DB="shop")
+        services.run("init", services.all["init"]["command"])
         for name in LISTENS:
             if name not in ("source", "control"):
                 services.start(name)
@@ -238,23 +225,32 @@ def test_every_service_is_healthy_by_its_own_check(services: Services) -> None:
     assert set(LISTENS) == set(services.all) - {"init", "statsd"}  # that one is no program of ours
 
 
-def test_the_main_job_runs_on_the_services_and_ends_equal(services: Services) -> None:
-    port, password = services.natively["source", 5432], "only-for-tests"
+def test_init_runs_again_on_what_is_there(services: Services) -> None:
+    login = services.image / ".local" / "airflow" / "login.json"
+    before = login.read_text()
+
+    services.run("init", services.all["init"]["command"])
+
+    assert login.read_text() == before
+
+
+def test_one_command_starts_the_pipeline_and_its_lake_follows_the_sample(services: Services) -> None:
+    report = services.run("scheduler", ["penstock", "check", "shop"])
+    services.run("scheduler", ["penstock", "start", "shop"])
+    copied = services.verified()
+    services.run("source", ["pgbench", "--transactions", "200", "--username", "postgres", "shop"])
     with psycopg.connect(
-        host="127.0.0.1", port=port, dbname="shop", user="postgres", password=password, autocommit=True
+        host="127.0.0.1", port=services.natively["source", 5432], dbname="shop", user="postgres", password=PASSWORD
     ) as connection:
-        connection.execute(TABLES)
-        services.run("scheduler", ["penstock", "bootstrap", "shop"])
         connection.execute("update shop.orders set note = 'changed' where id % 10 = 0")
 
-    services.run("scheduler", ["penstock", "capture", "shop"])
-    services.run("scheduler", ["penstock", "merge", "shop"])
+    followed = services.verified()
 
-    assert "shop.orders: equal" in services.run("scheduler", ["penstock", "verify", "shop", "--now"])
-    stored = {
-        path.relative_to(services.home / "store").parts[0] for path in (services.home / "store").rglob("*.parquet")
-    }
-    assert stored == {"landing", "warehouse"}
+    assert not re.search(r"^ERROR", report, re.MULTILINE), report
+    assert "shop.orders: equal" in copied
+    assert len(re.findall(r"^\S+: equal", followed, re.MULTILINE)) == TABLES, followed
+    store = services.image / ".local" / "store"
+    assert {path.relative_to(store).parts[0] for path in store.rglob("*.parquet")} == {"landing", "warehouse"}
 
 
 @pytest.fixture(scope="module")
@@ -278,7 +274,7 @@ def exporter(services: Services) -> str:
 
 def test_airflows_metrics_and_ours_are_what_prometheus_reads(services: Services, exporter: str) -> None:
     ours = "from penstock.orchestration.notifications import send_gauges; send_gauges('shop', {'penstock.slot.unread_bytes': 7})"
-    services.run("scheduler", [sys.executable, "-c", ours], PYTHONPATH=str(HERE.root / "plugins"))  # as Airflow has it
+    services.run("scheduler", ["with-secrets", "python", "-c", ours], PYTHONPATH=str(services.image / "plugins"))
     deadline = time.monotonic() + PATIENCE
     shown = ""
     while not ("penstock_slot" in shown and "airflow_scheduler_heartbeat" in shown):
@@ -298,7 +294,9 @@ def test_the_metrics_go_where_the_exporter_listens(services: Services) -> None:
         exporter.bind(("127.0.0.1", 0))
         exporter.settimeout(60)
         services.run(
-            "scheduler", [sys.executable, "-c", program], **{host: "127.0.0.1", port: str(exporter.getsockname()[1])}
+            "scheduler",
+            ["with-secrets", "python", "-c", program],
+            **{host: "127.0.0.1", port: str(exporter.getsockname()[1])},
         )
         received = iter(lambda: exporter.recv(65536), b"")  # Airflow's own come first; none at all is a timeout
         assert any(b"airflow.penstock.test:7|g" in packet for packet in received)

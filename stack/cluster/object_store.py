@@ -79,7 +79,7 @@ def properties(address: str, folder: Path, environ: Mapping[str, str]) -> str:
         "s3proxy.identity": environ[ACCESS_KEY],
         "s3proxy.credential": environ[SECRET_KEY],
         "jclouds.provider": "filesystem-nio2",
-        "jclouds.filesystem.basedir": str(folder),
+        "jclouds.filesystem.basedir": str(folder.resolve()),  # below a relative one it finds no file by a prefix
         "jclouds.identity": "unused",
         "jclouds.credential": "unused",
     }
