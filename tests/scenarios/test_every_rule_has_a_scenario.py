@@ -11,6 +11,7 @@ ALONE = "scenarios/test_schema_changes.py::test_a_change_of_columns_alone_writes
 LARGE = "scenarios/test_shapes_of_a_window.py::test_rows_keep_large_values_over_every_change_of_their_window"
 TREES = "scenarios/test_shapes_of_a_window.py::test_partitions_and_names_change_with_and_without_the_trigger"
 TYPES = "scenarios/test_types_that_change.py::test_types_of_its_own_change_under_a_table"
+EXTENSIONS = "scenarios/test_extension_types.py::test_columns_of_extension_types_are_followed"
 COPIED = "scenarios/test_copied_again.py::test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal"
 SCENARIOS = {
     "column added, without default": (
@@ -29,7 +30,7 @@ SCENARIOS = {
         "scenarios/test_schema_changes.py::test_a_dropped_column_stays_with_what_it_held_or_goes",
     ),
     "column dropped, another added": (CHANGES, ALONE, LARGE),
-    "`varchar(n)`": (CHANGES, ALONE, TYPES),
+    "`varchar(n)`": (CHANGES, ALONE, TYPES, EXTENSIONS),
     "`numeric(p,s)`": (CHANGES, ALONE),
     "`smallint` or `int`": (
         "scenarios/test_ddl_trigger.py::test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_changed",
@@ -38,6 +39,7 @@ SCENARIOS = {
     "column added with a volatile default": (
         "scenarios/test_column_fetch.py::test_columns_whose_values_changed_are_fetched_and_nothing_else",
         LARGE,
+        EXTENSIONS,
     ),
     "enum label renamed": ("scenarios/test_column_fetch.py::test_a_renamed_label_costs_the_rows_that_hold_it", TYPES),
     "replica identity full": (CHANGES, ALONE),

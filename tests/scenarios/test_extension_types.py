@@ -1,0 +1,115 @@
+"""Columns of types that an extension brings, before and after these types are installed, moved or dropped; 15 and 18 have the extensions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.stories import Story, tell, unlike, wrong
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+EXTENSIONS = ("citext", "hstore", "ltree")
+MADE = """
+create table {t} (id int primary key, a text, c citext, cs citext[], h hstore, l ltree, n int);
+insert into {t} select i, 'a' || i, 'C' || i, array['X', 'y']::citext[], hstore('k' || i, 'v'), ('a.b' || i)::ltree, i from generate_series(1, 20) i
+"""
+EARLY = """
+create table {t} (id int primary key, a text, n int);
+insert into {t} select i, 'a' || i, i from generate_series(1, 20) i
+"""
+ROWS = "update {t} set n = n + 1 where n % 3 = 0; delete from {t} where n = 5; update {t} set id = id + 100 where n = 8"
+FULL = "insert into {t} values (50, 'new', 'New', '{{A,b}}', 'x=>1, y=>null', 'a.b.c', 50)"
+
+STORIES = {
+    "text_to_citext": Story((ROWS, "alter table {t} alter a type citext", FULL, ROWS), made=MADE),
+    "citext_to_text": Story(
+        (ROWS, "alter table {t} alter c type text, alter cs type text[]", FULL, ROWS), "columns", MADE
+    ),
+    "hstore_to_jsonb": Story(
+        (
+            ROWS,
+            "alter table {t} alter h type jsonb using h::jsonb",
+            "update {t} set h = '{{\"a\": 1}}' where id = 3",
+            ROWS,
+        ),
+        "columns",
+        MADE,
+    ),
+    "ltree_to_text": Story((ROWS, "alter table {t} alter l type text", FULL, ROWS), "columns", MADE),
+    "renamed": Story((ROWS, "alter table {t} rename c to h_; alter table {t} rename h to c", ROWS), made=MADE),
+    "added": Story(  # Iceberg has no defaults of maps
+        (
+            ROWS,
+            "alter table {t} add c citext default 'Given', add h hstore default 'k=>v', add l ltree default 'a.b'",
+            "update {t} set c = 'Other', h = 'x=>y', l = 'c.d' where id < 4",
+            ROWS,
+        ),
+        "copy",
+        EARLY,
+    ),
+    "composite_of_it": Story(
+        (
+            ROWS,
+            "create type {t}_pair as (c citext, h hstore); alter table {t} add p {t}_pair",
+            "update {t} set p = row('Some', 'a=>b') where id < 4",
+            ROWS,
+        ),
+        made=EARLY,
+    ),
+    "of_a_window": Story(
+        (
+            ROWS,
+            "create extension seg; alter table {t} add u seg default '1'; update {t} set u = '2 .. 3' where id = 3",
+            "alter table {t} alter u drop default, alter u type text; drop extension seg",
+            ROWS,
+        ),
+        "columns",
+        EARLY,
+    ),
+}
+
+
+def install(env: PipelineEnv) -> None:
+    """Install what the tables need, or skip the test."""
+    there = {name for (name,) in env.sql("select name from pg_available_extensions")}
+    if not there.issuperset((*EXTENSIONS, "seg")):
+        pytest.skip("this server has no extensions of PostgreSQL's contrib")
+    env.sql("; ".join(f"create extension {name}" for name in EXTENSIONS))
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_columns_of_extension_types_are_followed(env: PipelineEnv, told: bool) -> None:
+    install(env)
+
+    found = tell(env, STORIES, MADE, told=told)
+
+    assert wrong(env) == []
+    assert unlike(STORIES, found, told=told) == {}
+
+
+def test_an_extension_that_is_moved_or_dropped_takes_its_columns_along(env: PipelineEnv) -> None:
+    install(env)
+    stories = {
+        "moved": Story(
+            (
+                ROWS,
+                "create schema far; alter extension citext set schema far",
+                "update {t} set c = 'Moved' where id = 4",
+                ROWS,
+            )
+        ),
+        "dropped": Story(
+            (
+                ROWS,
+                "drop extension hstore cascade; drop extension ltree cascade",
+                "update {t} set a = 'x' where id = 4",
+                ROWS,
+            )
+        ),
+    }
+
+    found = tell(env, stories, MADE, told=False)
+
+    assert wrong(env) == []
+    assert unlike(stories, found, told=False) == {}
