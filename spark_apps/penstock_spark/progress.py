@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from threading import Lock
 
-from penstock.errors import LakeError
+from penstock.errors import PenstockError
 from penstock.jobs.merge_plan import MergePlan, TablePlan
 from penstock.landing import layout, store
 from penstock.landing.zone import LandingZone
@@ -42,7 +42,7 @@ class Progress:
         try:
             zone = LandingZone.open(plan.landing_uri, options, {})
             zone.write_text(layout.progress_file(plan.pipeline, plan.attempt), text)
-        except LakeError as error:
+        except PenstockError as error:
             _log.info("how far this merge is could not be told: %s", error)
 
 

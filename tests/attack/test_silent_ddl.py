@@ -479,6 +479,10 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
     assert wrong == []
 
 
+FLUSH = "set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')"
+"""The tests' servers commit asynchronously, and a capture reads what is on disk."""
+
+
 @pytest.mark.parametrize(
     ("rewrite", "other", "state"),
     [
@@ -495,6 +499,7 @@ def test_a_column_that_was_altered_beside_a_new_file_is_remembered_over_several_
     landing_env16.sql(rewrite)
     landing_env16.sql(other)  # so the table's row in pg_class may be another one than the first command's
     landing_env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
+    landing_env16.sql(FLUSH)
 
     first = landing_env16.capture()
 
@@ -513,6 +518,7 @@ def test_what_a_new_partition_has_taken_is_remembered_over_several_windows(
     landing_env16.sql(rows)
     landing_env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
     landing_env16.sql("truncate root_3")
+    landing_env16.sql(FLUSH)
 
     first = landing_env16.capture()
     landing_env16.capture()
