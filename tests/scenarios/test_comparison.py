@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.errors import LedgerError
+from penstock.flow.copy import bootstrap
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.now import verify_now
 from tests.pipeline_env import PipelineEnv
@@ -31,6 +33,14 @@ update sale set day = day + 20 where id < 5;
 delete from sale where id > 25;
 insert into customer values (101, null, null, null, null);
 """
+
+
+def test_a_pipeline_that_has_no_tables_yet_is_not_called_equal(env16: PipelineEnv) -> None:
+    env16.sql(SHOP)
+    bootstrap.prepare(env16.ctx)
+
+    with pytest.raises(LedgerError, match="not-bootstrapped"):
+        verify_now(env16.ctx)
 
 
 def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported(env16: PipelineEnv) -> None:
