@@ -45,7 +45,7 @@ create publication penstock_sales for table sales.customer, sales."order", sales
 delete from sales.customer where id = 7 and not exists (select from sales."order" where customer_id = 7);
 """
 """The reader's own database, as docs/postgresql.md says."""
-UNTIL_CUT = """until penstock status sales --json | python -c 'import json, sys; sys.exit(json.load(sys.stdin)["last_cut"] is None)'; do sleep 5; done
+UNTIL_CUT = """until penstock status sales --json | python -c 'import json, sys; sys.exit(json.load(sys.stdin).get("last_cut") is None)'; do sleep 5; done
 """
 READERS = ("PyIceberg", "DuckDB", "Spark")
 

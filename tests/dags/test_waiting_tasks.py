@@ -34,7 +34,7 @@ class AirflowAnswers:
 
 def first_reason(answers: AirflowAnswers) -> str:
     found: list[str] = []
-    looking = WaitingTasks(answers, ["shop", "bank"])
+    looking = WaitingTasks(answers, lambda: ["shop", "bank"])
 
     def look() -> bool:
         found.extend(filter(None, [looking.why_end()]))
@@ -69,8 +69,24 @@ def test_a_pause_of_the_dag_ends_the_lingering() -> None:
 def test_a_task_that_only_passes_through_the_queue_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = AirflowAnswers(waiting="bank.merge")
     monkeypatch.setattr(waiting_tasks, "_PAUSE_SECONDS", 0)
-    looking = WaitingTasks(answers, ["bank"])
+    looking = WaitingTasks(answers, lambda: ["bank"])
     looks = [looking.why_end() for _ in range(5)]
     answers.waiting = None
 
     assert looks + [looking.why_end() for _ in range(20)] == [None] * 25
+
+
+def test_a_pipeline_whose_file_was_written_since_is_made_way_for(
+    pipelines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_tasks, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(waiting_tasks, "_PASSING_SECONDS", 0)
+    looking = WaitingTasks(AirflowAnswers(waiting="late.bootstrap"))
+    before = [looking.why_end() for _ in range(50)]
+
+    (pipelines / "late.yaml").write_text("name: late\ntables: {include: [public.*]}\n")
+
+    assert before == [None] * 50
+    assert "a task of late.bootstrap waits for a slot of the pool penstock_spark" in [
+        looking.why_end() for _ in range(50)
+    ]

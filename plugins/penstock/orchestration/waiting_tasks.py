@@ -7,8 +7,7 @@ DAGs with tasks in the pool are asked in turn, at a bounded rate.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from itertools import cycle
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.pipeline_files import read_folder
@@ -31,14 +30,12 @@ _PASSING_SECONDS = 2.0
 
 
 class WaitingTasks:
-    """Look at the other DAGs, a little at every call."""
+    """Look at the other DAGs, a little at every call; the pipelines are those of the folder at the beginning of each round."""
 
-    def __init__(self, ti: Any, pipelines: list[str] | None = None) -> None:
-        names = list(read_folder(folder(), environment()).pipelines) if pipelines is None else pipelines
-        others = [(f"{name}.{verb}", tasks) for name in names for verb, tasks in POOL_TASKS.items()]
+    def __init__(self, ti: Any, pipelines: Callable[[], Iterable[str]] | None = None) -> None:
         self._ti = ti
-        self._turns = cycle([None, *(each for each in others if each[0] != ti.dag_id)])
-        self._pause = min(_PAUSE_SECONDS, _ROUND_SECONDS / (len(others) + 1))
+        self._pipelines = pipelines or _pipelines
+        self._pause = _PAUSE_SECONDS
         self._looks = self._look()
         self._next = 0.0
 
@@ -50,18 +47,23 @@ class WaitingTasks:
         return next(self._looks)
 
     def _look(self) -> Iterator[str | None]:
-        for turn in self._turns:
-            if turn is None:
-                yield paused(self._ti)
-                continue
-            seen = time.monotonic()
-            while self._waits(*turn):
-                if time.monotonic() - seen >= _PASSING_SECONDS:
-                    yield f"a task of {turn[0]} waits for a slot of the pool {self._ti.task.pool}"
-                    break
-                yield None
-            else:
-                yield None
+        while True:
+            yield paused(self._ti)
+            names = list(self._pipelines())
+            others = [(f"{name}.{verb}", tasks) for name in names for verb, tasks in POOL_TASKS.items()]
+            self._pause = min(_PAUSE_SECONDS, _ROUND_SECONDS / (len(others) + 1))
+            for dag_id, tasks in others:
+                if dag_id != self._ti.dag_id:
+                    yield from self._look_at(dag_id, tasks)
+
+    def _look_at(self, dag_id: str, tasks: list[str]) -> Iterator[str | None]:
+        seen = time.monotonic()
+        while self._waits(dag_id, tasks):
+            if time.monotonic() - seen >= _PASSING_SECONDS:
+                yield f"a task of {dag_id} waits for a slot of the pool {self._ti.task.pool}"
+                return
+            yield None
+        yield None
 
     def _waits(self, dag_id: str, tasks: list[str]) -> bool:
         return bool(self._ti.get_ti_count(dag_id, task_ids=tasks, states=_WAITING))
@@ -70,3 +72,7 @@ class WaitingTasks:
 def paused(ti: Any) -> str | None:
     """Return that the DAG of a running task was paused, None if it was not."""
     return f"{ti.dag_id} was paused" if ti.get_dag(ti.dag_id).is_paused else None
+
+
+def _pipelines() -> Iterable[str]:
+    return read_folder(folder(), environment()).pipelines
