@@ -92,7 +92,7 @@ def script(typed: list[Block], own: dict[str, str], answers: Path) -> str:
             lines += [UNTIL_CUT, 'echo "    first cut after $SECONDS s"']
         if block.section.startswith("6. "):
             lines += _queries(typed, answers)
-    return "\n".join([*lines, "make down"])
+    return "\n".join(lines)
 
 
 def _queries(typed: list[Block], answers: Path) -> list[str]:
@@ -169,9 +169,11 @@ def main() -> int:
             '"password": "..."': f'"password": "{PASSWORD}"',
         }
         environ = {"HOME": str(home), "PATH": os.environ.get("SYSTEM_PATH", os.defpath), "LANG": "C.UTF-8"}
-        done = subprocess.run(["bash", "-c", script(typed, own, answers)], cwd=clone, env=environ, check=False)
-        if done.returncode:
+        try:
+            done = subprocess.run(["bash", "-c", script(typed, own, answers)], cwd=clone, env=environ, check=False)
+        finally:  # whatever ended it: nothing of the clone's keeps running
             subprocess.run(["make", "down"], cwd=clone, env=environ, check=False)
+        if done.returncode:
             console.print(f"\nThe page led to exit status {done.returncode}.", style="red")
             return 1
         said = {reader: (answers / reader).read_text().splitlines()[-1] for reader in READERS}
