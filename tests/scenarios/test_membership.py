@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
@@ -347,6 +348,9 @@ def test_the_status_names_the_tables_that_wait(landing_env16: PipelineEnv) -> No
     landing_env16.capture()
 
     lines = dict(status_flow.lines(status_flow.status(landing_env16.ctx)))
+    assert re.fullmatch(
+        r"[\d.]+ (B|KiB|MiB) unread, [\d.]+ (B|KiB|MiB) of WAL retained, slot reserved", lines["source"]
+    )
     (record,) = landing_env16.ctx.ledger.membership.waiting(landing_env16.name)
     assert lines["waiting public.u"] == f"for its copy, since {record.joined_lsn}"
 

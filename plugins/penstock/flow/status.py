@@ -13,6 +13,7 @@ from penstock.ledger.records import GapRecord, KeptSparkRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
+from penstock.quantities import size
 from penstock.source import server_info, session, slot
 
 
@@ -125,7 +126,7 @@ def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
 def _source_line(source: SourceStatus | None) -> str:
     if source is None:
         return "unknown"
-    return f"{source.unread} bytes unread, {source.retained} bytes of WAL retained, slot {source.wal_status}"
+    return f"{size(source.unread)} unread, {size(source.retained)} of WAL retained, slot {source.wal_status}"
 
 
 def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
