@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock import errors
-from penstock.conditions import Directive
+from penstock.conditions import Directive, with_runbook
 from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, ProtocolError, SourceError
 
 ROOT = Path(__file__).parents[1]
@@ -46,3 +46,12 @@ def test_every_branch_of_the_tree_is_caught_by_its_root() -> None:
     named = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)}
 
     assert named == set(TREE)
+
+
+@pytest.mark.parametrize(
+    "message", ["[slot-lost] expected a slot, it is gone; recover", "[slot-lost] expected a slot, it is gone; recover."]
+)
+def test_a_message_ends_as_a_sentence_before_the_page_that_it_names(message: str) -> None:
+    assert with_runbook(message, "slot-lost") == (
+        "[slot-lost] expected a slot, it is gone; recover. See docs/runbooks/slot-lost.md."
+    )

@@ -328,3 +328,8 @@ NEEDS_COPY = frozenset(slug for slug, each in CONDITIONS.items() if each.needs_c
 def runbook(slug: str) -> str:
     """Name the page for the person on call, relative to the project."""
     return f"docs/runbooks/{slug}.md"
+
+
+def with_runbook(message: str, slug: str) -> str:
+    """Return a message as a sentence, and after it the page for the person on call."""
+    return f"{message.rstrip('. ')}. See {runbook(slug)}."

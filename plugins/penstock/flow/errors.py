@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from penstock.conditions import Directive
+from penstock.conditions import Directive, with_runbook
 from penstock.errors import LedgerError, PenstockError
 from penstock.flow.context import Context
 
@@ -16,7 +16,7 @@ def record_errors(ctx: Context) -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        ctx.progress(f"{error} See {error.runbook}.")
+        ctx.progress(with_runbook(str(error), error.slug))
         with suppress(LedgerError):  # the first error is the one to show; the ledger may be what failed
             _record(ctx, error)
         raise

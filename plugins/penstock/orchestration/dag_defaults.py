@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from penstock.conditions import Directive
+from penstock.conditions import Directive, with_runbook
 from penstock.config import Pipeline
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
@@ -124,7 +124,7 @@ def outcome(ctx: Context) -> Iterator[None]:
             raise
         if error.directive is Directive.PAGE:
             paging.page(ctx, error, task, deliver)
-        raise AirflowFailException(f"{error} See {error.runbook}.") from None
+        raise AirflowFailException(with_runbook(str(error), error.slug)) from None
     paging.task_succeeded(ctx, task, deliver)
 
 

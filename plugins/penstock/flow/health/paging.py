@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from penstock.conditions import PAGED
+from penstock.conditions import PAGED, with_runbook
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.act import send_alerts
@@ -92,7 +92,7 @@ def _send(ctx: Context, task: str, deliver: Deliver, now: datetime) -> None:
 
 def _log_failures(ctx: Context, failures: Iterable[str]) -> None:
     for failure in failures:
-        ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")
+        ctx.progress(with_runbook(f"[alert-undelivered] {failure}", "alert-undelivered"))
 
 
 def _unrecorded(ctx: Context, error: PenstockError, task: str, now: datetime) -> Alert:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from penstock.conditions import with_runbook
 from penstock.flow.context import Context
 from penstock.flow.health import conflict_rule, verified_rule
 from penstock.flow.health.act import send_alerts
@@ -46,4 +47,4 @@ def update(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None
         return
     ours = [alarm for alarm in ctx.ledger.health.alarms(ctx.name) if alarm.slug in _RULES]
     for failure in dict.fromkeys(send_alerts(ctx, alerts(ctx.name, ours, ctx.pipeline.health, now), deliver)):
-        ctx.progress(f"[alert-undelivered] {failure} See docs/runbooks/alert-undelivered.md.")
+        ctx.progress(with_runbook(f"[alert-undelivered] {failure}", "alert-undelivered"))
