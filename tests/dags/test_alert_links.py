@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from penstock.conditions import ALARMS
 from stack import ports
+from tests.airflow_ui import BASE, Get, broken, links, viewer
 from tests.dags.test_runs import begin, pause, run, states
 from tests.flow.health.alert_receivers import http_receiver, smtp_receiver
 from tests.pipeline_env import PipelineEnv
 
-BASE = "http://testserver"
-Get = Callable[[str], Any]
-
 
 @pytest.fixture
-def get(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Get]:
+def get(airflow_home: Path) -> Iterator[Get]:
     """A function that asks Airflow's API server, with our plugin, as somebody who may only look."""
-    from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app  # noqa: PLC0415
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
-
-    monkeypatch.setenv("AIRFLOW__API_AUTH__JWT_SECRET", "only-for-tests-" * 5)
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", BASE)
-    purge_cached_app()
-    app = create_app(apps="core")
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="viewer", role="viewer"))
-    yield TestClient(app, headers={"Authorization": f"Bearer {token}"}).get
-    purge_cached_app()
-
-
-def addresses(text: str) -> dict[str, str]:
-    """The links of an alert, by the name of their line."""
-    return dict(re.findall(r"^([\w ]+): .*?(http\S+)$", text, flags=re.MULTILINE))
+    with viewer() as get:
+        yield get
 
 
 @pytest.mark.slow
@@ -73,9 +55,8 @@ def test_alerts_arrive_by_http_and_mail_their_links_lead_somewhere_and_they_are_
     assert closed == set(told)
     assert sorted(subject for subject, _ in mailbox.mails) == sorted(post["title"] for post in hook.posts)
 
-    links = [(name, url) for text in told.values() for name, url in addresses(text).items()]
-    assert {"runbook", "page"} <= {name for name, _ in links}
-    assert [(name, url) for name, url in links if get(url.partition("#")[0]).status_code != 200] == []
+    assert {"runbook", "page"} <= {name for text in told.values() for name in links(text)}
+    assert [broken(get, text) for text in told.values()] == [{}] * len(told)
 
 
 @pytest.mark.slow
@@ -90,13 +71,13 @@ def test_the_links_of_a_failed_run_name_a_run_and_a_task_that_airflow_knows(depl
     dag_id = f"{deployed.name}.{ended.dag}"
 
     assert ended.run_id == failed.run_id
-    links = Links(BASE)
-    for url in (links.dag(dag_id), links.run(dag_id, ended.run_id), links.log(dag_id, ended.run_id, ended.task)):
+    to = Links(BASE)
+    for url in (to.dag(dag_id), to.run(dag_id, ended.run_id), to.log(dag_id, ended.run_id, ended.task)):
         answer = get(url)
         assert (answer.status_code, "text/html" in answer.headers["content-type"]) == (200, True), url
         known = url.removeprefix(BASE).replace("/runs/", "/dagRuns/").replace("/tasks/", "/taskInstances/")
         assert get(f"{BASE}/api/v2{known}").status_code == 200, "what the UI's page asks for"
-    unknown = links.run(dag_id, "nobody").removeprefix(BASE).replace("/runs/", "/dagRuns/")
+    unknown = to.run(dag_id, "nobody").removeprefix(BASE).replace("/runs/", "/dagRuns/")
     assert get(f"{BASE}/api/v2{unknown}").status_code == 404
 
 

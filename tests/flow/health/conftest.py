@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +12,22 @@ from typing import Any
 
 import pytest
 
+from penstock.connections import Connection
+from penstock.flow.capture import run as capture
 from penstock.flow.copy import bootstrap
 from penstock.flow.health import check as flow
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.judge import Verdict
 from penstock.flow.health.standing import DagState
+from penstock.source import health, session
+from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
 from tests.faults.killed import copy_without_spark
+from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import wait_until
 
 KEEP = {
     "max_slot_wal_keep_size": "64MB",
@@ -82,7 +90,48 @@ class Watched:
         return name
 
 
+@dataclass
+class Desk:
+    """The desk of a person on call: what a pipeline tells arrives there over HTTP and by mail."""
+
+    watched: Watched
+    hook: Hook
+    mailbox: Mailbox
+    dags: dict[str, DagState]
+
+    def check(self) -> list[str]:
+        """Run one check as the DAG does; return the titles of what arrived, without the pipeline, by name."""
+        before, mails = len(self.hook.posts), len(self.mailbox.mails)
+        flow.check(self.watched.env.ctx, self.dags, self.deliver)
+        assert [subject for subject, _ in self.mailbox.mails[mails:]] == [
+            each["title"] for each in self.hook.posts[before:]
+        ]
+        return sorted(self.arrived(before))
+
+    def deliver(self, alert: Alert) -> Delivery:
+        """Send an alert as a DAG does."""
+        from penstock.orchestration import notifications  # noqa: PLC0415  # after the throw-away home is set
+
+        return notifications.deliver(alert)
+
+    def arrived(self, before: int) -> list[str]:
+        return [post["title"].removeprefix("[penstock] ").rpartition(" (")[0] for post in self.hook.posts[before:]]
+
+    def age(self, statement: str) -> None:
+        """Let time pass in the ledger: `then` stands for three days ago."""
+        then = "clock_timestamp() - interval '3 days'"
+        self.watched.env.ledger.execute(statement.replace("then", then))
+
+    def lag(self) -> None:
+        """Land a change that no merge takes, long ago."""
+        self.watched.env.sql("insert into t select max(id) + 1, 'new' from t")
+        capture.capture(self.watched.env.ctx)
+        self.age("update penstock.window set source_time = then, staged_at = then, confirmed_at = then")
+        self.age("update penstock.cut set published_at = then")
+
+
 NewWatched = Callable[[Server], Watched]
+NewDesk = Callable[[Watched], Desk]
 
 
 @pytest.fixture
@@ -117,3 +166,118 @@ def tight16(new_server: NewServer, binaries16: Binaries) -> Server:
 @pytest.fixture
 def watched(watched_on: NewWatched, tight16: Server) -> Watched:
     return watched_on(tight16)
+
+
+@pytest.fixture
+def desk_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[NewDesk]:
+    """A function that puts a person on call in front of a pipeline, which then has a cut and says nothing."""
+    with http_receiver() as hook, smtp_receiver(ports.choose()) as mailbox:
+        mail = f"mailto://127.0.0.1:{mailbox.port}/?smtp=127.0.0.1&from=penstock@example.com&to=oncall@example.com"
+        channel = {"conn_type": "generic", "password": f"json://127.0.0.1:{hook.port}/\n{mail}"}
+        monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(channel))
+
+        def sit(watched: Watched) -> Desk:
+            watched.policy(warn={"channels": ["hook"]}, critical={"channels": ["hook"]}, drain=False)
+            name = watched.env.name
+            watched.env.ledger.execute(
+                "insert into penstock.cut (pipeline, era, lsn, attempt, tables, cuts_snapshot_id)"
+                f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{name}'"
+            )
+            return Desk(watched, hook, mailbox, {"capture": DagState(paused=False)})
+
+        yield sit
+
+
+@pytest.fixture
+def desk(watched: Watched, desk_of: NewDesk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+    capture.capture(watched.env.ctx)
+    found = desk_of(watched)
+    assert found.check() == [], "a pipeline that is well says nothing"
+    return found
+
+
+@pytest.fixture
+def own(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
+    """A server of the test's own, small, for settings that a page changes."""
+    server = new_server(binaries16, {**HASTY, **KEEP, "max_replication_slots": "4", "max_wal_senders": "10"})
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def pair(own: Server, servers_home: Path, watched_on: NewWatched) -> Iterator[tuple[Watched, Server]]:
+    """A pipeline on a primary, and a hot standby that tells its primary nothing."""
+    watched = watched_on(own)
+    home = servers_home / f"standby_of_{watched.env.name}"
+    home.mkdir()
+    own.account.own(home)
+    own.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
+    standby = Server(home, own.binaries, ports.choose(), own.password, dict(own.settings))
+    standby.start()
+    yield watched, standby
+    standby.remove()
+
+
+@pytest.fixture
+def impatient18(new_server: NewServer, binaries_of: Callable[[int], Binaries]) -> Iterator[Server]:
+    """PostgreSQL 18, which gives up slots that no one has used for twenty seconds."""
+    server = new_server(binaries_of(18), {**HASTY, **KEEP, "idle_replication_slot_timeout": "20s"})
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def watched18(impatient18: Server, watched_on: NewWatched) -> Watched:
+    """A pipeline on a server that gives idle slots up."""
+    return watched_on(impatient18)
+
+
+@pytest.fixture
+def pair18(
+    new_server: NewServer, binaries_of: Callable[[int], Binaries], servers_home: Path
+) -> Iterator[tuple[Server, Server]]:
+    """A primary and a standby of PostgreSQL 18; the standby keeps failover slots in sync."""
+    primary = new_server(binaries_of(18), {"max_slot_wal_keep_size": "64MB", "checkpoint_timeout": "30s"})
+    with primary.connect() as connection:
+        connection.execute("select pg_create_physical_replication_slot('phys', true)")
+    primary.stop()
+    home = servers_home / "standby18"
+    home.mkdir()
+    primary.account.own(home)
+    primary.account.run(["cp", "-a", primary.data, home / "data"])
+    (home / "data" / "standby.signal").touch()
+    primary.account.own(home / "data" / "standby.signal")
+    primary.start()
+    conninfo = f"host=127.0.0.1 port={primary.port} user=postgres password={primary.password} dbname=postgres"
+    follower = {
+        "primary_conninfo": conninfo,
+        "primary_slot_name": "phys",
+        "hot_standby_feedback": "on",
+        "sync_replication_slots": "on",
+    }
+    standby = Server(home, primary.binaries, ports.choose(), primary.password, {**primary.settings, **follower})
+    standby.start()
+    yield primary, standby
+    standby.stop("immediate")
+    shutil.rmtree(home, ignore_errors=True)
+    primary.stop()
+
+
+@pytest.fixture
+def synced18(pair18: tuple[Server, Server], watched_on: NewWatched) -> tuple[Watched, Server]:
+    """A pipeline on a primary of PostgreSQL 18, and a standby that has a copy of its slot."""
+    primary, standby = pair18
+    watched = watched_on(primary)
+    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+    watched.env.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
+    place = Connection("source", "127.0.0.1", standby.port, "postgres", standby.password, watched.env.source.name)
+
+    def synced() -> bool:
+        watched.env.sql("select pg_log_standby_snapshot()")
+        watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
+        with session.connect(place, what="test") as conn:
+            return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
+
+    wait_until(synced, "the synchronised slot")
+    return watched, standby

@@ -6,7 +6,7 @@ A test has the name of its alarm, and the index of the runbooks lists which have
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -17,11 +17,9 @@ from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import paging
 from penstock.source import session
-from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
-from tests.conftest import HASTY, NewServer
-from tests.flow.health.conftest import KEEP, NewWatched, Watched
+from tests.flow.health.conftest import NewWatched, Watched
 from tests.flow.health.oncall import OnCall
 from tests.waiting import wait_until
 
@@ -41,14 +39,6 @@ def hire(tmp_path: Path, binaries16: Binaries) -> Hire:
 @pytest.fixture
 def oncall(watched: Watched, hire: Hire) -> OnCall:
     return hire(watched)
-
-
-@pytest.fixture
-def own(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
-    """A server of the test's own, small, for settings that a page changes."""
-    server = new_server(binaries16, {**HASTY, **KEEP, "max_replication_slots": "4", "max_wal_senders": "10"})
-    yield server
-    server.stop()
 
 
 def until(watched: Watched, slug: str, *, gone: bool = False, patience: float = 180) -> None:
@@ -336,20 +326,6 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
         assert watched.open_alarms() == {}
     finally:
         watched.env.sql(f"drop owned by {role}; drop role {role}")
-
-
-@pytest.fixture
-def pair(own: Server, servers_home: Path, watched_on: NewWatched) -> Iterator[tuple[Watched, Server]]:
-    """A pipeline on a primary, and a hot standby that tells its primary nothing."""
-    watched = watched_on(own)
-    home = servers_home / f"standby_of_{watched.env.name}"
-    home.mkdir()
-    own.account.own(home)
-    own.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
-    standby = Server(home, own.binaries, ports.choose(), own.password, dict(own.settings))
-    standby.start()
-    yield watched, standby
-    standby.remove()
 
 
 def test_standby_feedback_off(pair: tuple[Watched, Server], hire: Hire) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.connections import Connection
-from penstock.source import health, session
-from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, NewServer
@@ -51,14 +47,6 @@ def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: S
     assert watched.slots() == set()
 
 
-@pytest.fixture
-def impatient18(new_server: NewServer, binaries_of: Callable[[int], Binaries]) -> Iterator[Server]:
-    """PostgreSQL 18, which gives up slots that no one has used for twenty seconds."""
-    server = new_server(binaries_of(18), {**HASTY, **KEEP, "idle_replication_slot_timeout": "20s"})
-    yield server
-    server.stop()
-
-
 def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, watched_on: NewWatched) -> None:
     watched: Watched = watched_on(impatient18)
     watched.check()
@@ -96,57 +84,13 @@ def test_an_idle_timeout_is_raised_as_its_page_says(
     assert watched.slots() == {watched.slot}
 
 
-@pytest.fixture
-def pair18(
-    new_server: NewServer, binaries_of: Callable[[int], Binaries], servers_home: Path
-) -> Iterator[tuple[Server, Server]]:
-    """A primary and a standby of PostgreSQL 18; the standby keeps failover slots in sync."""
-    primary = new_server(binaries_of(18), {"max_slot_wal_keep_size": "64MB", "checkpoint_timeout": "30s"})
-    with primary.connect() as connection:
-        connection.execute("select pg_create_physical_replication_slot('phys', true)")
-    primary.stop()
-    home = servers_home / "standby18"
-    home.mkdir()
-    primary.account.own(home)
-    primary.account.run(["cp", "-a", primary.data, home / "data"])
-    (home / "data" / "standby.signal").touch()
-    primary.account.own(home / "data" / "standby.signal")
-    primary.start()
-    conninfo = f"host=127.0.0.1 port={primary.port} user=postgres password={primary.password} dbname=postgres"
-    follower = {
-        "primary_conninfo": conninfo,
-        "primary_slot_name": "phys",
-        "hot_standby_feedback": "on",
-        "sync_replication_slots": "on",
-    }
-    standby = Server(home, primary.binaries, ports.choose(), primary.password, {**primary.settings, **follower})
-    standby.start()
-    yield primary, standby
-    standby.stop("immediate")
-    shutil.rmtree(home, ignore_errors=True)
-    primary.stop()
-
-
 def test_a_synchronised_slot_is_seen_and_never_dropped(
-    pair18: tuple[Server, Server], watched_on: NewWatched, tmp_path: Path, binaries16: Binaries
+    synced18: tuple[Watched, Server], tmp_path: Path, binaries16: Binaries
 ) -> None:
-    primary, standby = pair18
-    watched = watched_on(primary)
+    watched, standby = synced18
     oncall = OnCall(watched.env, tmp_path, binaries16)
-    name = watched.env.source.name
-    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
-    watched.env.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput', false, false, true)")
-    place = Connection("source", "127.0.0.1", standby.port, "postgres", standby.password, name)
-
-    def synced() -> bool:
-        watched.env.sql("select pg_log_standby_snapshot()")
-        watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
-        with session.connect(place, what="test") as conn:
-            return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
-
-    wait_until(synced, "the synchronised slot")
     on_primary = watched.env.source
-    watched.env.source = type(on_primary)(standby, name)
+    watched.env.source = type(on_primary)(standby, on_primary.name)
     watched.policy(dry_run=False, drop={"foreign": [{"name": "*", "inactive": 1, "retained": 1}]})
     watched.check()
 
