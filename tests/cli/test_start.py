@@ -70,6 +70,7 @@ def test_what_belongs_together_is_unpaused_once_airflow_has_read_the_file(shop: 
         airflow("dags", "reserialize")
         said, errors = started.communicate(timeout=500)
     again = CliRunner().invoke(app, ["start", "shop", "--json"])
+    shown = CliRunner().invoke(app, ["status", "shop", "--json"])
     dags = airflow("dags", "list", "--columns", "dag_id,is_paused", "--output", "plain").splitlines()
     runs = airflow("dags", "list-runs", "shop.bootstrap", "--output", "plain")
 
@@ -83,3 +84,7 @@ def test_what_belongs_together_is_unpaused_once_airflow_has_read_the_file(shop: 
     assert json.loads(said) == {"pipeline": "shop", "triggered": True, "unpaused": live}
     assert json.loads(again.stdout) == {"pipeline": "shop", "triggered": False, "unpaused": []}
     assert runs.count("queued") == 1
+    assert (shown.exit_code, json.loads(shown.stdout)) == (
+        Status.DONE,
+        {"pipeline": "shop", "state": "starting", "bootstrap": "queued"},
+    )

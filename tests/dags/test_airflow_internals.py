@@ -80,6 +80,7 @@ def _access() -> bool:
 
 def _metadata() -> bool:
     from airflow.models.dag import DagModel  # noqa: PLC0415
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
     from airflow.models.pool import Pool  # noqa: PLC0415
     from airflow.models.taskinstance import TaskInstance  # noqa: PLC0415
     from airflow.utils.state import TaskInstanceState  # noqa: PLC0415
@@ -88,7 +89,12 @@ def _metadata() -> bool:
 
     task = {"dag_id", "run_id", "task_id", "map_index", "state", "pool", "pool_slots"}
     times = {"start_date", "queued_dttm", "scheduled_dttm"}
-    read = {DagModel: {"dag_id", "is_paused", "is_stale"}, Pool: {"pool", "slots"}, TaskInstance: task | times}
+    read = {
+        DagModel: {"dag_id", "is_paused", "is_stale"},
+        DagRun: {"dag_id", "state"},
+        Pool: {"pool", "slots"},
+        TaskInstance: task | times,
+    }
     there = all(names <= set(model.__table__.columns.keys()) for model, names in read.items())
     return there and set(ACTIVE) <= {str(state) for state in TaskInstanceState}
 
@@ -120,10 +126,10 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
         _access,
         "page_access: see what Airflow's own route /api/v2/plugins depends on; without it the page must not be shown at all",
     ),
-    "airflow.models.dag.DagModel, .pool.Pool, .taskinstance.TaskInstance, airflow.utils.session.create_session": (
+    "airflow.models.dag.DagModel, .dagrun.DagRun, .pool.Pool, .taskinstance.TaskInstance, airflow.utils.session.create_session": (
         _metadata,
-        "read_dags, read_tasks, read_pools: see from what Airflow's own routes /api/v2/dags, /api/v2/pools and the lists of task "
-        "instances read; where that cannot be told let airflow_metadata.ask return None, and the page says so",
+        "read_dags, read_active_dags, read_tasks, read_pools: see from what Airflow's own routes /api/v2/dags, /api/v2/pools and "
+        "the lists of runs and task instances read; where that cannot be told let airflow_metadata.ask return None, and the page says so",
     ),
 }
 

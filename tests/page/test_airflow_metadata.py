@@ -31,6 +31,18 @@ def test_a_dag_is_paused_unpaused_or_missing(shop: str) -> None:
     assert "page_shop_2.capture" not in state.dags, "its name only begins alike"
 
 
+def test_a_dag_with_a_queued_or_running_run_is_under_way(shop: str) -> None:
+    from penstock.orchestration.airflow_metadata import ask  # noqa: PLC0415
+
+    make_task(f"{shop}.bootstrap", "check", "scheduled")
+    make_task("page_shop_2.capture", "windows", "running")
+
+    state = ask([shop], False)
+
+    assert state is not None
+    assert [dag_id for dag_id, dag in state.dags.items() if dag.under_way] == [f"{shop}.bootstrap"]
+
+
 def test_what_runs_and_what_waits_is_seen_with_its_pool(shop: str) -> None:
     from penstock.orchestration.airflow_metadata import ask  # noqa: PLC0415
 

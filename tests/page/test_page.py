@@ -19,6 +19,7 @@ from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, OldTable,
 from penstock.ledger import Ledger
 from penstock.page import format
 from tests.page import scenes
+from tests.page.airflow_rows import make_dags, make_task
 from tests.page.scenes import GIB, Scene
 
 PLACES = ("/cdc/", "/cdc/pipelines/shop", "/cdc/runbooks/slot-lost", "/cdc/static/page.css", "/cdc/api/pipelines")
@@ -63,6 +64,20 @@ def test_a_pipeline_that_was_never_bootstrapped_leads_to_its_bootstrap(viewer: T
 
     assert "Not started yet" in page
     assert f'href="/dags/{scene.name}.bootstrap"' in page
+
+
+def test_a_bootstrap_that_the_ledger_does_not_know_yet_is_said_to_be_under_way(
+    viewer: TestClient, scene: Scene
+) -> None:
+    make_dags(scene.name)
+    make_task(f"{scene.name}.bootstrap", "check", "scheduled")
+
+    page = viewer.get(f"/cdc/pipelines/{scene.name}").text
+    overview = viewer.get("/cdc/api/pipelines").json()
+
+    assert "The bootstrap is under way" in page
+    assert "Not started yet" not in page
+    assert [each["state"] for each in overview["pipelines"] if each["name"] == scene.name] == ["starting"]
 
 
 def test_a_healthy_pipeline_has_nothing_to_do(viewer: TestClient, scene: Scene) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, pipeline_names, slugs
+from penstock.quantities import several
 
 PANEL = "Look"
 
@@ -27,12 +28,16 @@ def list_(json: Json = False) -> None:
 
 def status(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
     """Show where the pipeline stands: slot, windows, tables, last cut, last events."""
-    from penstock.cli import context, plain, printing
+    from penstock.cli import context, plain, printing, start
+    from penstock.errors import LedgerError
     from penstock.flow import status
     from penstock.flow.context import Context
 
     def ask(ctx: Context) -> context.Answer:
-        found = status.status(ctx)
+        try:
+            found = status.status(ctx)
+        except LedgerError as error:
+            return start.starting(ctx, error)
         title = f"{ctx.name}: {found.ledger.pipeline.state}"
         return context.Answer(plain.status(found), lambda: printing.show_lines(title, status.lines(found)))
 
@@ -51,7 +56,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
         lines = report.lines(verdict, ctx.pipeline.health)
         return context.Answer(
             report.plain(verdict, ctx.pipeline.health),
-            lambda: printing.show_lines(f"{ctx.name}: {len(verdict.findings)} alarms", lines),
+            lambda: printing.show_lines(f"{ctx.name}: {several(len(verdict.findings), 'alarm')}", lines),
             Status.FOUND if verdict.findings else Status.DONE,
         )
 

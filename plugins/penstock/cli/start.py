@@ -18,6 +18,7 @@ from penstock.flow.context import Context
 from penstock.pipeline_dags import NEEDED, STARTED
 
 _LOOK_AGAIN, _SAY_AGAIN = 5.0, 30.0
+_NOT_YET = ("not-bootstrapped", "ledger-not-migrated")
 
 
 def start(ctx: Context) -> Answer:
@@ -27,7 +28,7 @@ def start(ctx: Context) -> Answer:
     """
     paused = _read_by_airflow(ctx)
     bootstrap = f"{ctx.name}.bootstrap"
-    before = "was done before" if _is_bootstrapped(ctx) else "is at work already" if _is_at_work(bootstrap) else None
+    before = "was done before" if _is_bootstrapped(ctx) else "is at work already" if under_way(ctx) else None
     if before is None:
         _airflow("dags", "trigger", bootstrap)
     unpaused = [verb for verb in STARTED if paused.get(f"{ctx.name}.{verb}")]
@@ -64,13 +65,27 @@ def _is_bootstrapped(ctx: Context) -> bool:
     try:
         return ctx.ledger.pipelines.get(ctx.name).state in ("running", "halted")
     except LedgerError as error:
-        if error.slug in ("not-bootstrapped", "ledger-not-migrated"):
+        if error.slug in _NOT_YET:
             return False
         raise
 
 
-def _is_at_work(dag_id: str) -> bool:
-    return any(run["state"] in ("queued", "running") for run in _listed("dags", "list-runs", dag_id))
+def under_way(ctx: Context) -> str | None:
+    """Return whether a run of the pipeline's bootstrap is running or queued, None for neither; raises ConfigError."""
+    states = {run["state"] for run in _listed("dags", "list-runs", f"{ctx.name}.bootstrap")}
+    return next((state for state in ("running", "queued") if state in states), None)
+
+
+def starting(ctx: Context, error: LedgerError) -> Answer:
+    """Say that the bootstrap of a pipeline is under way, which the ledger does not know yet; raises the error if it is not."""
+    try:
+        state = under_way(ctx) if error.slug in _NOT_YET else None
+    except ConfigError:  # a shell without Airflow: nothing is known but what the ledger says
+        state = None
+    if state is None:
+        raise error
+    said = f"{ctx.name}: its bootstrap is {state}, and has not made its slot yet. How far it is: {ctx.name}.bootstrap in Airflow"
+    return Answer({"state": "starting", "bootstrap": state}, lambda: show(said))
 
 
 def _listed(*words: str) -> Sequence[Mapping[str, str]]:

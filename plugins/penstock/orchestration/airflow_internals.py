@@ -23,6 +23,7 @@ __all__ = [
     "is_lineage_wanted",
     "is_not_found",
     "page_access",
+    "read_active_dags",
     "read_dags",
     "read_pools",
     "read_tasks",
@@ -87,6 +88,16 @@ def read_dags(pipelines: Collection[str]) -> list[tuple[str, bool]]:
     known = select(DagModel.dag_id, DagModel.is_paused).where(ours, DagModel.is_stale.is_(False))
     with create_session(scoped=False) as session:
         return [(dag_id, bool(is_paused)) for dag_id, is_paused in session.execute(known)]
+
+
+def read_active_dags(pipelines: Collection[str]) -> set[str]:
+    """Return the DAGs of these pipelines of which a run is queued or running; raises SQLAlchemyError."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415  # the API server's
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    active = select(DagRun.dag_id).where(DagRun.state.in_(("queued", "running"))).distinct()
+    with create_session(scoped=False) as session:
+        return {dag_id for dag_id in session.scalars(active) if dag_id.rpartition(".")[0] in pipelines}
 
 
 def read_tasks() -> list[tuple[str, str, str, str, str, int, datetime | None, int]]:

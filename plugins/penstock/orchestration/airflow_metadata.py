@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.flow.health.airflow_state import ActiveTask, AirflowState
 from penstock.flow.health.standing import DagState
-from penstock.orchestration.airflow_internals import read_dags, read_pools, read_tasks
+from penstock.orchestration.airflow_internals import read_active_dags, read_dags, read_pools, read_tasks
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +17,10 @@ log = logging.getLogger(__name__)
 def ask(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `Ask`
     """Return how the DAGs of these pipelines stand, and with `with_tasks` what is under way; None if that cannot be read."""
     try:
-        dags = {dag_id: DagState(paused=is_paused) for dag_id, is_paused in read_dags(pipelines)}
+        active = read_active_dags(pipelines)
+        dags = {
+            dag_id: DagState(paused=is_paused, under_way=dag_id in active) for dag_id, is_paused in read_dags(pipelines)
+        }
         if not with_tasks or not dags:
             return AirflowState(dags)
         return AirflowState(dags, [ActiveTask(*each) for each in read_tasks()], read_pools())

@@ -161,7 +161,13 @@ def _lacking(shown: Pipeline) -> Iterator[Advice]:
 def _early(shown: Pipeline) -> Iterator[Advice]:
     bootstrap = f"{shown.name}.bootstrap"
     steps: tuple[Step, ...]
-    if shown.state in ("not bootstrapped", "new"):
+    if shown.state == "starting":
+        steps = (Step("See how far its run is", dag=bootstrap),)
+        reason = (
+            "A run of bootstrap is queued or running. It checks the source, then makes the slot and copies the tables."
+        )
+        yield Advice("idle", "The bootstrap is under way", reason, steps)
+    elif shown.state in ("not bootstrapped", "new"):
         steps = (Step("Check the source and copy it: trigger bootstrap, once", dag=bootstrap),)
         yield Advice("idle", "Not started yet", "The pipeline has a file and no slot. Nothing is kept anywhere.", steps)
     elif shown.state == "bootstrapping":

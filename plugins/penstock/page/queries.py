@@ -100,6 +100,12 @@ class Series:
     capture_cpu_seconds: list[float | None]
 
 
+def _unknown(pipeline: config.Pipeline, airflow: AirflowState | None) -> models.Pipeline:
+    """Show a pipeline that its ledger does not know, or not yet."""
+    starts = airflow is not None and airflow.dag(f"{pipeline.name}.bootstrap").under_way
+    return views.unknown(pipeline.name, pipeline.slot, pipeline.publication, starts=starts)
+
+
 def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
     return None
 
@@ -139,7 +145,7 @@ class Deployment:
         with self._ledger(conn_id).page.panels() as panel:
             rows = panel.pipelines(name)
             if not rows:
-                shown = views.unknown(name, files[name].slot, files[name].publication)
+                shown = _unknown(files[name], airflow)
                 return PipelinePage(
                     now,
                     shown,
@@ -254,9 +260,7 @@ class Deployment:
             rows = panel.pipelines()
             shown = _shown(panel, rows, files, airflow, now=now)
         known = {row.name for row in rows}
-        missing = [
-            views.unknown(name, each.slot, each.publication) for name, each in files.items() if name not in known
-        ]
+        missing = [_unknown(each, airflow) for name, each in files.items() if name not in known]
         return missing + shown
 
     def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline]) -> str:

@@ -78,10 +78,10 @@ def pipeline(
     )
 
 
-def unknown(name: str, slot: str, publication: str) -> Pipeline:
-    """Show a pipeline that has a file and was never bootstrapped."""
+def unknown(name: str, slot: str, publication: str, *, starts: bool = False) -> Pipeline:
+    """Show a pipeline that has a file and was never bootstrapped; `starts`: a run of its bootstrap is under way."""
     return Pipeline(
-        name, "idle", "not bootstrapped", None, None, None, slot, publication,
+        name, "idle", "starting" if starts else "not bootstrapped", None, None, None, slot, publication,
         True, None, None, None, None, None, None, 0, 0, 0, 0, 0, 0, None, (),
     )  # fmt: skip
 
