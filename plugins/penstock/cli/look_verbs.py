@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, pipeline_names, slugs
-from penstock.quantities import several
 
 PANEL = "Look"
 
@@ -56,7 +55,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
         lines = report.lines(verdict, ctx.pipeline.health)
         return context.Answer(
             report.plain(verdict, ctx.pipeline.health),
-            lambda: printing.show_lines(f"{ctx.name}: {several(len(verdict.findings), 'alarm')}", lines),
+            lambda: printing.show_lines(f"{ctx.name}: {len(verdict.findings)} alarms", lines),
             Status.FOUND if verdict.findings else Status.DONE,
         )
 
