@@ -52,9 +52,9 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
 
         def run(hours: float) -> bool:
             send = partial(notifications.send_info, env.ctx.pipeline)
-            return summary.send_summary(env.ctx, send, tomorrow + timedelta(hours=hours))
+            return summary.send_summary(env.ctx, send, next_eight + timedelta(hours=hours))
 
-        tomorrow = (datetime.now(UTC) + timedelta(days=1)).replace(hour=8, minute=0, second=0, microsecond=0)
+        next_eight = summary.due("0 8 * * *", datetime.now(UTC))[0] + timedelta(days=1)
         assert [run(-24), run(-1), run(0), run(0.1), run(23.9)] == [False, False, True, False, False]
         hook.refusals = 1
         assert [run(26), run(26.1), run(26.2)] == [False, True, False], "what no channel took is sent by the next run"
