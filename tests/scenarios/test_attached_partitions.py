@@ -181,6 +181,35 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
     assert all(count < 120 for count in rows.values()), rows
 
 
+@pytest.mark.slow
+def test_a_partition_bounded_outside_its_parent_keeps_no_row_of_another_in_the_lake(env16: PipelineEnv) -> None:
+    env = env16
+    for table in TABLES:
+        identity = TABLES[table][1]
+        env.sql(made(table))
+        env.sql(
+            f"create table {table}_rest partition of {table} default;"
+            f"create table {table}_deep partition of {table} for values from (300) to (400) partition by range (id);"
+            f"create table {table}_far partition of {table}_deep for values from (900) to (1000);"
+            f"alter table {table}_rest replica identity {identity}; alter table {table}_far replica identity {identity};"
+        )
+        env.sql(FILLED.format(table, 895, 910))
+    env.bootstrap()
+
+    for table in TABLES:
+        env.sql(
+            f"alter table {table} detach partition {table}_rest; delete from {table}_rest where id % 3 = 0;"
+            f"update {table}_rest set n = -1 where id % 3 = 1; alter table {table} attach partition {table}_rest default"
+        )
+    env.capture()
+    fetch(env)
+    settle(env)
+
+    assert states(env) == dict.fromkeys(TABLES, "ready")
+    assert equal(env)
+    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {11}
+
+
 def flush(env: PipelineEnv) -> None:
     env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'test', 'x')")
 

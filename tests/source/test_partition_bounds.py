@@ -123,3 +123,14 @@ def test_ranges_that_follow_on_one_another_are_joined_within_whatever_else_is_th
         (us, days[1]),
     ]
     assert joined([(high,), (low,), (eu,), (us,)]) == [(eu,), (us,), (Condition(3, "int", None, None),)]
+
+
+def test_a_partition_bounded_outside_its_parent_holds_no_row() -> None:
+    low, high, over = (Condition(1, "int", *ends) for ends in (("0", "10"), ("10", "20"), ("5", "15")))
+    eu, us = Condition(2, "text", values=("de", "fr")), Condition(2, "text", values=("us", "fr"))
+    days = Condition(3, "date", None, "2026-02-01"), Condition(3, "date", "2026-02-01", None)
+
+    assert joined([(low, high), (eu, low, Condition(2, "text", values=("us",))), days]) == []
+    assert joined([(low, over)]) == [(Condition(1, "int", "5", "10"),)]
+    assert joined([(eu, us)]) == [(Condition(2, "text", values=("fr",)),)]
+    assert joined([(high, low), (over,)]) == [(over,)]

@@ -116,14 +116,34 @@ def joined(bounds: Iterable[Bound]) -> list[Bound]:
     """Return fewer bounds that hold the same rows: ranges that follow on one another are one."""
     groups: dict[Bound, list[Condition]] = {}
     for bound in dict.fromkeys(map(_narrowed, bounds)):
-        groups.setdefault(bound[:-1], []).append(bound[-1])
+        if bound is not None:
+            groups.setdefault(bound[:-1], []).append(bound[-1])
     return [(*rest, last) for rest, lasts in groups.items() for last in _joined(lasts)]
 
 
-def _narrowed(bound: Bound) -> Bound:
-    """Return a bound without ranges that a later one lies within: those of a partition lie within those of its parent."""
-    last = {(each.column, each.values is None): place for place, each in enumerate(bound)}
-    return tuple(each for place, each in enumerate(bound) if last[each.column, each.values is None] == place)
+def _narrowed(bound: Bound) -> Bound | None:
+    """Return a bound that asks for each column once, None where no row meets it: PostgreSQL takes a partition outside its parent's."""
+    met: dict[tuple[str | int, bool], Condition] = {}
+    for each in bound:
+        place = (each.column, each.values is None)
+        met[place] = _both(met.pop(place), each) if place in met else each
+    return None if any(map(_empty, met.values())) else tuple(met.values())
+
+
+def _both(one: Condition, other: Condition) -> Condition:
+    """Return what two ranges, or two lists, of one column have in common."""
+    if one.values is not None:
+        return replace(one, values=tuple(value for value in one.values if other.holds(value)))
+    value = partial(_value, one.kind)
+    lows = [each.low for each in (one, other) if each.low is not None]
+    highs = [each.high for each in (one, other) if each.high is not None]
+    return replace(one, low=max(lows, key=value, default=None), high=min(highs, key=value, default=None))
+
+
+def _empty(condition: Condition) -> bool:
+    if condition.values is not None:
+        return not condition.values
+    return _before(condition.kind, condition.high, condition.low)
 
 
 def _joined(conditions: Sequence[Condition]) -> Iterator[Condition]:
