@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
+from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from penstock.wire.messages import RelationColumn
@@ -168,6 +169,17 @@ def test_a_relation_has_one_number_per_content(ledger: Ledger, running: str) -> 
     ]
     again = ledger.windows.relation_versions(running)
     assert (again.number(widened), again.number(replace(ORDERS, replica_identity="f"))) == (2, 3)
+
+
+def test_a_shape_keeps_of_what_its_columns_are_made(ledger: Ledger, running: str) -> None:
+    named = replace(ORDERS, columns=(*ORDERS.columns, RelationColumn("added", 70001, -1, False, "citext")))
+
+    capture(ledger, running, START, START + 10, relations={(ORDERS.oid, 1): ORDERS, (ORDERS.oid, 2): named})
+
+    assert [record.relation for record in ledger.windows.relations(running)] == [ORDERS, named]
+    assert not any("base" in each for each in relation_to_json(1, ORDERS)["columns"]), (
+        "as it was before bases were noted"
+    )
 
 
 def test_a_number_that_belongs_to_another_shape_is_refused_with_its_window(ledger: Ledger, running: str) -> None:

@@ -97,6 +97,16 @@ def test_a_large_row_that_is_alone_is_a_view_of_its_message() -> None:
     assert whole.address < start < whole.address + whole.size
 
 
+def test_a_shape_says_of_what_its_columns_are_made_where_the_stream_names_that() -> None:
+    own = replace(T, columns=(T.columns[0], replace(T.columns[1], type_oid=0x4001)))
+    named = replace(own, columns=(own.columns[0], replace(own.columns[1], base="citext")))
+    stream = [BEGIN, m.Type(0x4001, "public", "citext"), own, insert(own, "1", "a"), COMMIT]
+
+    blocks, _ = feed(batches(encoded(stream), [1, 2]))
+
+    assert [block.relation for block in blocks] == [named]
+
+
 def test_a_shape_that_comes_back_starts_a_new_block() -> None:
     wide = replace(T, columns=(*T.columns, m.RelationColumn("more", 25, -1, False)))
     stream = [BEGIN]

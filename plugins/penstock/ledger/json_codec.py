@@ -18,8 +18,15 @@ def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:
         "schema": relation.namespace,
         "name": relation.name,
         "replica_identity": relation.replica_identity,
-        "columns": [vars_of(column) for column in relation.columns],
+        "columns": [_sent_to_json(column) for column in relation.columns],
     }
+
+
+def _sent_to_json(column: RelationColumn) -> dict[str, Any]:
+    data = vars_of(column)
+    if not column.base:  # so that it is what the ledger has of a shape that came before bases were noted
+        del data["base"]
+    return data
 
 
 def relation_from_json(data: dict[str, Any]) -> Relation:

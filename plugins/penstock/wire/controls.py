@@ -8,7 +8,7 @@ gets one where the source's event trigger has told that the same names are other
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class ControlReader:
         self._times: dict[Relation, int] = {}
         self.origins: list[str] = []
         self.types: set[Type] = set()
+        self._bases: dict[int, str] = {}
         self.prefixes: set[str] = set()
         self.transactional = 0
         self.other = 0
@@ -106,7 +107,7 @@ class ControlReader:
         """Note what a message says and return the number that `scan` needs of it."""
         match message:
             case Relation():
-                return self._version(message)
+                return self._version(self._with_bases(message))
             case Origin(name=name):
                 if name not in self.origins:
                     self.origins.append(name)
@@ -120,7 +121,15 @@ class ControlReader:
                 return int(transactional)
             case Type():
                 self.types.add(message)
+                self._bases[message.oid] = message.name
         return 0
+
+    def _with_bases(self, relation: Relation) -> Relation:
+        """Say of what the columns are made; the server names the types right before each RELATION message that has them."""
+        if self._bases.keys().isdisjoint(column.type_oid for column in relation.columns):
+            return relation
+        named = (replace(column, base=self._bases.get(column.type_oid, "")) for column in relation.columns)
+        return replace(relation, columns=tuple(named))
 
     def _version(self, relation: Relation) -> int:
         told = self.told.get(relation.oid, [])

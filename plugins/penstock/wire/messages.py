@@ -57,12 +57,16 @@ class OldRow:
 
 @dataclass(frozen=True, slots=True)
 class RelationColumn:
-    """Describe one published column; `key` says that it is part of the replica identity."""
+    """Describe one published column; `key` says that it is part of the replica identity.
+
+    `base` is the name of its type, or of what a domain is made of, where a TYPE message says it: of types that are not built in.
+    """
 
     name: str
     type_oid: int
     typmod: int
     key: bool
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -293,3 +295,33 @@ def test_texts_of_any_text_type_stand_in_a_text_column() -> None:
     sent = Relation(7, "public", "t", "f", (RelationColumn("note", VARCHAR, 24, True),))
 
     assert fields(column("note", 1), sent=sent, numbers=(1,)) == ("note",)
+
+
+TEXTS = PgType(1009, -1, "pg_catalog", "_text", "b", element=PgType(TEXT, -1, "pg_catalog", "text", "b"))
+PLAIN = column("note", 1).type
+INT4 = ID.type
+DECIMAL = PgType(1700, (10 << 16) + 2 + 4, "pg_catalog", "numeric", "b")
+OWN = PgType(70002, -1, "public", "mood", "e")
+
+
+@pytest.mark.parametrize(
+    ("base", "now", "stands"),
+    [
+        ("citext", PLAIN, True),
+        ("varchar", PLAIN, True),
+        ("int4", INT4, True),
+        ("citext", TEXTS, False),
+        ("_citext", TEXTS, False),  # the server writes these anew
+        ("hstore", PLAIN, False),
+        ("", PLAIN, False),
+        ("int2", INT4, False),
+        ("numeric", DECIMAL, False),  # its digits are not known
+        ("mood", OWN, False),  # another type may have had the name
+    ],
+)
+def test_a_type_that_the_stream_names_is_known_by_what_it_is_made_of(base: str, now: PgType, stands: bool) -> None:
+    sent = Relation(7, "public", "t", "f", (RelationColumn("note", 70001, -1, True, base),))
+
+    found = fields(replace(column("note", 1), type=now), sent=sent, numbers=(1,))
+
+    assert (found == ("note",)) is stands, found

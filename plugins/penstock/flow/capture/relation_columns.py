@@ -23,10 +23,11 @@ DROPPED = 0
 """The attnum of a column that is one of several that were dropped since; no column of the catalog has it."""
 _UNKNOWN = PgType(0, -1, "", "", "")
 _TEXT = PgType(25, -1, "pg_catalog", "text", "b")
-_TEXTS = {25: _TEXT, 1043: _TEXT} | dict.fromkeys(
-    (1009, 1015), PgType(1009, -1, "pg_catalog", "_text", "b", element=_TEXT)
-)
+_TEXT_ARRAY = PgType(1009, -1, "pg_catalog", "_text", "b", element=_TEXT)
+_TEXTS = {25: _TEXT, 1043: _TEXT, 1009: _TEXT_ARRAY, 1015: _TEXT_ARRAY}
 """text, varchar and their arrays. Source: PostgreSQL's pg_type.dat."""
+_NAMED_TEXTS = dict.fromkeys(("text", "varchar", "citext"), _TEXT)
+"""Those that the stream names: types of extensions, and domains by what they are made of."""
 
 
 def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[ColumnLook]) -> RelationNumbers:
@@ -254,7 +255,9 @@ def _followed(sent: RelationColumn, now: PgType) -> bool:
     while (base := bases[-1].base) is not None:
         bases.append(base)
     before = next((replace(each, typmod=sent.typmod) for each in bases if each.oid == sent.type_oid), None)
-    return followed(before or _TEXTS.get(sent.type_oid, _UNKNOWN), now)
+    if bases[-1].schema == "pg_catalog" and bases[-1].name == sent.base:  # sent as a domain over what it is now
+        before = replace(bases[-1], typmod=sent.typmod)
+    return followed(before or _TEXTS.get(sent.type_oid) or _NAMED_TEXTS.get(sent.base, _UNKNOWN), now)
 
 
 def _unreadable(table: TableRecord | TableFacts, relation: Relation) -> str:
