@@ -20,12 +20,45 @@ insert into {t} select i, 'a' || i, i from generate_series(1, 20) i
 """
 ROWS = "update {t} set n = n + 1 where n % 3 = 0; delete from {t} where n = 5; update {t} set id = id + 100 where n = 8"
 FULL = "insert into {t} values (50, 'new', 'New', '{{A,b}}', 'x=>1, y=>null', 'a.b.c', 50)"
+KEYED = (
+    "create table {t} (c citext primary key, n int); insert into {t} select 'K' || i, i from generate_series(1, 20) i"
+)
+BY_CASE = (
+    "update {t} set c = lower(c::text) where n in (3, 4); update {t} set n = n + 20 where n in (3, 5); "
+    "delete from {t} where n = 6; insert into {t} values ('k6', 6)"
+)
+BOTH_CASES = "insert into {t} values ('k9', 60); update {t} set n = n + 1000 where c = 'K9'"
+DOMAINS = """
+create domain {t}_w as citext; create domain {t}_i as int;
+create table {t} (id int primary key, w {t}_w, i {t}_i);
+insert into {t} select i, 'W' || i, i from generate_series(1, 20) i
+"""
+DOMAIN_ROWS = (
+    "update {t} set w = 'x' || w::text, i = i + 1 where i % 3 = 0; delete from {t} where id = (select min(id) from {t})"
+)
 
 STORIES = {
     "text_to_citext": Story((ROWS, "alter table {t} alter a type citext", FULL, ROWS), made=MADE),
-    "citext_to_text": Story(
-        (ROWS, "alter table {t} alter c type text, alter cs type text[]", FULL, ROWS), "columns", MADE
+    "citext_to_text": Story((ROWS, "alter table {t} alter c type text", FULL, ROWS), made=MADE),
+    "there_and_back": Story(
+        (ROWS, "alter table {t} alter c type text", FULL, "alter table {t} alter c type citext", ROWS), made=MADE
     ),
+    "citext_array": Story(  # the server writes arrays anew
+        (ROWS, "alter table {t} alter cs type text[]", FULL, ROWS), "columns", MADE
+    ),
+    "citext_key": Story((BY_CASE, "alter table {t} alter c type text", BOTH_CASES, BY_CASE), made=KEYED),
+    "citext_key_of_whole_rows": Story(
+        (BY_CASE, "alter table {t} alter c type text", BOTH_CASES, BY_CASE),
+        made=KEYED + "; alter table {t} replica identity full",
+    ),
+    "text_key": Story(
+        (BY_CASE, BOTH_CASES, "delete from {t} where n = 60", "alter table {t} alter c type citext", BY_CASE),
+        made=KEYED.replace("citext", "text"),
+    ),
+    "domains_to_their_base": Story(
+        (DOMAIN_ROWS, "alter table {t} alter w type citext, alter i type int", DOMAIN_ROWS), made=DOMAINS
+    ),
+    "domains_of_citext_to_text": Story((DOMAIN_ROWS, "alter table {t} alter w type text", DOMAIN_ROWS), made=DOMAINS),
     "hstore_to_jsonb": Story(
         (
             ROWS,
@@ -45,7 +78,7 @@ STORIES = {
             "update {t} set c = 'Other', h = 'x=>y', l = 'c.d' where id < 4",
             ROWS,
         ),
-        "copy",
+        "columns",
         EARLY,
     ),
     "composite_of_it": Story(

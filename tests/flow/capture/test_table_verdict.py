@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
+from penstock.flow.capture.column_fetch import Fetch
 from penstock.flow.capture.new_files import suspects
 from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.table_facts import column_plan
@@ -65,6 +66,27 @@ def test_an_added_column_is_followed_with_the_value_that_old_rows_show() -> None
     assert found.reason is None
     assert [(column.name, column.missing_text) for column in found.columns[2:]] == [("state", "new")]
     assert [change.rule for change in found.changes] == ["add-column"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        (PgType(1007, -1, "pg_catalog", "_int4", "b", element=INT), "{1,2}"),
+        (PgType(70001, -1, "public", "hstore", "b"), '"k"=>"v"'),
+        (PgType(701, -1, "pg_catalog", "float8", "b"), "NaN"),
+        (PgType(1082, -1, "pg_catalog", "date", "b"), "infinity"),
+    ],
+)
+def test_a_column_added_with_a_default_that_the_lake_has_no_form_of_is_fetched(type_: PgType, text: str) -> None:
+    added = SourceColumn("marks", 4, type_, missing_text=text, has_default=True)
+    now = replace(TABLE, columns=(ID, NAME, added))
+
+    found = judge(now, following=Following())
+
+    assert found.fetch == Fetch(frozenset({4}))
+    assert "column marks was added with a constant default that the lake's column cannot have" in (found.reason or "")
+    assert text not in (found.reason or ""), "no value is shown"
+    assert judge(now).reason == found.reason, "a table that is being copied is copied again"
 
 
 def test_a_column_added_without_a_default_is_followed() -> None:

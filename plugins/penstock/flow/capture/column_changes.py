@@ -14,6 +14,7 @@ from penstock.flow.capture.column_fetch import Doubt
 from penstock.flow.table_facts import column_plan
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
+from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import innermost
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, widened, widened_real
@@ -91,7 +92,17 @@ def follow(
     for new in there.values():
         after.append(column_plan(new))
         changes.append(ColumnChange("add-column", f"column {new.name} was added", _xid(new)))
+        doubts += _default_doubts(new)
     return Followed(_with_free_names(after), tuple(changes), tuple(doubts))
+
+
+def _default_doubts(new: SourceColumn) -> list[Doubt]:
+    """Name an added column of which Iceberg cannot show what old rows have: a list or map, or a value beyond the lake's type."""
+    found = None if new.missing_text is None else default_literal(new.type, new.missing_text)
+    if not isinstance(found, Unsupported):
+        return []
+    why = f"column {new.name} was added with a constant default that the lake's column cannot have: {found.reason}"
+    return [Doubt(why, new.attnum)]
 
 
 def _why_not_dropped(column: MirrorColumn, now: SourceTable, following: Following) -> str | None:
