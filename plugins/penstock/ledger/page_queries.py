@@ -16,8 +16,8 @@ from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, PipelineFacts, Row, WindowState
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_page import OneTable
-from penstock.ledger.table_records import RebuildKind, RebuildState, TableState
+from penstock.ledger.table_page import OneTable, TableStanding
+from penstock.ledger.table_records import RebuildKind, RebuildState
 from penstock.ledger.work import WorkNote
 from penstock.lsn import Lsn
 
@@ -91,38 +91,11 @@ class CutPanel(Row):
 
 
 @dataclass(frozen=True)
-class TablePanel(Row):
-    """Hold one table; `changes` and `changed_at` cover the newest windows only, None when they hold none.
+class TablePanel(TableStanding):
+    """Hold one table of a list; `changes` and `changed_at` cover the newest windows only, None when they hold none."""
 
-    `waits`: it joined and waits for its copy, `leaves`: it left and is still to be merged that far.
-    `rows`, `files` and `bytes` are its size since the last cut that moved it. The counts are since its copy; `suspected`: changes met other rows than they should, and that no comparison has
-    found all rows equal since.
-    """
-
-    oid: int
-    schema: str
-    name: str
-    target: list[str]
-    state: TableState
-    complete_through: Lsn | None
-    paused_slug: str | None
-    paused_reason: str | None
     changes: int | None
     changed_at: datetime | None
-    rows: int | None
-    files: int | None
-    bytes: int | None
-    verified_through: Lsn | None
-    verified_at: datetime | None
-    differs: bool
-    update_missing: int
-    delete_missing: int
-    insert_existing: int
-    misfits: int
-    suspected: bool
-    waits: bool
-    leaves: bool
-    paused_by: dict[str, str] | None
 
 
 @dataclass(frozen=True)

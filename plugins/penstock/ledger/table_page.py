@@ -18,11 +18,12 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class TableFactsPanel(Row):
-    """Hold one table; what `TablePanel` has too means the same here.
+class TableStanding(Row):
+    """Hold how one table stands, as every page shows it.
 
-    `rows`, `files` and `bytes` are its size in the lake since the cut at `moved_at`. `paused_as_of` is the source's time through
-    which a table that stays behind the cut is complete.
+    `waits`: it joined and waits for its copy, `leaves`: it left and is still to be merged that far. `rows`, `files` and `bytes`
+    are its size since the last cut that moved it. The counts are since its copy; `suspected`: changes met other rows than they
+    should, and that no comparison has found all rows equal since.
     """
 
     oid: int
@@ -30,12 +31,10 @@ class TableFactsPanel(Row):
     name: str
     target: list[str]
     state: TableState
-    identity: str
-    columns: tuple[MirrorColumn, ...]
     complete_through: Lsn | None
     paused_slug: str | None
     paused_reason: str | None
-    paused_at: datetime | None
+    paused_by: dict[str, str] | None
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
@@ -46,10 +45,22 @@ class TableFactsPanel(Row):
     suspected: bool
     waits: bool
     leaves: bool
-    paused_by: dict[str, str] | None
     rows: int | None
     files: int | None
     bytes: int | None
+
+
+@dataclass(frozen=True)
+class TableFactsPanel(TableStanding):
+    """Hold all of one table.
+
+    The cut that moved it last was at `moved_at`. `paused_as_of` is the source's time through which a table that stays behind the
+    cut is complete.
+    """
+
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    paused_at: datetime | None
     moved_at: datetime | None
     copied_rows: int | None
     copied_bytes: int | None

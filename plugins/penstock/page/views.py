@@ -16,10 +16,9 @@ from penstock.ledger.page_queries import (
     RebuildPanel,
     SchemaChangePanel,
     SlotPanel,
-    TablePanel,
     WindowPanel,
 )
-from penstock.ledger.table_page import TableFactsPanel
+from penstock.ledger.table_page import TableStanding
 from penstock.lsn import Lsn
 from penstock.page.models import (
     Alarm,
@@ -149,7 +148,7 @@ def cut(row: CutPanel) -> Cut:
     return Cut(str(row.lsn), row.published_at, row.changes, row.tables, seconds, rate, delay, oldest, task(row.by_task))
 
 
-def table(row: TablePanel | TableFactsPanel, changes: int | None = None, changed_at: datetime | None = None) -> Table:
+def table(row: TableStanding, changes: int | None = None, changed_at: datetime | None = None) -> Table:
     """Show a table, with what the newest windows hold of it."""
     return Table(
         oid=row.oid,
