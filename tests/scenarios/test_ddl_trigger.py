@@ -23,8 +23,8 @@ READ_TOGETHER = {"again", "savepoint", "prepared"}
 """Of the ambiguous changes those of which a row between shows which column is which."""
 DROPPED = "update {t} set n = 1 where id = 1; alter table {t} drop column a"
 AGAIN = "alter table {t} add column a text; update {t} set a = 'new', n = 2 where id = 2"
-OFF = "alter event trigger penstock_ddl_end disable; alter event trigger penstock_ddl_drop disable"
-ON = "alter event trigger penstock_ddl_end enable always; alter event trigger penstock_ddl_drop enable always"
+OFF = "alter event trigger penstock_ddl_end disable; alter event trigger penstock_ddl_drop disable; alter event trigger penstock_ddl_rewrite disable"
+ON = "alter event trigger penstock_ddl_end enable always; alter event trigger penstock_ddl_drop enable always; alter event trigger penstock_ddl_rewrite enable always"
 
 
 @pytest.mark.slow

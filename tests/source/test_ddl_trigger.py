@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from penstock.contract import table_state
-from penstock.contract.table_state import PREFIX, TableState
+from penstock.contract.table_state import PREFIX, FileBefore, TableState
 from penstock.source import ddl_trigger, session
 from penstock.wire.messages import LogicalMessage
 from penstock.wire.pgoutput import Decoder
@@ -40,7 +40,11 @@ class Listener:
 
     def states(self) -> list[TableState]:
         read = [table_state.read(content) for content in self.contents()]
-        return [state for state in read if state is not None]
+        return [state for state in read if isinstance(state, TableState)]
+
+    def files(self) -> list[FileBefore]:
+        read = [table_state.read(content) for content in self.contents()]
+        return [file for file in read if isinstance(file, FileBefore)]
 
 
 @pytest.fixture
@@ -200,6 +204,25 @@ def test_partitions_are_told_of_only_where_they_are_altered(database: Database, 
     database.execute("create table other (id int); alter table root attach partition other for values from (7) to (8)")
 
     assert [told["name"] for told in listener.told()[before:]] == ["other", "root"]
+
+
+def test_a_partitions_file_is_told_before_it_is_rewritten(database: Database, listener: Listener) -> None:
+    database.execute("create table root (a int, k int) partition by range (k); create table other (a int)")
+    database.execute("create table leaf partition of root for values from (0) to (10); insert into root values (1, 1)")
+    database.execute("create table void partition of root for values from (10) to (20)")
+    file = "select relfilenode::bigint from pg_class where relname = 'leaf'"
+    ((before,),) = database.execute(file)
+    told = len(listener.contents())
+    database.execute("alter table root alter a type bigint; alter table other alter a type bigint")
+    ((after,),) = database.execute(file)
+
+    (full, empty), states = listener.files(), [table_state.read(content) for content in listener.contents()[told:]]
+    assert (full.file, full.empty, empty.file, empty.empty) == (before, False, empty.oid, True)
+    told_after = next(each for each in listener.states()[::-1] if each.oid == full.oid)
+    assert states.index(full) < states.index(told_after)
+    assert (told_after.file, told_after.xid, told_after.trigger) == (after, full.xid, full.trigger)
+    writers = "select xmin::text::bigint, cmin::text::bigint from leaf"
+    assert database.execute(writers) == [told_after.written], "the rewrite wrote the rows and the table's catalog row"
 
 
 def test_temporary_tables_and_what_is_no_table_are_not_told(database: Database, listener: Listener) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.contract.schema import landing_schema
-from penstock.contract.table_state import PREFIX, VERSION, TableState
+from penstock.contract.table_state import PREFIX, VERSION, FileBefore, TableState
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire import controls, passes
@@ -473,6 +473,15 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
         assert ids == {0: ["1"], 1: ["2", "3"], 2: ["4"]}
         assert totals.after == {(T, 0): {0}, (T, 1): {1, 2}, (T, 2): {4}}
         assert [list(each.state.columns) for each in totals.told[1]] == [[1, 2], [1, 2], [1], [1, 3]]
+
+
+def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_table() -> None:
+    content = {"version": VERSION, "trigger": "token", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
+    file = m.LogicalMessage(True, Lsn(0x90), PREFIX, json.dumps(content).encode())
+    state = told({1: ("id", 23, -1)}, {})
+    _, totals = feed(batches(encoded([BEGIN, state, file, state, state, COMMIT])))
+
+    assert [each.rewrote for each in totals.told[1]] == [None, FileBefore(1, "token", 900, 16400, empty=False), None]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "penstock.ddl"
-VERSION = 3
+VERSION = 4
 """Of the message's form; another one is not read."""
 _MOST_BYTES = 4 << 20  # 1,600 columns of the longest names come to a sixth of it
 
@@ -23,7 +23,8 @@ class TableState:
 
     `count` attnums were ever given out. `trigger` stays the same as long as the event trigger is there and enabled, None
     where it may have missed something. `xid` is the transaction's id; `gone`: the table was dropped.
-    `versions` are those of the columns' catalog rows, `file` is the number of the table's file. `plain`: the command was one
+    `versions` are those of the columns' catalog rows, `file` is the number of the table's file, `written` the 32-bit transaction id and
+    the command that wrote its own catalog row. `plain`: the command was one
     ALTER TABLE of a client's, without USING, so that the server's own casts made the values of retyped columns. `unlogged`: the
     stream has none of its changes.
     """
@@ -37,6 +38,7 @@ class TableState:
     gone: bool = False
     versions: Mapping[int, int] = field(default_factory=dict)
     file: int = 0
+    written: tuple[int, int] = (0, 0)
     plain: bool = False
     unlogged: bool = False
 
@@ -56,6 +58,7 @@ class TableState:
             "dropped": [[attnum, xid] for attnum, xid in self.dropped.items()],
             "xid": self.xid,
             "file": self.file,
+            "written": list(self.written),
             "plain": self.plain,
             "unlogged": self.unlogged,
         }
@@ -77,6 +80,7 @@ class TableState:
             xid=int(data["xid"]),
             versions={int(attnum): int(version) for attnum, *_, version in data["columns"]},
             file=int(data["file"]),
+            written=_pair(data.get("written", (0, 0))),
             plain=data["plain"] is True,
             unlogged=data["unlogged"] is True,
         )
@@ -87,6 +91,17 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
+class FileBefore:
+    """Hold the number of the file that a command of transaction `xid` was about to rewrite, a partition's; `empty`: it has no block."""
+
+    oid: int
+    trigger: str | None
+    xid: int
+    file: int
+    empty: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TableStates:
     """Hold the last states that a window's messages told, where no message that said nothing came after; `lapsed`: one came."""
 
@@ -94,12 +109,23 @@ class TableStates:
     lapsed: bool = False
 
 
-def read(content: bytes) -> TableState | None:
+def read(content: bytes) -> TableState | FileBefore | None:
     """Read a message's content; None where it says that something is missing, or is of another form."""
     if len(content) > _MOST_BYTES:
         return None
     try:
         data = json.loads(content)
-        return TableState.from_json(data) if data["version"] == VERSION else None
+        if data["version"] != VERSION:
+            return None
+        return _file_before(data) if "rewrites" in data else TableState.from_json(data)
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
+
+
+def _file_before(data: Mapping[str, Any]) -> FileBefore:
+    return FileBefore(int(data["oid"]), data["trigger"], int(data["xid"]), int(data["rewrites"]), data["empty"] is True)
+
+
+def _pair(values: Sequence[Any]) -> tuple[int, int]:
+    xid, command = values
+    return int(xid), int(command)

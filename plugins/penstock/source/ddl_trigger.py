@@ -39,7 +39,7 @@ class DdlTrigger:
         return {
             "installed": None,
             "missing": "the event trigger is not installed in this database",
-            "disabled": "one of its two event triggers is missing, restricted, or not enabled in every session (enable always)",
+            "disabled": "one of its three event triggers is missing, restricted, or not enabled in every session (enable always)",
             "old": f"its version {self.version} is older than {VERSION}, which this Penstock reads",
             "new": f"its version {self.version} is newer than {VERSION}, which this Penstock reads",
         }[self.condition]

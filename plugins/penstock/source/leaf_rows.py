@@ -52,6 +52,15 @@ def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bo
     )
 
 
+def holds_row_of(conn: SourceSession, leaf: Leaf, xid: int, command: int) -> bool:
+    """Return whether a leaf holds a row that one command of a transaction wrote, untouched since; raises SourceError."""
+    look = sql.SQL(
+        "select exists (select from only {} as t "
+        "where t.xmin = {}::xid and t.cmin::text::bigint = {} and t.xmax = '0'::xid)"
+    )
+    return _ask(conn, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
+
+
 def empty_in(conn: SourceSession, leaf: Leaf) -> str | None:
     """Return the text of a snapshot in which a leaf is empty; None where it is not; raises SourceError."""
     look = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.contract import table_state
-from penstock.contract.table_state import TableState
+from penstock.contract.table_state import FileBefore, TableState
 from penstock.wire.arrays import NONE, Catalogue, Controls
 from penstock.wire.cursor import Cursor
 from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
@@ -31,10 +31,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Hold what the event trigger told of one table, in stream order, with how many of its messages said nothing until then."""
+    """Hold what the event trigger told of one table, in stream order, with how many of its messages said nothing until then.
+
+    `rewrote` is the file of which it told right before: the one that the same command has rewritten.
+    """
 
     state: TableState
     lapses: int
+    rewrote: FileBefore | None = None
 
 
 TOLD_BYTES = 64 << 20
@@ -55,6 +59,7 @@ class ControlReader:
         self.after: list[set[int]] = []
         self.told: dict[int, list[Told]] = {}
         self.lapses = 0
+        self._rewritten: dict[int, FileBefore] = {}
         self._told_bytes = 0
         self._numbers: list[tuple[int, ...] | None] = []
         self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
@@ -158,8 +163,11 @@ class ControlReader:
         state = table_state.read(content) if self._told_bytes <= TOLD_BYTES else None
         if state is None:
             self.lapses += 1
+        elif isinstance(state, FileBefore):
+            self._rewritten[state.oid] = state
         else:
-            self.told.setdefault(state.oid, []).append(Told(state, self.lapses))
+            told = Told(state, self.lapses, self._rewritten.pop(state.oid, None))
+            self.told.setdefault(state.oid, []).append(told)
 
     def _extend_catalogue(self) -> None:
         before = dict(zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True))

@@ -26,10 +26,10 @@ begin
     select from pg_catalog.pg_event_trigger as e
     join pg_catalog.pg_proc as p on p.oid = e.evtfoid
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where e.evtname in ('penstock_ddl_end', 'penstock_ddl_drop')
+    where e.evtname in ('penstock_ddl_end', 'penstock_ddl_drop', 'penstock_ddl_rewrite')
       and (e.evttags is not null or n.nspname <> 'penstock_ddl')
   ) then
-    raise exception 'expected event triggers penstock_ddl_end and penstock_ddl_drop to be Penstock''s own; drop them first';
+    raise exception 'expected event triggers penstock_ddl_end, penstock_ddl_drop and penstock_ddl_rewrite to be Penstock''s own; drop them first';
   end if;
   if not exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_end') then
     create event trigger penstock_ddl_end on ddl_command_end execute function penstock_ddl.report();
@@ -37,12 +37,18 @@ begin
   if not exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_drop') then
     create event trigger penstock_ddl_drop on sql_drop execute function penstock_ddl.report();
   end if;
+  if not exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_rewrite') then
+    create event trigger penstock_ddl_rewrite on table_rewrite execute function penstock_ddl.report();
+  end if;
   -- always: also in sessions with session_replication_role = replica
   if exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_end' and e.evtenabled <> 'A') then
     alter event trigger penstock_ddl_end enable always;
   end if;
   if exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_drop' and e.evtenabled <> 'A') then
     alter event trigger penstock_ddl_drop enable always;
+  end if;
+  if exists (select from pg_catalog.pg_event_trigger as e where e.evtname = 'penstock_ddl_rewrite' and e.evtenabled <> 'A') then
+    alter event trigger penstock_ddl_rewrite enable always;
   end if;
 end
 $install$;

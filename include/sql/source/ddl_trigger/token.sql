@@ -6,4 +6,4 @@ join pg_namespace as n on n.oid = p.pronamespace
 join pg_event_trigger as e on e.evtfoid = p.oid
 where n.nspname = 'penstock_ddl' and p.proname = 'report' and p.pronargs = 0 and e.evtenabled = 'A' and e.evttags is null
 group by p.oid, p.xmin
-having array_agg(e.evtevent::text order by e.evtevent::text) = array['ddl_command_end', 'sql_drop']
+having array_agg(e.evtevent::text order by e.evtevent::text) = array['ddl_command_end', 'sql_drop', 'table_rewrite']

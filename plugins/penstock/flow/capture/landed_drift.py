@@ -19,6 +19,7 @@ from penstock.flow.capture.rewritten import Rewritten
 from penstock.flow.capture.schema_drift import Look, followed_of
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.told_files import ToldFile, told_files
 from penstock.flow.capture.told_rewrites import Rewrites, read
 from penstock.flow.capture.undecided import Undecided
 from penstock.flow.capture.verdict_effects import let_go, refuse, take
@@ -46,7 +47,7 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
     brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
         if isinstance(case, Rewritten):
-            _settle_rewritten(ctx, case, landed, window)
+            _settle_rewritten(ctx, conn, case, landed, window)
         else:
             _settle(ctx, conn, case, landed, window.upto_lsn)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
@@ -181,18 +182,52 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
         take(ctx, case.known, case.best(), case.digest(heard))
 
 
-def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
+def _settle_rewritten(ctx: Context, conn: SourceSession, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
     """Follow a rewritten table if it was told that all values were kept, refuse it if that is not so or was not told."""
     oid = case.known.oid
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
     told = Rewrites(frozenset(case.versions)) if history is None else read(history, case.before(), case.versions)
-    if told.doubtful or (window.upto_lsn >= case.through and not told.complete):
+    over = told.complete or window.upto_lsn >= case.through
+    token = history.looks[-1].trigger if history else None
+    if told.doubtful or (over and not (told.complete and _rows_kept(ctx, conn, case, landed, token))):
         refused = case.refusal
         refuse(ctx, case.known, refused.reason or "", refused.slug, fetchable=refused.fetch is not None)
     elif told.complete:
         take(ctx, case.known, case.proven(), case.now.digest())
     else:
         take(ctx, case.known, replace(case.best(), changes=()), case.digest(checked=True))
+
+
+def _rows_kept(ctx: Context, conn: SourceSession, case: Rewritten, landed: Landed, token: str | None) -> bool:
+    """Return whether the window told how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
+    if case.now.kind != "p":
+        return True
+    told = told_files(*case.files(), token, landed.totals.told)
+    if told is None:
+        return False
+    wrote = _writers(ctx, landed, case.known.oid) if any(each.empty for each in told.values()) else set()
+    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
+    return all(
+        each.xid & 0xFFFFFFFF not in wrote if each.empty else _holds_row(conn, leaves[oid], each)
+        for oid, each in told.items()
+    )
+
+
+def _holds_row(conn: SourceSession, leaf: Leaf, told: ToldFile) -> bool:
+    try:
+        return leaf_rows.holds_row_of(conn, leaf, told.writer, told.command)
+    except SourceError:
+        return False
+
+
+def _writers(ctx: Context, landed: Landed, oid: int) -> set[int]:
+    """Return the 32-bit ids of the transactions of which a window brought changes of a table."""
+    return {xid & 0xFFFFFFFF for xid in _xids(ctx, oid, landed)}
+
+
+def _xids(ctx: Context, oid: int, landed: Landed) -> set[int]:
+    files = [entry.path for entry in landed.files if entry.oid == oid]
+    return {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
 
 
 def _emptied(conn: SourceSession, case: Undecided, explained: Set[int]) -> dict[int, str]:
@@ -268,9 +303,7 @@ def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> _Misfi
 
 def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
     """Return whether a snapshot has seen all that a window brought of a table."""
-    files = [entry.path for entry in landed.files if entry.oid == oid]
-    xids = {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
-    return all(map(snapshot.sees, xids))
+    return all(map(snapshot.sees, _xids(ctx, oid, landed)))
 
 
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:

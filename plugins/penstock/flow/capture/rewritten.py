@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.flow.capture.column_changes import ColumnChange, Following
-from penstock.flow.capture.last_look import file_before
+from penstock.flow.capture.last_look import file_before, leaf_version
 from penstock.flow.capture.new_files import altered
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_rewrites import Before
 from penstock.flow.capture.undecided import verdict_of
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source.tables import SourceTable
+from penstock.source.tables import Leaf, SourceTable
 from penstock.values.lake_types import innermost
 
 _OPEN = "rewritten"
+_REWRITTEN = -1
+"""The number of no file: each command that altered a column of a partitioned table is taken for one that rewrote partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,20 @@ class Rewritten:
         made = [*known.values(), *(column.type for column in self.now.columns)]
         domains = (type_ for type_ in made if type_.base is not None and innermost(type_).typmod == -1)
         return Before(
-            file=file_before(digest, *self.now.leaves),
+            file=_REWRITTEN if self.now.kind == "p" else file_before(digest, *self.now.leaves),
             types=types,
             versions={int(attnum): version for attnum, version in digest["versions"]["columns"].items()},
             bases={type_.oid: innermost(type_).oid for type_ in domains},
             checked=waiting.get("checked", False),
         )
+
+    def files(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the files of before and of now of the partitions that were there before."""
+        before = {leaf.oid: file_before(self.known.catalog_digest, leaf) for leaf in self._known_leaves()}
+        return before, {leaf.oid: leaf.relfilenode for leaf in self._known_leaves()}
+
+    def _known_leaves(self) -> list[Leaf]:
+        return [leaf for leaf in self.now.leaves if str(leaf.oid) in self.known.catalog_digest["leaves"]]
 
     def best(self) -> Verdict:
         """Return the verdict if all values were kept."""
@@ -83,11 +93,12 @@ class Rewritten:
         `checked`: a window has been held against it.
         """
         digest, before = self.now.digest(), self.known.catalog_digest
-        oid, versions, right = str(self.now.oid), self.versions, self.before()
+        versions, right = self.versions, self.before()
+        leaves = {oid: before["leaves"].get(oid, leaf) for oid, leaf in digest["leaves"].items()}
         columns = {**digest["versions"]["columns"], **{str(n): before["versions"]["columns"][str(n)] for n in versions}}
         return {
             **digest,
-            "leaves": {**digest["leaves"], oid: before["leaves"][oid]},
+            "leaves": leaves,
             "versions": {**digest["versions"], "columns": columns},
             _OPEN: {
                 "through": str(self.through),
@@ -102,15 +113,27 @@ class Rewritten:
 def open_case(case: Rewritten) -> Rewritten | None:
     """Return the case of a table that is followed if values were kept, with its place of before; None where there is more against it.
 
-    Partitions are rewritten one by one. A table that is not published by its name may be unlogged.
+    A table that is not published by its name may be unlogged. Partitions are rewritten one by one: none may have gone, and all
+    are ordinary tables, as they were at the last look.
     """
     now, digest = case.now, case.known.catalog_digest
-    if now.kind != "r" or now.persistence != "p" or not case.following.columns or str(now.oid) not in digest["leaves"]:
+    if now.persistence != "p" or not case.following.columns:
         return None
+    if now.kind == "r" and str(now.oid) not in digest["leaves"]:
+        return None
+    if now.kind == "p" and (any(column.generated for column in now.columns) or not _only_logged(case)):
+        return None  # each partition may compute a generated column by an expression of its own
     waiting = digest.get(_OPEN, {})
     if waiting.get("versions") == _texts(case.versions):
         case = replace(case, through=Lsn.parse(waiting["through"]))
     return case if case.versions and case.best().reason is None else None
+
+
+def _only_logged(case: Rewritten) -> bool:
+    """Return whether no partition has gone, and all log their changes and did so at the last look."""
+    known = (leaf_version(case.known.catalog_digest, leaf) for leaf in case.now.leaves)
+    logged = all((leaf.kind, leaf.persistence) == ("r", "p") for leaf in case.now.leaves)
+    return logged and all(each is None or each["persistence"] == "p" for each in known) and not case.best().gone
 
 
 def waiting_files(digest: Mapping[str, Any]) -> frozenset[str]:

@@ -67,7 +67,7 @@ def verdict(
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
     `emptied` are those with a new file and no row, with the snapshots that show it. `kept` are columns of which it is told that
-    no command has changed their values, nor set the table unlogged. `through` is how far the lake has the table.
+    no command has changed their values, nor set the table unlogged, nor emptied a partition. `through` is how far the lake has the table.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -90,7 +90,7 @@ def verdict(
         *_type_doubts(digest, now),
         *gone_doubts(digest, now, gone, following),
         *partition_doubts(digest, now, known, blank),
-        *file_doubts(digest, now, known.union(emptied, [now.oid] if kept else ())),
+        *file_doubts(digest, now, known.union(emptied, _rewritten(digest, now) if kept else ())),
     ]
     key = key_change(columns, identity, digest, now, following)
     fetch = fetch_of(doubts, digest, now) if doubts and key is not None and following.columns else None
@@ -119,6 +119,11 @@ def _gone(digest: Mapping[str, Any], now: SourceTable, emptied: Mapping[int, str
     if now.kind != "p":
         return ()
     return (*gone_partitions.missing(digest, now), *gone_partitions.emptied(digest, emptied))
+
+
+def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> Iterator[int]:
+    """Yield the leaves that were there at the last look."""
+    yield from (leaf.oid for leaf in now.leaves if str(leaf.oid) in digest["leaves"])
 
 
 def _name_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:

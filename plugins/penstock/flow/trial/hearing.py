@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.contract import table_state
+from penstock.contract.table_state import FileBefore
 from penstock.errors import SourceError
 from penstock.flow.capture.column_changes import Following
 from penstock.flow.capture.rewritten import Rewritten, open_case
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
+from penstock.flow.capture.told_files import told_files
 from penstock.flow.capture.told_rewrites import read
 from penstock.flow.context import Context
 from penstock.flow.table_facts import column_look
@@ -42,7 +44,12 @@ class Heard:
             return decided
         looks = [replace(column_look(table), trigger=self.token) for table in tables]
         told = read(History(looks, None, self.told.get(record.oid, ()), self.lapses), case.before(), case.versions)
-        return case.best() if told.complete and not told.doubtful else decided
+        kept = told.complete and not told.doubtful
+        return case.best() if kept and self._files_told(case) else decided
+
+    def _files_told(self, case: Rewritten) -> bool:
+        """Return whether it is told of each partition how it came to its file; these have no row that could show more."""
+        return case.now.kind != "p" or told_files(*case.files(), self.token, self.told) is not None
 
 
 def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
@@ -62,7 +69,10 @@ def heard(conn: SourceSession, token: str | None) -> Heard:
         return Heard()
     states = [table_state.read(content) for content in ddl_trigger.recorded(conn)]
     told: dict[int, list[Told]] = {}
+    rewritten: dict[int, FileBefore] = {}
     for state in states:
-        if state is not None:
-            told.setdefault(state.oid, []).append(Told(state, 0))
+        if isinstance(state, FileBefore):
+            rewritten[state.oid] = state
+        elif state is not None:
+            told.setdefault(state.oid, []).append(Told(state, 0, rewritten.pop(state.oid, None)))
     return Heard(token, told, states.count(None))

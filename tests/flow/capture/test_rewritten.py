@@ -1,0 +1,70 @@
+"""Which partitioned tables may be followed by what is told of their rewrite: those of which it can be told at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.flow.capture.column_changes import Following
+from penstock.flow.capture.rewritten import Rewritten, open_case
+from penstock.flow.capture.table_verdict import Verdict
+from penstock.flow.table_facts import column_plan
+from penstock.lsn import Lsn
+from penstock.source.tables import Leaf, SourceColumn, SourceTable
+from penstock.values.pgtype import PgType
+from tests.flow.capture.table_records import table_record
+
+INT, BIGINT = PgType(23, -1, "pg_catalog", "int4", "b"), PgType(20, -1, "pg_catalog", "int8", "b")
+ID, N = SourceColumn("id", 1, INT, key=True, version="700"), SourceColumn("n", 2, INT, version="700")
+LEAF = Leaf(101, "public", "t_1", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
+BEFORE = SourceTable(
+    oid=100,
+    schema="public",
+    name="t",
+    kind="p",
+    persistence="p",
+    identity="d",
+    key=("id",),
+    columns=(ID, N),
+    hidden=(),
+    leaves=(LEAF,),
+    filter_digest=None,
+    relfilenode=0,
+    parents=(),
+    enums={},
+    composites={},
+    membership=("table 1",),
+)
+NOW = replace(BEFORE, columns=(ID, replace(N, type=BIGINT, version="705")), leaves=(replace(LEAF, relfilenode=201),))
+COMPUTED = replace(N, generated="s")
+
+
+def opened(before: SourceTable, now: SourceTable) -> bool:
+    known = table_record(
+        100, "t", columns=tuple(map(column_plan, before.columns)), catalog_digest=before.digest(), identity="d"
+    )
+    following = Following(partitions="follow")
+    return open_case(Rewritten(known, now, following, frozenset(), Verdict(reason="rewritten"), Lsn(9))) is not None
+
+
+def test_a_partitioned_table_with_a_wider_column_waits_for_what_is_told() -> None:
+    assert opened(BEFORE, NOW)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        pytest.param(replace(BEFORE, leaves=(replace(LEAF, persistence="u"),)), NOW, id="was unlogged"),
+        pytest.param(BEFORE, replace(NOW, leaves=(replace(NOW.leaves[0], persistence="u"),)), id="is unlogged"),
+        pytest.param(BEFORE, replace(NOW, leaves=(*NOW.leaves, replace(LEAF, oid=102, kind="f"))), id="is foreign"),
+        pytest.param(replace(BEFORE, leaves=(LEAF, replace(LEAF, oid=102))), NOW, id="is gone"),
+        pytest.param(
+            replace(BEFORE, columns=(ID, N, replace(COMPUTED, attnum=3))),
+            replace(NOW, columns=(*NOW.columns, replace(COMPUTED, attnum=3))),
+            id="has a column that each partition computes by itself",
+        ),
+    ],
+)
+def test_what_partitions_may_hide_is_not_left_to_what_is_told(before: SourceTable, now: SourceTable) -> None:
+    assert not opened(before, now)
