@@ -223,11 +223,11 @@ class Torture:
             due = self.driven.due()
         if due:
             self._admin(partitions.repaired(self._model()), who="admin repaired")
-        if due and keep:  # a table that joined waits for transactions that were open then
-            self.writers.quiesce(dice)
-            self._flush()
-            self.driven.capture()
-            if due := self.driven.due():
+            if keep:  # a table that joined waits for transactions that were open then
+                self.writers.quiesce(dice)
+                self._flush()
+                self.driven.capture()
+            if due := self.driven.due():  # what the owner has just mended can be copied now, before the next change
                 self.driven.resync(due)
         self._flush()
         self.driven.capture()
