@@ -154,6 +154,7 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv)
     assert compare(env16.ctx).equal
 
 
+@pytest.mark.slow
 def test_a_merge_that_dies_after_spark_or_in_the_publish_leaves_the_old_columns(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

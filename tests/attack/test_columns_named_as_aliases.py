@@ -11,6 +11,7 @@ from tests.scenarios.recovery import flush
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(env16: PipelineEnv) -> None:
     env16.sql("create table bag (s text, t text, file text, pos int, net int, id int, misfits text, copy int)")
     env16.sql("create table keyed (t int primary key, s text, first int, row text, unknown text)")

@@ -305,6 +305,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
     assert paused(env16) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(env16: PipelineEnv) -> None:
     env16.sql(TABLES)

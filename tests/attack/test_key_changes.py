@@ -64,6 +64,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
     assert missed(env16) == {}
 
 
+@pytest.mark.slow
 def test_a_merge_of_two_keys_that_dies_after_spark_or_in_the_publish_is_made_again(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: Pipelin
     assert compare(env16.ctx).equal
 
 
+@pytest.mark.slow
 def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: PipelineEnv) -> None:
     env16.sql(MADE.format(t="t"))
     env16.bootstrap()

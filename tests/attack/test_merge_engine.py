@@ -91,6 +91,7 @@ def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) ->
     equal(env16)
 
 
+@pytest.mark.slow
 def test_a_table_without_columns_is_merged(env16: PipelineEnv) -> None:
     env16.sql("create table bare (); alter table bare replica identity full; create table other (id int primary key)")
     env16.sql("insert into bare default values; insert into other values (1)")

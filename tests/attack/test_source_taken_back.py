@@ -136,6 +136,7 @@ def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_w
     assert confirmed(env) == before, "the slot was moved over another history"
 
 
+@pytest.mark.slow
 def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_to(env: PipelineEnv) -> None:
     kept = image(env.source.server)
     for number in (2, 3):
@@ -221,6 +222,7 @@ def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transacti
         env.capture()
 
 
+@pytest.mark.slow
 def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_continues(env: PipelineEnv) -> None:
     with crashed_after(env):
         for number in (2, 3, 4):

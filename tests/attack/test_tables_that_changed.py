@@ -84,6 +84,7 @@ def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
     assert left in line
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(env16: PipelineEnv) -> None:
     env = env16

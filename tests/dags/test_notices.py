@@ -186,6 +186,7 @@ def test_an_outage_whose_end_was_not_sent_does_not_hold_back_other_alerts(
     assert [post["title"].split()[2] for post in hook.posts] == ["source-unreachable", "dag-failed"]
 
 
+@pytest.mark.slow
 def test_an_alert_that_a_channel_did_not_take_fails_the_run_and_the_other_channels_hear_of_it(
     deployed: PipelineEnv, hook: Hook, down: Hook, tmp_path: Path
 ) -> None:

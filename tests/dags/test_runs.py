@@ -341,6 +341,7 @@ def test_a_table_that_the_pipeline_does_not_have_is_refused_by_the_verify_dag(de
     assert "got public.tt; did you mean public.t?" in event.message
 
 
+@pytest.mark.slow
 def test_an_interval_that_can_never_be_filled_fails_its_run_at_once(deployed: PipelineEnv) -> None:
     begin(deployed)
     assert states(run("capture", deployed)) == {"windows": "success"}
@@ -647,6 +648,7 @@ def running(dag_id: str) -> Iterator[None]:
         session.query(DagRun).filter_by(dag_id=dag_id, run_id="manual__at_work").delete()
 
 
+@pytest.mark.slow
 def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_without_a_slot(
     deployed: PipelineEnv,
 ) -> None:

@@ -25,6 +25,7 @@ def contents(shop: Database) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_second_demo_finds_what_the_first_one_found_whatever_was_left(shop: Database):
     first = contents(shop)
     shop.execute("select pg_create_logical_replication_slot('left_over', 'pgoutput')")

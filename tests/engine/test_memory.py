@@ -35,6 +35,7 @@ print(answer.counts["rows_written"], int(peak.split()[1]) >> 10)
 COLUMNS = (column("k", "int4", key=True), column("a"), column("n", "int4"))
 
 
+@pytest.mark.slow
 def test_a_row_larger_than_the_memory_pauses_its_table_and_says_what_to_raise(folder_lake: FolderLake) -> None:
     table, other = folder_lake.table(*COLUMNS), folder_lake.table(*COLUMNS)
     folder_lake.options["resources"] = Resources(memory_bytes=64 * MIB)

@@ -55,6 +55,7 @@ def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_l
         assert batch.found == batch.expected, batch.name
 
 
+@pytest.mark.slow
 def test_a_split_batch_counts_as_one_task_does(tmp_path: Path) -> None:
     counts = []
     for name, shape in (("one", None), ("many", Shape(3, 2, 2))):

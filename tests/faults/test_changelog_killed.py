@@ -73,6 +73,7 @@ def shown(env: PipelineEnv) -> dict[str, Any]:
     return {"pointers": dict(rows), "fills": [fill.attempt for fill in env.ctx.ledger.changelogs.fills(env.name)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("planning", "settling"), [LAST_STEPS, ALL_STEPS])
 def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_by_the_next(
     watched: tuple[PipelineEnv, str], planning: list[tuple[str, str]], settling: list[tuple[str, str]]

@@ -220,6 +220,7 @@ def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: PipelineEnv, 
     assert goes_on_exactly(doomed) == []
 
 
+@pytest.mark.slow
 def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: PipelineEnv) -> None:
     begin(doomed)
     for expected in (1, 2):

@@ -331,6 +331,7 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: Pipe
     equal(env)
 
 
+@pytest.mark.slow
 def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_pauses_that_table_only(
     env: PipelineEnv,
 ) -> None:

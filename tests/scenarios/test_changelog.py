@@ -183,6 +183,7 @@ def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(env1
 # --- replacing --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: tuple[PipelineEnv, str]) -> None:
     env, slot = watched
     before, during, after = (interval(env) for _ in range(3))

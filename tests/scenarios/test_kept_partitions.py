@@ -24,6 +24,7 @@ def count(env: PipelineEnv, condition: str = "true") -> int:
     return int(rows)
 
 
+@pytest.mark.slow
 def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_the_others(env: PipelineEnv) -> None:
     env.settings |= {"lake": {"on_dropped_partition": "keep"}, "tables": {"include": ["public.deep", "public.spread"]}}
     env.sql(DEEP + HASHED)

@@ -59,6 +59,7 @@ delete from uno where id = 3;
 """
 
 
+@pytest.mark.slow
 def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: PipelineEnv) -> None:
     env.settings["tables"] = {"include": ["public.*", "far.*"]}
     env.settings["changelog"] = {

@@ -30,6 +30,7 @@ def begin(env: PipelineEnv) -> None:
         env.merge()
 
 
+@pytest.mark.slow
 def test_a_bad_edit_by_hand_is_undone_in_one_cut(env16: PipelineEnv) -> None:
     env16.settings["merge"] = {"rebuild_bytes": 1}
     begin(env16)

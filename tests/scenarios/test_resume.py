@@ -159,6 +159,7 @@ def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(env16: Pipeli
     assert paused(env16) == {"t"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(env16: PipelineEnv) -> None:
     env16.sql(TABLES)

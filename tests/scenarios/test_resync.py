@@ -226,6 +226,7 @@ def stopped(env: PipelineEnv, *kinds: str) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) -> None:
     env16.sql(SHOP)
     env16.bootstrap()

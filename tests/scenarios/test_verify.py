@@ -120,6 +120,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
     assert left_at_source(env) == []
 
 
+@pytest.mark.slow
 def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_fixed(env16: PipelineEnv) -> None:
     env16.sql(
         ";".join(

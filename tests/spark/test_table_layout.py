@@ -175,6 +175,7 @@ def test_new_files_have_the_codec_of_the_table(workbench: Workbench, codec: str)
     assert found == [(codec.upper(),)]
 
 
+@pytest.mark.slow
 def test_data_files_without_a_touched_key_are_not_read(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     merge = task.merge

@@ -76,6 +76,7 @@ def test_a_message_cut_or_one_byte_longer_is_refused_by_its_number(
 
 @settings(several, max_examples=150)
 @given(streams(), st.data())
+@pytest.mark.slow
 def test_a_byte_changed_anywhere_is_refused_by_both_or_read_the_same_by_both(
     stream: list[m.Message], data: st.DataObject
 ) -> None:
