@@ -17,7 +17,11 @@ from tests.spark.random_histories import KeyedHistories
 from tests.spark.scenarios import SCENARIOS, Scenario
 from tests.spark.workbench import column
 
-SHAPES = [Shape(3, 1, 2), Shape(1, 3, 3), Shape(3, 2, 1)]
+SHAPES = [
+    pytest.param(Shape(3, 1, 2), marks=pytest.mark.slow),
+    pytest.param(Shape(1, 3, 3), marks=pytest.mark.slow),
+    Shape(3, 2, 1),
+]
 
 
 @pytest.fixture(scope="module")
