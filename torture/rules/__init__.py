@@ -123,12 +123,12 @@ def any_ranged(dice: random.Random, model: Model) -> Table | None:
     return dice.choice(found) if found else None
 
 
-def rows_within(dice: random.Random, table: Table, low: int, high: int, count: int = 3) -> list[str]:
-    """Write inserts of some rows whose id lies in a range."""
+def rows_within(dice: random.Random, table: Table, into: str, low: int, high: int, count: int = 3) -> list[str]:
+    """Write inserts of some rows of a table, whose id lies in a range, into one of this name in SQL."""
     names = ["id", *(column.name for column in table.free if column.name != "id" and not column.default)]
     chosen = [table.column(name) for name in names]
     return [
-        f"insert into {{}} ({', '.join(column.sql for column in chosen)}) values "
+        f"insert into {into} ({', '.join(column.sql for column in chosen)}) values "
         f"({dice.randrange(low, high)}, {', '.join(literal(dice, column, {}) for column in chosen[1:])}) on conflict do nothing"
         for _ in range(count)
     ]

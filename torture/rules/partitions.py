@@ -19,7 +19,7 @@ def new_partition(dice: random.Random, model: Model) -> list[str] | None:
     name = model.fresh("part")
     made = f"create table {name} partition of {parent.sql} for values from ({low}) to ({low + 100})"
     root = model.root(parent)
-    return [made, *(text.format(root.sql) for text in rows_within(dice, root, low, low + 100))]
+    return [made, *rows_within(dice, root, root.sql, low, low + 100)]
 
 
 @rule(4)
@@ -32,7 +32,7 @@ def attach_filled(dice: random.Random, model: Model) -> Change | None:
     bare = any(column.identity or column.generated for column in parent.columns)
     steps = [
         f"create table {name} (like {parent.sql} including {'all' if not bare else 'defaults including generated including identity'})",
-        *(text.format(name) for text in rows_within(dice, parent, low, low + 100, 4)),
+        *rows_within(dice, parent, name, low, low + 100, 4),
         f"alter table {parent.sql} attach partition {name} for values from ({low}) to ({low + 100})",
     ]
     return Change("attach_filled", tuple(steps), atomic=dice.random() < 0.7)
@@ -49,7 +49,7 @@ def split_default(dice: random.Random, model: Model) -> Change | None:
     if (low := free_range(dice, model, parent)) is None:
         return None
     name, columns = model.fresh("part"), ", ".join(column.sql for column in parent.free)
-    fill = [text.format(model.root(parent).sql) for text in rows_within(dice, parent, low, low + 100)]
+    fill = rows_within(dice, parent, model.root(parent).sql, low, low + 100)
     split = (
         f"create table {name} (like {parent.sql} including all)",
         f"with m as (delete from {default.sql} where id >= {low} and id < {low + 100} returning {columns}) "
@@ -89,7 +89,7 @@ def short_life(dice: random.Random, model: Model) -> list[str] | None:
         [f"alter table {parent.sql} detach partition {name}", f"drop table {name}"],
     )
     made = f"create table {name} partition of {parent.sql} for values from ({low}) to ({low + 100})"
-    return [made, *(text.format(root.sql) for text in rows_within(dice, root, low, low + 100)), *dice.choice(ends)]
+    return [made, *rows_within(dice, root, root.sql, low, low + 100), *dice.choice(ends)]
 
 
 @rule(2)
@@ -114,7 +114,7 @@ def unlogged_partition(dice: random.Random, model: Model) -> list[str] | None:
         return None
     name, root = model.fresh("part"), model.root(parent)
     steps = [f"create unlogged table {name} partition of {parent.sql} for values from ({low}) to ({low + 100})"]
-    steps += [text.format(root.sql) for text in rows_within(dice, root, low, low + 100)]
+    steps += rows_within(dice, root, root.sql, low, low + 100)
     return steps + ([f"alter table {name} set logged"] if dice.random() < 0.7 else [])
 
 
@@ -131,7 +131,7 @@ def sub_partition(dice: random.Random, model: Model) -> list[str] | None:
     return [
         f"create table {name} partition of {parent.sql} for values from ({low}) to ({low + 100}) partition by range (id)",
         f"create table {inner} partition of {name} for values from ({low}) to ({low + 100})",
-        *(text.format(parent.sql) for text in rows_within(dice, parent, low, low + 100)),
+        *rows_within(dice, parent, parent.sql, low, low + 100),
     ]
 
 
