@@ -120,6 +120,51 @@ def test_a_table_is_shown(context: BrowserContext, address: str, scene: Scene, s
     assert page.get_by_role("heading", name="Schema changes").is_visible()
 
 
+REACHED = """() => {
+  const at = document.activeElement;
+  if (!at || at === document.body) return null;
+  const name = (at.getAttribute('aria-label') || [...(at.labels || [])].map((each) => each.textContent).join(' ')
+    || at.textContent || at.title).trim();
+  const style = getComputedStyle(at);
+  at.dataset.reached = '';
+  return {name, tag: at.outerHTML.slice(0, 120), outlined: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0};
+}"""
+UNREACHED = """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+  .filter((each) => each.checkVisibility() && !each.disabled && !('reached' in each.dataset))
+  .map((each) => each.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("place", ["", "pipelines/{name}", "pipelines/{name}/tables/{oid}", "runbooks"])
+def test_all_is_reached_by_the_keyboard_is_seen_there_and_has_a_name(
+    context: BrowserContext, address: str, scene: Scene, place: str
+) -> None:
+    scenes.changed_table(scene)
+    page = look(context, f"{address}/cdc/{place.format(name=scene.name, oid=scenes.ORDER)}", "before", "light")
+    seen = []
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        reached = page.evaluate(REACHED)
+        if reached is None:
+            break
+        seen.append(reached)
+
+    assert seen
+    assert [each["tag"] for each in seen if not each["name"]] == []
+    assert [each["tag"] for each in seen if not each["outlined"]] == []
+    assert page.evaluate(UNREACHED) == []
+
+
+def test_charts_are_told_in_words_and_lists_say_how_they_are_sorted(
+    context: BrowserContext, address: str, scene: Scene
+) -> None:
+    scenes.healthy(scene)
+    page = look(context, f"{address}/cdc/pipelines/{scene.name}?sort=-rows", "before", "light")
+
+    drawn = page.locator(".plot:has(canvas)")
+    assert page.get_by_role("img", name=re.compile("newest .*, highest ")).count() == drawn.count() > 0
+    assert page.get_by_role("columnheader", name="Rows", exact=True).first.get_attribute("aria-sort") == "descending"
+
+
 def test_a_table_is_found_in_the_list_and_leads_to_its_page(
     context: BrowserContext, address: str, scene: Scene
 ) -> None:

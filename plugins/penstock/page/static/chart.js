@@ -67,15 +67,27 @@
     ctx.restore();
   }
 
+  function inWords({ label, values, told }, format) {
+    const known = values.flatMap((value, at) => value == null ? [] : [at]);
+    if (!known.length) return `${label}: nothing in this time`;
+    const highest = known.reduce((best, at) => values[at] > values[best] ? at : best);
+    const said = (at) => format(told ? told[at] : values[at]);
+    return `${label}: newest ${said(known[known.length - 1])}, highest ${said(highest)}`;
+  }
+
   function draw(name, times, series, format, options = {}) {
     const place = charts.querySelector(`[data-chart="${name}"] .plot`);
     place.replaceChildren();
+    place.removeAttribute("role");
+    place.removeAttribute("aria-label");
     if (!times.length) {
       const none = document.createElement("p");
       none.className = "none";
       none.textContent = options.none || "Nothing in this time.";
       return place.append(none);
     }
+    place.setAttribute("role", "img"); // a canvas says nothing: its newest and highest values do
+    place.setAttribute("aria-label", series.map((each) => inWords(each, format)).join("; "));
     const now = Date.now() / 1000;
     const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
     const ceiling = options.ceiling || 0;
