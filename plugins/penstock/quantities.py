@@ -172,3 +172,8 @@ Bytes = Annotated[int, size_within()]
 Seconds = Annotated[int, span_within()]
 SecondsOrZero = Annotated[int, span_within(least=0)]
 Share = Annotated[float, Number("a part of the whole, more than 0 and at most 1, such as 0.5", 0, 1, above=True)]
+
+
+def several(number: int, noun: str) -> str:
+    """Say how many there are of what is named in the singular: `1 table`, `2,000 tables`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

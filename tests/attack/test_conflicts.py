@@ -101,7 +101,7 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     assert told == [("opened", "divergence-suspected", "public.t")]
     lines = dict(status.lines(status.status(env16.ctx)))
     assert lines["conflicts public.t"].startswith("[divergence-suspected] update_missing 1, delete_missing 1,")
-    assert lines["misfits public.sound"].startswith("1 values")
+    assert lines["misfits public.sound"].startswith("1 value ")
     with env16.ctx.ledger.page.panels() as panel:
         page = {row.name: views.table(row) for row in panel.tables(env16.name)}
     assert (page["t"].conflicts, page["t"].suspected, page["sound"].misfits) == (met, True, 1)

@@ -228,7 +228,7 @@ def test_all_tables_are_read_as_of_one_moment(bench: Bench) -> None:
 
     args = (bench.connection, tables, bench.catalog, bench.properties)
     assert compare_tables(*args, progress=write_meanwhile).equal
-    assert said == [f"public.{name}: equal, 1 rows in the source, 1 in the lake" for name in ("early", "late")]
+    assert said == [f"public.{name}: equal, 1 row in the source, 1 in the lake" for name in ("early", "late")]
     again = compare_tables(*args)
     assert [table.equal for table in again.tables] == [True, False]
     assert (again.equal, again.rows) == (False, 4)

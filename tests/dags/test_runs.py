@@ -135,11 +135,11 @@ def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_s
 
 
 STEPS = [
-    ("bootstrap.copy", r"copying 1 tables in 1 ranges"),
+    ("bootstrap.copy", r"copying 1 table in 1 range"),
     ("bootstrap.publish", r"published cut"),
     ("capture.windows", r"3 changes"),
-    ("merge.plan", r"3 changes in \d+ windows"),
-    ("merge.spark", r"3 changes in \d+ windows"),
+    ("merge.plan", r"3 changes in \d+ window"),
+    ("merge.spark", r"3 changes in \d+ window"),
     ("merge.publish", r"published cut"),
 ]
 """Steps of these runs, and what their tasks say of each, once."""

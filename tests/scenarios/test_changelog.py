@@ -441,7 +441,7 @@ def test_a_change_whose_commit_time_was_forged_is_reported_with_the_interval_to_
     fills = {fill.from_time: fill.late_rows for fill in env.ctx.ledger.changelogs.fills(env.name, since=filled.start)}
     assert (fills[filled.start], fills[other.start]) == (1, 0)
     event = next(event for event in env.ctx.ledger.events.all(env.name) if event.slug == "changes-late")
-    assert f"1 changes that claim to have committed in {filled} were captured after" in event.message
+    assert f"1 change said to have committed in {filled} captured after" in event.message
     env.changelog(filled.start, filled.end)
     assert holds(env, slot, "keyed", filled.start, filled.end) == ["I", "I"]
     assert logged(env, "keyed", filled.start, filled.end)[-1]["origin"] == "elsewhere"

@@ -99,7 +99,7 @@ def recovers(env: PipelineEnv, slug: str) -> None:
     said = "\n".join(outlook.lines)
     position = env.ctx.ledger.pipelines.get(env.name).position
     assert f"lost to the stream: changes from {position} (20" in said
-    assert "landed and safe: 3 changes in 1 windows, merged first" in said
+    assert "landed and safe: 3 changes in 1 window, merged first" in said
     assert "3 tables" in said
     assert traces(env) == before, "a dry run changes nothing"
 

@@ -49,13 +49,14 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.cli.statuses import Status
     from penstock.flow.context import Context
     from penstock.flow.health import check, report
+    from penstock.quantities import several
 
     def ask(ctx: Context) -> context.Answer:
         verdict = check.look(ctx)
         lines = report.lines(verdict, ctx.pipeline.health)
         return context.Answer(
             report.plain(verdict, ctx.pipeline.health),
-            lambda: printing.show_lines(f"{ctx.name}: {len(verdict.findings)} alarms", lines),
+            lambda: printing.show_lines(f"{ctx.name}: {several(len(verdict.findings), 'alarm')}", lines),
             Status.FOUND if verdict.findings else Status.DONE,
         )
 

@@ -19,7 +19,7 @@ from penstock.flow.check import Finding, failures, notified, seconds_between
 from penstock.pipeline_files import SUFFIX, read_folder
 from penstock.pipeline_schema import SHIPPED
 from penstock.places import environment, folder, home
-from penstock.quantities import size
+from penstock.quantities import several, size
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose
 from penstock.source.tables import SourceTable
@@ -45,7 +45,7 @@ def init(name: str, connection: str, include: Sequence[str], *, adopt: bool, jso
         printing.show_json({"file": str(path), "tables": names, "findings": [asdict(each) for each in findings]})
     else:
         printing.show_findings(f"{name}: {source.host}:{source.port}/{source.database}", findings)
-        printing.show(f"{path}: written, {len(tables)} tables")
+        printing.show(f"{path}: written, {several(len(tables), 'table')}")
         for line in _next_steps(name, len(failed)):
             printing.show(line)
     raise typer.Exit(Status.FOUND if failed else Status.DONE)
@@ -119,7 +119,7 @@ def _lines(path: Path, pipeline: Pipeline, tables: Sequence[SourceTable], findin
     yield "tables:"
     yield "  include:"
     yield from (f"    - {_yaml(pattern)}" for pattern in pipeline.tables.include)
-    yield f"  # {len(tables)} tables, {size(sum(table.bytes for table in tables))} on that day; take some away with `exclude`:"
+    yield f"  # {several(len(tables), 'table')}, {size(sum(table.bytes for table in tables))} on that day; take some away with `exclude`:"
     yield from (f"  #   {_one_line(table.qualified)}, {size(table.bytes)}" for table in tables[:_MOST_TABLES])
     if len(tables) > _MOST_TABLES:
         yield f"  #   and {len(tables) - _MOST_TABLES} more"

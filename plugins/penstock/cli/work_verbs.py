@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import All, Json, Name, OneOrAll, OnlyTables
+from penstock.quantities import several
 
 PANEL = "Everyday work"
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
@@ -86,7 +87,7 @@ def changelog(
         interval = coverage.parse(from_, to)
         filled = run.fill(ctx, interval, context.submitter(ctx), wait=_HOLD_SECONDS)
         data = {"interval": str(interval), "changes": filled.rows, "changelogs": len(filled.tables)}
-        text = f"{interval}: {filled.rows} changes in {len(filled.tables)} changelogs"
+        text = f"{interval}: {several(filled.rows, 'change')} in {several(len(filled.tables), 'changelog')}"
         return context.Answer(data, lambda: printing.show(text))
 
     context.answer(name, ask, json=json)

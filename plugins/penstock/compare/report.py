@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.compare.lake_reader import Target
 from penstock.errors import PenstockError
+from penstock.quantities import several
 from penstock.source.key_range import KeyRange
 from penstock.source.partition_bounds import Bound
 
@@ -130,7 +131,7 @@ class TableComparison:
         if not self.in_lake:
             yield f"{name}: the lake has no table {'.'.join(self.target)}"
             return
-        yield f"{name}: {'equal' if self.equal else 'differs'}, {self.source_rows} rows in the source, {self.lake_rows} in the lake"
+        yield f"{name}: {'equal' if self.equal else 'differs'}, {several(self.source_rows, 'row')} in the source, {self.lake_rows:,} in the lake"
         yield from (f"  column {column} is not in the lake" for column in self.columns_missing)
         yield from (f"  column {column} is in the lake only" for column in self.columns_extra)
         if self.missing or self.extra or self.different:

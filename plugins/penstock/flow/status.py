@@ -13,7 +13,7 @@ from penstock.ledger.records import GapRecord, KeptSparkRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
-from penstock.quantities import size
+from penstock.quantities import several, size
 from penstock.source import server_info, session, slot
 
 
@@ -78,7 +78,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("source", found.source_problem or _source_line(found.source)),
         ("landed through", f"{pipeline.position}, era {pipeline.era}"),
         ("windows", _counts(known.windows)),
-        ("not merged yet", f"{known.unmerged_rows} changes in {known.unmerged_windows} windows"),
+        ("not merged yet", f"{several(known.unmerged_rows, 'change')} in {several(known.unmerged_windows, 'window')}"),
         ("tables", _counts(known.tables)),
         *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
@@ -94,7 +94,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
 def kept_lines(kept: KeptSparkRecord | None) -> Iterator[tuple[str, str]]:
     """Say until when a merge keeps its Spark application, where one does."""
     if kept is not None:
-        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {kept.cuts} cuts so far"
+        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {several(kept.cuts, 'cut')} so far"
 
 
 def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:
@@ -106,9 +106,12 @@ def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
     done = sorted((table.verified_through, table.verified_at) for table in tables if table.verified_through)
     if done:
         lsn, at = done[0]
-        yield "verified through", f"{lsn} or later at {at:%F %T} UTC or later: {len(done)} of {len(tables)} tables"
+        yield (
+            "verified through",
+            f"{lsn} or later at {at:%F %T} UTC or later: {len(done)} of {several(len(tables), 'table')}",
+        )
     elif tables:
-        yield "verified through", f"none of {len(tables)} tables yet"
+        yield "verified through", f"none of {several(len(tables), 'table')} yet"
 
 
 def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:
@@ -120,7 +123,7 @@ def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
             found = ", ".join(f"{kind} {count}" for kind, count in table.conflicts.items())
             yield f"conflicts {name}", f"{slug}{found}, the newest at {table.conflict_lsn}"
         if table.misfits:
-            yield f"misfits {name}", f"{table.misfits} values did not fit and were kept as texts"
+            yield f"misfits {name}", f"{several(table.misfits, 'value')} did not fit and were kept as texts"
 
 
 def _source_line(source: SourceStatus | None) -> str:
@@ -138,7 +141,9 @@ def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
 def _rebuild_line(rebuild: RebuildRecord) -> str:
     """Say how far a table is that is being rebuilt."""
     through = (
-        f"built through {rebuild.through_lsn}, {rebuild.rows} rows" if rebuild.through_lsn else "nothing built yet"
+        f"built through {rebuild.through_lsn}, {several(rebuild.rows, 'row')}"
+        if rebuild.through_lsn
+        else "nothing built yet"
     )
     goal = f" of {rebuild.goal_lsn}" if rebuild.goal_lsn else ""
     return f"{rebuild.state} since {rebuild.started_at:%F %T} UTC, {through}{goal}; last step {rebuild.changed_at:%F %T} UTC"

@@ -148,7 +148,7 @@ def test_a_copy_that_does_not_get_on_is_told_with_the_dag_that_goes_on() -> None
     assert found(standing(copies=[OpenCopy("copy", "c1", 3, ago(hours=5))])) == {}
 
     assert message(standing(copies=[OpenCopy("copy", "c1", 3, ago(hours=7))])) == (
-        "the copy c1 has not got on for 7 h: 3 tables are still to be copied"
+        "the copy c1 has not got on for 7 h: 3 tables still to be copied"
     )
 
 

@@ -60,16 +60,16 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
         assert [run(26), run(26.1), run(26.2)] == [False, True, False], "what no channel took is sent by the next run"
 
         title, text = hook.posts[0]["title"], hook.posts[0]["message"]
-    assert title == f"[penstock] summary: {env.name}, 1 open alarms"
+    assert title == f"[penstock] summary: {env.name}, 1 open alarm"
     assert hook.posts[0]["type"] == "info"
     assert len(hook.posts) == 2
     for line in (
-        "state: running, 0 of 1 tables ready, 1 paused",
+        "state: running, 0 of 1 table ready, 1 paused",
         "freshness: there is no cut yet",
         "rows: 2 changes captured, 0 cuts: 0 inserts, 0 updates, 0 deletes",
         "schema change: none",
         "dropped: dropped slot x, because it was lost",
-        "verified: 0 tables or shares found equal, 0 not; 0 of 1 tables verified whole",
+        "verified: 0 tables or shares found equal, 0 not; 0 of 1 table verified whole",
         "open alarm: table-paused public.t, for ",
     ):
         assert line in text

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.flow.capture.land_window import Landed
 from penstock.lsn import Lsn
+from penstock.quantities import several
 from penstock.source import server_info
 
 
@@ -50,8 +51,8 @@ class WindowReport:
     def line(self) -> str:
         """Return the window as one line of a log."""
         return (
-            f"window {self.from_lsn}-{self.upto_lsn}: {self.upto_lsn - self.from_lsn} bytes of WAL, {self.changes} changes in "
-            f"{self.transactions} transactions, {self.seconds:.1f} s{' after it was read ahead' if self.ahead else ''}, "
+            f"window {self.from_lsn}-{self.upto_lsn}: {self.upto_lsn - self.from_lsn} bytes of WAL, {several(self.changes, 'change')} in "
+            f"{several(self.transactions, 'transaction')}, {self.seconds:.1f} s{' after it was read ahead' if self.ahead else ''}, "
             f"{self.behind} bytes of WAL behind"
         )
 

@@ -18,6 +18,7 @@ from penstock.flow.context import Context
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 
 SLUG = "changes-late"
 
@@ -100,7 +101,7 @@ def _say_missing(ctx: Context, lsn: Lsn, fill: FillRecord) -> None:
 def _say(ctx: Context, fill: FillRecord, rows: int) -> None:
     interval = Interval(fill.from_time, fill.upto_time)
     message = (
-        f"{rows} changes that claim to have committed in {interval} were captured after its changelogs were filled "
+        f"{several(rows, 'change')} said to have committed in {interval} captured after its changelogs were filled "
         f"through {Lsn(fill.through_lsn)}: fill it again"
     )
     ctx.ledger.changelogs.note_late(ctx.name, fill, rows=rows, message=message)

@@ -19,6 +19,7 @@ from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 
 WORK = "changelog"
 
@@ -76,7 +77,9 @@ def plan(ctx: Context, interval: Interval) -> str:
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     files = sum(len(table.files) for table in orders.tables)
-    ctx.progress(f"{interval}: {files} landing files may hold changes, of {len(orders.tables)} tables")
+    ctx.progress(
+        f"{interval}: {several(files, 'landing file')} may hold changes, of {several(len(orders.tables), 'table')}"
+    )
     return attempt
 
 
@@ -103,7 +106,7 @@ def settle(ctx: Context, attempt: str) -> FillRecord:
         tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
         called=ctx.pipeline.changelog_target,
     )
-    ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {filled.rows} changes")
+    ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {several(filled.rows, 'change')}")
     late_changes.notice_fill(ctx, filled)
     for table in result.tables:
         if table.slug:

@@ -21,6 +21,7 @@ from penstock.flow.table_facts import table_facts
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts
 from penstock.source.slot import Exported
@@ -149,7 +150,7 @@ def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
         time = server_info.position(conn).time
     ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table) for table in tables.values()])
     ctx.ledger.pipelines.record_slot(ctx.name, consistent_point=position, source_time=time)
-    ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {len(tables)} tables to copy")
+    ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {several(len(tables), 'table')} to copy")
 
 
 def _uncopied(ctx: Context) -> list[TableRecord]:

@@ -17,6 +17,7 @@ from penstock.flow.copy.watch import watched
 from penstock.flow.spark_job import SparkJob, Submit, describe
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
+from penstock.quantities import several
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table
@@ -70,7 +71,9 @@ def copy_tables(
         ctx.landing.write_text(f"{folder}/{oid}.json", json.dumps({"files": [], "rows": 0}))
     if not plan.ranges:
         return failures
-    ctx.progress(f"copying {len(readable)} tables in {len(plan.ranges)} ranges, {settings.parallel} at once")
+    ctx.progress(
+        f"copying {several(len(readable), 'table')} in {several(len(plan.ranges), 'range')}, {settings.parallel} at once"
+    )
     with watched(ctx, plan):
         submit(_job(ctx, f"{folder}/plan.json"))
     return failures | _failures(ctx, folder, readable)

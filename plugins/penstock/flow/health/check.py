@@ -22,6 +22,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
 from penstock.flow.health.observe import observe
 from penstock.flow.health.standing import DagState, Standing, stand
+from penstock.quantities import several
 
 _LARGER = 4
 _SOURCE = "source"
@@ -76,7 +77,7 @@ def drain(ctx: Context) -> CaptureReport:
     larger = settings.model_copy(update={"max_wal_bytes": _LARGER * settings.max_wal_bytes})
     wide = replace(ctx, pipeline=ctx.pipeline.model_copy(update={"capture": larger}))
     done = capturing.capture(wide)
-    message = f"drained slot {ctx.pipeline.slot} in {len(done.windows)} windows through {done.upto}"
+    message = f"drained slot {ctx.pipeline.slot} in {several(len(done.windows), 'window')} through {done.upto}"
     ctx.ledger.events.add(ctx.name, slug="slot-retained", level="info", message=message, details=done.summary())
     return done
 

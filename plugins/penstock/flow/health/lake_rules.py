@@ -10,7 +10,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.limits import level_of
 from penstock.flow.health.standing import Standing
 from penstock.ledger.outcomes import TaskOutcome
-from penstock.quantities import span
+from penstock.quantities import several, span
 
 _PAUSES = 3
 _LEAST = {"freshness": 1800, "merge": 900}
@@ -33,7 +33,7 @@ def stale(now: Standing) -> Iterator[Finding]:
         said = f"readers see the source as it was {span(old)} ago, the {level} limit is {span(limit)}"
         numbers = {"age_seconds": round(old), "limit_seconds": limit, "unmerged_changes": lake.unmerged_changes}
         if lake.unmerged_changes:
-            step = f"{lake.unmerged_changes:,} changes are landed and not merged; a merge brings them"
+            step = f"{several(lake.unmerged_changes, 'change')} landed and not merged; a merge brings this"
         else:
             step = "nothing is landed since; captures bring the lake forward"
         yield Finding("lake-stale", name, level, said, step, numbers, since)
@@ -53,7 +53,7 @@ def merge(now: Standing) -> Iterator[Finding]:
     if lake is None or lake.state != "running" or lake.unmerged_since is None:
         return
     state, failed, waiting = now.dag("merge"), now.failing("merge"), now.age(lake.unmerged_since)
-    waits = f"{lake.unmerged_changes:,} changes wait since {lake.unmerged_since:%F %T} UTC"
+    waits = f"{several(lake.unmerged_changes, 'change')} waiting since {lake.unmerged_since:%F %T} UTC"
     numbers: dict[str, Any] = {"unmerged_changes": lake.unmerged_changes, "unmerged_bytes": lake.unmerged_bytes}
     patience = max(_LEAST["merge"], _PAUSES * (seconds_between(now.pipeline.merge.schedule) or 0))
     step = "readers keep the last cut; nothing is lost"

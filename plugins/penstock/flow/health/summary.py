@@ -16,7 +16,7 @@ from penstock.flow.health.alerts import Delivery
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.page_queries import EventPanel, PipelinePanel
 from penstock.ledger.summaries import TableWork, Work
-from penstock.quantities import span
+from penstock.quantities import several, span
 
 SCHEMA = ("schema-followed", "schema-change", "table-added", "table-removed")
 DROPPED = ("slot-dropped", "slot-abandoned", "slot-orphaned")
@@ -83,7 +83,7 @@ def read(ctx: Context, now: datetime, since: datetime) -> Facts:
 
 def title(name: str, facts: Facts) -> str:
     """Return one line with the most important."""
-    state = f"{len(facts.alarms)} open alarms" if facts.alarms else "all is well"
+    state = several(len(facts.alarms), "open alarm") if facts.alarms else "all is well"
     return f"[penstock] summary: {name}, {state}"
 
 
@@ -91,17 +91,17 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
     """Return a summary as labelled lines; what has nothing to tell says so, so that its absence means nothing else."""
     lake, work = facts.lake, facts.work
     yield "since", f"{facts.since:%F %T} UTC"
-    yield "state", f"{lake.state}, {lake.ready} of {lake.tables} tables ready, {lake.paused} paused"
+    yield "state", f"{lake.state}, {lake.ready} of {several(lake.tables, 'table')} ready, {lake.paused} paused"
     fresh = lake.as_of or lake.cut_at
     behind = span((facts.at - fresh).total_seconds()) if fresh else None
     yield "freshness", f"readers see the source as it was {behind} ago" if behind else "there is no cut yet"
-    yield "rows", f"{work.captured:,} changes captured, {work.cuts:,} cuts: {_sum(facts.tables)}"
+    yield "rows", f"{several(work.captured, 'change')} captured, {several(work.cuts, 'cut')}: {_sum(facts.tables)}"
     for table in facts.tables[:_NAMED]:
         yield "slow table", f"{table.schema}.{table.name}: {span(table.seconds)} of merges, {_sum([table])}"
     yield from _news("schema change", facts.schema)
     yield from _news("dropped", facts.dropped)
     compared = f"{work.equal:,} tables or shares found equal, {work.unequal:,} not"
-    yield "verified", f"{compared}; {work.verified_tables} of {lake.tables} tables verified whole"
+    yield "verified", f"{compared}; {work.verified_tables} of {several(lake.tables, 'table')} verified whole"
     for alarm in facts.alarms:
         yield "open alarm", f"{alarm.slug} {alarm.subject}, for {span((facts.at - alarm.opened_at).total_seconds())}"
 

@@ -10,7 +10,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.lake_rules import fails, ran
 from penstock.flow.health.limits import level_of
 from penstock.flow.health.standing import Standing
-from penstock.quantities import span
+from penstock.quantities import several, span
 
 _PAUSES = 2
 _OWN_ALARMS = ("verify-differs", "verify-unreadable")  # what verify found is no failure of verify
@@ -24,7 +24,9 @@ def resync(now: Standing) -> Iterator[Finding]:
     if not (waiting or open_ones) or now.lake is None or now.lake.state != "running":
         return
     wait = (
-        f"{len(waiting)} tables wait for their copy" if waiting else f"{len(open_ones)} tables are copied only in part"
+        f"{several(len(waiting), 'table')} waiting for a copy"
+        if waiting
+        else f"{several(len(open_ones), 'table')} copied only in part"
     )
     step = "readers keep what they have; the copy continues where it stopped when the DAG runs"
     numbers = {"waiting": len(waiting), "open": len(open_ones)}
@@ -45,7 +47,7 @@ def copies(now: Standing) -> Iterator[Finding]:
         if level:
             verb = "bootstrap" if each.kind == "copy" else "replay" if each.kind == "shadow" else each.kind
             dag = f"{now.pipeline.name}.{verb}"
-            said = f"the {each.kind} {each.id} has not got on for {span(still)}: {each.tables} tables are still to be copied"
+            said = f"the {each.kind} {each.id} has not got on for {span(still)}: {several(each.tables, 'table')} still to be copied"
             step = f"see the newest run of {dag}; triggered again it continues where it stopped"
             numbers = {"tables": each.tables, "still_seconds": round(still)}
             yield Finding("copy-stalled", f"{each.kind} {each.id}", level, said, step, numbers, each.moved_at)

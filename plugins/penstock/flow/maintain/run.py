@@ -30,6 +30,7 @@ from penstock.landing import layout
 from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
+from penstock.quantities import several
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,11 @@ def summary(report: MaintenanceRun) -> str:
     done, landing = [table for table in report.lake.tables if table.before and table.after], report.landing
     before, after = [table.before for table in done if table.before], [table.after for table in done if table.after]
     return (
-        f"{'looked at' if report.dry_run else 'maintained'} {len(done)} tables: "
+        f"{'looked at' if report.dry_run else 'maintained'} {several(len(done), 'table')}: "
         f"files {sum(f.files for f in before)} -> {sum(f.files for f in after)}, "
         f"delete files {sum(f.delete_files for f in before)} -> {sum(f.delete_files for f in after)}, "
         f"bytes {sum(f.bytes for f in before)} -> {sum(f.bytes for f in after)}; "
-        f"landing zone: {landing.windows} windows and {landing.copies} copies {'are old' if report.dry_run else 'went'}, "
+        f"landing zone: {several(landing.windows, 'window')} and {landing.copies} copies {'are old' if report.dry_run else 'went'}, "
         f"{landing.bytes} bytes; {landing.folders} orphan folders, {landing.files} orphan files"
     )
 

@@ -19,6 +19,7 @@ from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.quantities import several
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
@@ -37,7 +38,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
         or _stale(ctx, queue)
     )
     ctx.progress(
-        f"{changes} changes in {len(queue.windows)} windows and {loads} copied or rebuilt tables are due through {queue.upto}: "
+        f"{several(changes, 'change')} in {several(len(queue.windows), 'window')} and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
     )
     return needed

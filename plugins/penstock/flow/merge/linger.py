@@ -22,6 +22,7 @@ from penstock.flow.merge.publish import publish
 from penstock.flow.merge.run import plan
 from penstock.flow.spark_job import Submit
 from penstock.ledger.records import CutRecord
+from penstock.quantities import several
 
 OLDEST_SECONDS = 3600.0
 """An application is kept for an hour at most: the next one has a changed pipeline file, new logins and a fresh heap."""
@@ -91,7 +92,7 @@ class Lingering:
                 if error.slug not in ("work-under-way", "pipeline-halted"):
                     raise
                 reason = error.message
-        self.ctx.progress(f"ending the Spark application after {self.cuts} cuts: {reason}")
+        self.ctx.progress(f"ending the Spark application after {several(self.cuts, 'cut')}: {reason}")
         return None
 
     def _await_due(self, spark: KeptSpark, cut: CutRecord) -> str | None:
@@ -100,7 +101,7 @@ class Lingering:
         until, looked = time.monotonic() + linger, cut.lsn
         self._until = datetime.now(UTC) + timedelta(seconds=linger)
         self._note()
-        ctx.progress(f"keeping the Spark application for {linger} s: {self.cuts} cuts so far")
+        ctx.progress(f"keeping the Spark application for {linger} s: {several(self.cuts, 'cut')} so far")
         time.sleep(_BREATH_SECONDS)
         with ctx.ledger.session():
             while time.monotonic() < until:

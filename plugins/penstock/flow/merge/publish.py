@@ -18,6 +18,7 @@ from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import PausedTable, PublishedTable, TableCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 
 
 def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver | None = None) -> CutRecord:
@@ -54,7 +55,9 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
     for table in paused:
         ctx.progress(f"paused {names[table.oid]}: [{table.slug}] {table.reason}")
-    ctx.progress(f"published cut {cut.lsn}: {sum(t.pointer is not None for t in result.tables)} tables moved")
+    ctx.progress(
+        f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
+    )
     return cut
 
 

@@ -22,6 +22,7 @@ from penstock.ledger.rebuilds import RebuildStep
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import CopyRecord, RebuildRecord, RebuildState
 from penstock.lsn import Lsn
+from penstock.quantities import several
 
 
 def build(ctx: Context, ids: Sequence[str], submit: Submit) -> None:
@@ -91,8 +92,8 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         chosen = rebuild_plan.chunk(due, each.oid, most_bytes=settings.merge.rebuild_bytes)
         through = end if len(chosen) == len(due) else chosen[-1].upto_lsn
         ctx.progress(
-            f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {len(due)} windows are next, "
-            f"through {through}; {each.rows} rows so far"
+            f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {several(len(due), 'window')} next, "
+            f"through {through}; {several(each.rows, 'row')} so far"
         )
         ctx.stage(*_share(each, each.through_lsn, end))
         tables.append(_next(ctx, each, chosen, known, copied=copied, through=through))

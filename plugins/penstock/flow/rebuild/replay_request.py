@@ -25,6 +25,7 @@ from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.table_records import CopyRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 _TAKEN_SUFFIX = "changelog"
@@ -68,8 +69,8 @@ class Source:
         into = f"as of {self.goal} into {'.'.join(self.place)}" if self.goal else f"in place of {'.'.join(self.place)}"
         return (
             f"{self.facts.schema}.{self.facts.name}: copy {self.copied.id} at {self.copied.lsn} "
-            f"({self.copied.rows} rows, {self.copied.bytes} bytes) and {len(self.windows)} windows since "
-            f"({rows} changes, {size} bytes), {into}"
+            f"({several(self.copied.rows, 'row')}, {self.copied.bytes} bytes) and {several(len(self.windows), 'window')} since "
+            f"({several(rows, 'change')}, {size} bytes), {into}"
         )
 
 

@@ -21,6 +21,7 @@ from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.status_record import StatusRecord
+from penstock.quantities import several
 from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
@@ -75,7 +76,7 @@ def look(ctx: Context) -> Outlook:
             _remains(record, found, server),
             *(f"must be fixed first: {check.line(finding)}" for finding in unready),
             *(f"paused, not copied: {check.line(finding)}" for finding in alone),
-            f"then a new slot, and {len(tables)} tables ({size >> 20} MiB) copied into new tables, "
+            f"then a new slot, and {several(len(tables), 'table')} ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
     )
@@ -218,7 +219,7 @@ def _landed(status: StatusRecord) -> str:
     if "bootstrapping" in (status.pipeline.state, status.pipeline.halted_from) or not status.unmerged_windows:
         return "nothing is landed that could be merged first"
     return (
-        f"landed and safe: {status.unmerged_rows} changes in {status.unmerged_windows} windows, "
+        f"landed and safe: {several(status.unmerged_rows, 'change')} in {several(status.unmerged_windows, 'window')}, "
         f"merged first into the last cut of era {status.pipeline.era}"
     )
 
@@ -238,7 +239,10 @@ def _readable(status: StatusRecord) -> str:
 
 
 def _tables(status: StatusRecord) -> str:
-    return ", ".join(f"{count} tables {state}" for state, count in sorted(status.tables.items())) or "no table copied"
+    return (
+        ", ".join(f"{several(count, 'table')} {state}" for state, count in sorted(status.tables.items()))
+        or "no table copied"
+    )
 
 
 def _time(at: datetime | None) -> str:
