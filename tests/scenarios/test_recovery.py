@@ -345,29 +345,3 @@ def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: 
     (gap,) = own.ctx.ledger.pipelines.gaps(own.name)
     assert gap.upto_lsn is not None
     assert gap.upto_lsn < gap.from_lsn, "positions went back, and nothing is mixed"
-
-
-@pytest.mark.slow
-def test_the_cuts_of_a_lake_from_before_there_were_eras_learn_of_them(
-    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from penstock_spark import cuts as spark_cuts  # noqa: PLC0415  # tests without Spark do not pay for it
-
-    columns = spark_cuts.CUTS_COLUMNS
-    with monkeypatch.context() as before:
-        before.setattr(spark_cuts, "CUTS_COLUMNS", tuple(column for column in columns if column.name != "era"))
-        begin(env16)
-    assert env16.spark is not None
-    cuts = f"lake.{env16.name}._penstock_cuts"
-    assert "era" not in env16.spark.table(cuts).columns
-
-    env16.merge()
-
-    env16.spark.sql(f"refresh table {cuts}")
-    assert [row["era"] for row in env16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1]
-    assert compare(env16.ctx).equal
-    drop_slot(env16)
-    recovered(env16)
-    env16.spark.sql(f"refresh table {cuts}")
-    assert [row["era"] for row in env16.spark.table(cuts).orderBy("cut_lsn").collect()] == [None, 1, 2]
-    follows(env16)
