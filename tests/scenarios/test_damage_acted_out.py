@@ -270,8 +270,7 @@ def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_ru
         "create schema b; create table b.t (id int primary key, name text); insert into b.t values (1, 'of b'), (2, 'too')"
     )
     refused(oncall, "bootstrap", "target-clash")
-    with pytest.raises(AssertionError, match=r"got a\.t, b\.t"):
-        oncall.do("target-clash", "penstock check")
+    assert "got a.t, b.t" in oncall.do("target-clash", "penstock check")
     assert env.sql("select count(*) from pg_replication_slots") == [(0,)]
     assert env.sql("select count(*) from pg_publication") == [(0,)]
 
@@ -313,16 +312,16 @@ def test_a_row_that_is_wrong_in_the_lake_is_named_without_its_value_and_copied_a
     env.sql("create table other (id int primary key); insert into other values (1)")
     penstock(oncall, "bootstrap")
     assert "rows 50, equal 1, differs 0" in oncall.confirm("verify-differs", schema="public", table="t")
-    (file,) = (lake.warehouse / env.name / "public").glob("t-*/data/*.parquet")
+    (file,) = (lake.warehouse / env.name).glob("**/t-*/data/*.parquet")
     rows = pq.read_table(file)
     wrong = pc.if_else(pc.equal(rows["id"], 7), pa.scalar("wr0ng"), rows["name"])
     pq.write_table(rows.set_column(rows.schema.get_field_index("name"), rows.schema.field("name"), wrong), file)
 
-    with pytest.raises(AssertionError, match=r"\[verify-differs\]") as caught:
-        oncall.confirm("verify-differs", schema="public", table="t")
-    assert "public.t: differs, 50 rows in the source, 50 in the lake" in str(caught.value)
-    assert "1 different" in str(caught.value)
-    assert not re.search("wr0ng|value7", str(caught.value))
+    said = oncall.confirm("verify-differs", schema="public", table="t")
+    assert "[verify-differs]" in said
+    assert "public.t: differs, 50 rows in the source, 50 in the lake" in said
+    assert "1 different" in said
+    assert not re.search("wr0ng|value7", said)
 
     oncall.do("verify-differs", "penstock resync", schema="public", table="t")
 

@@ -100,7 +100,7 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
         if alarm.slug in RECOVERABLE:
             steps.append(Step("See what a recovery would do", dag=f"{shown.name}.recover"))
         elif alarm.dag:
-            steps.append(Step("See its newest run; is it paused or failing?", dag=alarm.dag))
+            steps.append(Step("See whether it is paused or its newest run failed", dag=alarm.dag))
         if alarm.failed:
             steps.append(Step("See the log of the task that failed", task=alarm.failed))
         elif alarm.task:

@@ -25,7 +25,7 @@ def count(value: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Say a span of time by its two largest units: `2 h 5 min`."""
+    """Say a span of time by its two largest units, and not by a zero: `2 h 5 min`, `3 d`."""
     if seconds is None:
         return _NOTHING
     if seconds < 10:
@@ -33,10 +33,12 @@ def span(seconds: float | None) -> str:
     whole = int(seconds)
     days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
     if days:
-        return f"{days} d {hours} h"
-    if whole >= 3600:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+        parts = (days, "d"), (hours, "h")
+    elif hours:
+        parts = (hours, "h"), (minutes, "min")
+    else:
+        parts = (minutes, "min"), (whole % 60, "s")
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def age(seconds: float | None) -> str:
