@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,4 @@ def test_work_with_a_known_end_says_how_far_it_is_and_a_terminal_shows_bars(
         "comparing tables",
     ):
         assert stage in shown, stage
+    assert re.search(r"reading the source .*\b[1-9]\d* rows", shown), "a verification says how many rows it has read"

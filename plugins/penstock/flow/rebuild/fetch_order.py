@@ -24,6 +24,7 @@ from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
+from penstock.quantities import several
 from penstock.source.copy import having_labels
 from penstock.source.tables import SourceTable
 
@@ -154,7 +155,7 @@ def _facts(record: TableRecord, now: SourceTable) -> TableFacts:
 def _landed(order: Order, facts: TableFacts, files: Sequence[FileEntry], what: SchemaChange, lsn: Lsn) -> LandedFetch:
     """Return files and facts with what belongs into the history of the table's shapes."""
     rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
-    message = f"{what.message} as of {lsn}: {rows} rows, {size} bytes"
+    message = f"{what.message} as of {lsn}: {several(rows, 'row')}, {size} bytes"
     details = {**what.details, "lsn": str(lsn), "rows": rows, "bytes": size}
     followed = followed_changes(order.record.oid, order.decided)
     return LandedFetch(facts, files, [*followed, replace(what, message=message, details=details)])

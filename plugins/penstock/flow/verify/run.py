@@ -7,7 +7,7 @@ A table that cannot be read is a finding, and the others are compared.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -32,6 +32,7 @@ from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
+from penstock.quantities import several
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported
@@ -76,12 +77,12 @@ def verify(
         chosen = choose(ctx, lake, tables, mode)
         with marked_snapshot(ctx, "verify") as exact:
             number = ctx.ledger.verifications.begin(ctx.name, mode=mode, lsn=exact.lsn)
-            ctx.progress(f"verifying at {exact.lsn}: {len({each.record.oid for each in chosen})} tables")
+            ctx.progress(f"verifying at {exact.lsn}: {several(len({each.record.oid for each in chosen}), 'table')}")
             run = _Run(ctx, exact, lake, number)
-            read = list(_staged(ctx, "reading the source", run.read_source(chosen), len(chosen)))
+            read = list(_staged(ctx, "reading the source", run.read_source(chosen), len(chosen), _rows_read))
             cut = cut_at(ctx, exact.lsn, merge)
             findings = tuple(
-                _staged(ctx, "comparing with the lake", (run.compare(each, cut) for each in read), len(read))
+                _staged(ctx, "comparing with the lake", (run.compare(each, cut) for each in read), len(read), _rows_met)
             )
         ctx.ledger.verifications.finish(number)
         table_alarms.update(ctx, [each.oid for each in findings], deliver)
@@ -90,12 +91,24 @@ def verify(
     return Verification(findings, number, exact.lsn)
 
 
-def _staged(ctx: Context, what: str, steps: Iterator[_Step], total: int) -> Iterator[_Step]:
-    """Yield the steps, and say how many are done."""
+def _staged(
+    ctx: Context, what: str, steps: Iterator[_Step], total: int, rows_of: Callable[[_Step], int]
+) -> Iterator[_Step]:
+    """Yield the steps, and say how many are done, with how many rows."""
+    rows = 0
     ctx.stage(what, 0, total)
     for done, step in enumerate(steps, 1):
+        rows += rows_of(step)
         yield step
-        ctx.stage(what, done, total)
+        ctx.stage(what, done, total, rows)
+
+
+def _rows_read(read: _Read) -> int:
+    return read.here.rows if read.here else 0
+
+
+def _rows_met(found: Finding) -> int:
+    return found.lake_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +147,7 @@ class _Run:
             here = fingerprint(table, self._rows)
         except TableError as error:
             return _failed(chosen, error)
-        self.ctx.progress(f"read {chosen.label}: {here.rows} rows in the source")
+        self.ctx.progress(f"read {chosen.label}: {several(here.rows, 'row')} in the source")
         return _Read(chosen, table, here)
 
     def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
