@@ -32,7 +32,7 @@ messages = peek.peek(
     source, slot=slot, publication=publication, upto=Lsn(int(upto)), statement_timeout=600, work_mem=256 << 20,
     batch_bytes=4 << 20)
 zone = LandingZone.open(folder, {})
-landed = land(messages, ColumnarDecoder(xid_horizon=1 << 40), zone, "window", lambda _: 1)
+landed = land(messages, ColumnarDecoder(xid_horizon=1 << 40), zone, "window", lambda *_: 1)
 (peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(sum(file.rows for file in landed.files), int(peak.split()[1]) >> 10)
 """

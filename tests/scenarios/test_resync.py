@@ -62,7 +62,7 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(env1
     flush(env16)
     env16.capture()
     env16.merge()
-    assert states(env16) == {"item": "paused", "visit": "paused", "Order Line": "ready"}
+    assert states(env16) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
     before = shown(env16)
 
     ids = rebuild.resync(env16.ctx, ["public.item", "public.visit"], env16.submit)
