@@ -14,7 +14,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run_with_spark
 from tests.faults.steps import Step, called
-from tests.faults.test_column_fetch_killed import STEPS
+from tests.faults.test_column_fetch_killed import STEPS, change
 from tests.faults.test_key_change_killed import MADE, changes
 from tests.faults.test_rebuild_killed import begun
 from tests.pipeline_env import PipelineEnv
@@ -43,12 +43,6 @@ def env(
         made.capture()
         assert rebuild.switch(made.ctx, rebuild.resync(made.ctx, None, made.submit), made.submit)
         yield made
-
-
-def change(env: PipelineEnv, statements: str) -> None:
-    env.sql(statements)
-    flush(env)
-    env.capture()
 
 
 @pytest.mark.parametrize("step", STEPS, ids=called)

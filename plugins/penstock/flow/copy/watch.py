@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from penstock.flow.context import Context
 from penstock.flow.watching import watching
 from penstock.jobs.copy_plan import CopyPlan
+from penstock.quantities import several
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def watched(ctx: Context, plan: CopyPlan) -> Iterator[None]:
         yield
         return
     tables, paths = len({each.oid for each in plan.ranges}), {each.path for each in plan.ranges}
-    what = f"copying {tables} table{'s' if tables > 1 else ''}"
+    what = f"copying {several(tables, 'table')}"
     rows: dict[str, int] = {}
 
     def look() -> None:
