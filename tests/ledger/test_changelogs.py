@@ -14,7 +14,7 @@ from penstock.ledger import Ledger
 from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
-from tests.ledger.conftest import START, Lake, capture, facts, intend, set_state
+from tests.ledger.conftest import START, Lake, capture, facts, intend, publish, set_state
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -213,3 +213,44 @@ def test_history_is_readable_on_a_connection_of_its_own(connection: Connection, 
     begun(ledger, name)
 
     assert Ledger(connection).changelogs.history(name) == ledger.changelogs.history(name)
+
+
+def complete_as_of(ledger: Ledger, name: str) -> datetime | None:
+    with ledger.page.panels() as panel:
+        (row,) = panel.pipelines(name)
+    return row.as_of
+
+
+def test_a_lake_that_lacks_nothing_is_as_fresh_as_the_last_look_at_its_source(ledger: Ledger, name: str) -> None:
+    begun(ledger, name)
+    ledger.tables.save(name, [facts(1, "a")])
+    assert complete_as_of(ledger, name) is None, "there is no cut"
+    publish(ledger, name, START, [])
+    assert complete_as_of(ledger, name) == hour(0), "a first copy shows the source as it was when the slot was made"
+
+    land(ledger, name, 1)
+    assert complete_as_of(ledger, name) == hour(1), "a window without changes"
+    ledger.changelogs.note_source_clock(name, at=hour(9), lsn=Lsn(START + 0x100))
+    assert complete_as_of(ledger, name) == hour(9), "nothing to bring is not late"
+    ledger.changelogs.note_source_clock(name, at=hour(9), lsn=Lsn(START + 0x100), looked_at=hour(10))
+    assert complete_as_of(ledger, name) == hour(10), "an idle standby knows no time of a commit, but its own clock"
+
+    ledger.changelogs.note_source_clock(name, at=hour(11), lsn=Lsn(START + 0x300))
+    assert complete_as_of(ledger, name) == hour(10), "there is something to bring"
+    capture(ledger, name, START + 0x100, START + 0x200, files=[])
+    assert complete_as_of(ledger, name) == hour(10), "a window of a backlog is as old as the look that saw its end"
+    capture(ledger, name, START + 0x200, START + 0x300, files=[file(hour(10), hour(11))])
+    assert complete_as_of(ledger, name) == hour(10), "a change waits for its merge"
+    publish(ledger, name, Lsn(START + 0x300), [])
+    assert complete_as_of(ledger, name) == hour(11)
+
+
+def test_the_clock_of_the_oldest_window_that_is_not_merged_is_not_forgotten(ledger: Ledger, name: str) -> None:
+    begun(ledger, name)
+    publish(ledger, name, START, [])
+    capture(ledger, name, START, START + 0x100, files=[file(hour(1), hour(2))])
+    ledger.changelogs.note_source_clock(name, at=hour(3), lsn=Lsn(START + 0x100))
+
+    ledger.maintenance.forget_landed(name, before=hour(9))
+
+    assert complete_as_of(ledger, name) == hour(0)

@@ -46,6 +46,11 @@ from (
     from generate_series(0, %(count)s - 1) as i
 ) as each
 """
+CLOCK = """
+insert into penstock.source_clock (pipeline, era, lsn, first_at, last_at, looked_at)
+select pipeline, era, upto_lsn, source_time, source_time, source_time from penstock.window where pipeline = %(name)s
+on conflict (pipeline, era, lsn) do update set looked_at = excluded.looked_at
+"""
 CUTS = """
 insert into penstock.cut (pipeline, lsn, attempt, tables, rows, cuts_snapshot_id, published_at)
 select
@@ -137,6 +142,7 @@ class Scene:
 
     def settle(self) -> None:
         """The pipeline stands where its windows end, and its tables are complete through the newest cut."""
+        self.run(CLOCK)
         self.run(
             "update penstock.pipeline set position = (select max(upto_lsn) from penstock.window where pipeline = name)"
             " where name = %(name)s"
@@ -259,6 +265,7 @@ def filling(scene: Scene) -> None:
         "update penstock.window set planned_at = planned_at - interval '5 hours', source_time = source_time"
         " - interval '5 hours', staged_at = staged_at - interval '5 hours' where pipeline = %(name)s"
     )
+    scene.run(CLOCK)
     scene.samples(grown=12 * GIB, status="extended")
     scene.alarm(
         "slot-retained",

@@ -64,6 +64,7 @@ def stale_without(scene: Scene) -> None:
     scene.run(
         "update penstock.window set rows = 0, source_time = source_time - interval '1 hour' where pipeline = %(name)s"
     )
+    scene.run(scenes.CLOCK)
 
 
 STATES = [

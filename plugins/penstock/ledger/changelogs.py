@@ -104,10 +104,14 @@ class IntervalWork:
 class Changelogs(Part):
     """Record the source's clock, and the intervals that were filled."""
 
-    def note_source_clock(self, name: str, *, at: datetime, lsn: Lsn) -> None:
-        """Note that everything which had committed at this time of the source's clock lies at or before `lsn`."""
+    def note_source_clock(self, name: str, *, at: datetime, lsn: Lsn, looked_at: datetime | None = None) -> None:
+        """Note that everything which had committed at this time of the source's clock lies at or before `lsn`.
+
+        `looked_at` is the server's own clock, where that is another: a standby knows the times of commits only.
+        """
+        note = {"name": name, "lsn": lsn, "at": at, "looked_at": looked_at or at, "begins": False}
         with self.transaction() as transaction:
-            transaction.change("changelogs/note_source_clock", name=name, lsn=lsn, at=at, begins=False)
+            transaction.change("changelogs/note_source_clock", **note)
 
     def history(self, name: str) -> HistoryRecord:
         """Return which history is landed; raises LedgerError("not-bootstrapped")."""

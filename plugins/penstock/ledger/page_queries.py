@@ -34,15 +34,13 @@ SEARCHED_WINDOWS = 100
 class PipelinePanel(PipelineFacts):
     """Hold where a pipeline stands.
 
-    `as_of` is the source's time up to which the lake has every change, `captured_as_of` the same of the landing
-    zone; the unmerged windows are those with changes after the newest cut. A merge keeps its Spark application until
+    `as_of` is the source's time up to which the lake has every change, as the last look at an idle source renews it; the unmerged windows are those with changes after the newest cut. A merge keeps its Spark application until
     `spark_until`, None where none does, and has made `spark_cuts` with it.
     """
 
     cut_lsn: Lsn | None
     cut_at: datetime | None
     captured_at: datetime | None
-    captured_as_of: datetime | None
     as_of: datetime | None
     unmerged_windows: int
     unmerged_changes: int

@@ -91,9 +91,8 @@ class Pipelines(Part):
                 return known
             transaction.change("pipelines/close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
             if source_time is not None:
-                transaction.change(
-                    "changelogs/note_source_clock", name=name, lsn=consistent_point, at=source_time, begins=True
-                )
+                note = {"name": name, "lsn": consistent_point, "at": source_time, "looked_at": source_time}
+                transaction.change("changelogs/note_source_clock", **note, begins=True)
             return _change(
                 transaction, known, "pipelines/record_slot", "to wait for its slot", consistent_point=consistent_point
             )

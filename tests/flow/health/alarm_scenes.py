@@ -288,7 +288,7 @@ def late(merge: DagState, failed: bool = False) -> Scene:
             "update penstock.cut as c set lsn = p.position from penstock.pipeline as p"
             f" where c.pipeline = p.name and p.name = '{env.name}'"
         )
-        desk.age("update penstock.window set source_time = clock_timestamp()")
+        desk.age("update penstock.source_clock set looked_at = clock_timestamp()")
 
     return scene
 

@@ -127,6 +127,7 @@ class Desk:
         self.watched.env.sql("insert into t select max(id) + 1, 'new' from t")
         capture.capture(self.watched.env.ctx)
         self.age("update penstock.window set source_time = then, staged_at = then, confirmed_at = then")
+        self.age("update penstock.source_clock set looked_at = then")
         self.age("update penstock.cut set published_at = then")
 
 

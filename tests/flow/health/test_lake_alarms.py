@@ -12,6 +12,7 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
+from penstock.flow.health import report
 from penstock.flow.health.standing import DagState
 from penstock.flow.health.watcher import watch_the_watcher
 from tests.flow.health.conftest import Desk
@@ -44,8 +45,21 @@ def test_a_lake_that_gets_old_is_told_with_what_keeps_the_merge_away(desk: Desk)
     assert desk.check() == [f"closed: merge-late {name}.merge"], "what follows is held back for a while"
     desk.watched.env.ledger.execute("update penstock.alarm set freed_at = freed_at - interval '1 hour'")
     assert desk.check() == [f"CRITICAL: lake-stale {name}"]
-    desk.age("update penstock.window set source_time = clock_timestamp()")
+    desk.age("update penstock.source_clock set looked_at = clock_timestamp()")
     assert desk.check() == [f"closed: lake-stale {name}"]
+
+
+def test_a_lake_of_an_idle_source_is_as_fresh_as_captures_last_look(desk: Desk) -> None:
+    env = desk.watched.env
+    capture.capture(env.ctx)
+    desk.age("update penstock.source_clock set looked_at = then")
+    desk.age("update penstock.window set source_time = then")
+    assert desk.check() == [f"CRITICAL: lake-stale {env.name}"]
+
+    capture.capture(env.ctx)  # which finds nothing to bring
+
+    assert desk.check() == [f"closed: lake-stale {env.name}"]
+    assert report.gauges(desk.watched.look())["penstock.lake.freshness_seconds"] < 3600
 
 
 @pytest.mark.slow

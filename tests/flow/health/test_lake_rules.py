@@ -23,7 +23,7 @@ def ago(**span: float) -> Any:
 LAKE = PipelinePanel(
     **{name: getattr(RECORD, name) for name in PipelinePanel.__dataclass_fields__ if hasattr(RECORD, name)},
     **{"cut_lsn": RECORD.position, "cut_at": ago(minutes=1), "captured_at": ago(minutes=1), "as_of": ago(minutes=1)},
-    **{"captured_as_of": ago(minutes=1), "unmerged_windows": 0, "unmerged_changes": 0, "unmerged_bytes": 0},
+    **{"unmerged_windows": 0, "unmerged_changes": 0, "unmerged_bytes": 0},
     **{"unmerged_since": None, "tables": 2, "ready": 2, "paused": 0, "spark_until": None, "spark_cuts": None},
     halted_by=None,
 )

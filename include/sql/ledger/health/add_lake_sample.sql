@@ -17,15 +17,13 @@ cross join lateral (
         percentile_cont(0.5) within group (order by behind.seconds) as median, max(behind.seconds) as worst,
         (array_agg(behind.oid order by behind.seconds desc, behind.oid))[1] as oid
     from (
-        select t.oid, greatest(extract(epoch from %(at)s - case t.state when 'ready' then %(as_of)s else stopped.source_time end), 0) as seconds
+        select t.oid, greatest(extract(epoch from %(at)s - case t.state when 'ready' then %(as_of)s else stopped.looked_at end), 0) as seconds
         from penstock.table as t
         left join lateral (
-            select w.source_time
-            from penstock.window as w
-            where
-                t.state = 'paused' and w.pipeline = p.name and w.era = p.era and w.state <> 'planned'
-                and w.upto_lsn <= t.complete_through
-            order by w.upto_lsn desc
+            select c.looked_at
+            from penstock.source_clock as c
+            where t.state = 'paused' and c.pipeline = p.name and c.era = p.era and c.lsn <= t.complete_through
+            order by c.lsn desc
             limit 1
         ) as stopped on true
         where t.pipeline = p.name and t.state in ('ready', 'paused')

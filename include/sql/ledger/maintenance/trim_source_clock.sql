@@ -1,4 +1,4 @@
--- What the clock said before the oldest window is of no use any more; what it said last at or before the position is.
+-- What the clock said before the oldest window is of no use any more, but the last of it: it says as of when that window begins.
 with oldest as (
     select coalesce(w.era, p.era) as era, coalesce(w.from_lsn, p.position) as lsn
     from penstock.pipeline as p
@@ -8,12 +8,11 @@ with oldest as (
     where p.name = %(name)s
 )
 delete from penstock.source_clock as c
-using oldest, penstock.pipeline as p
+using oldest
 where
-    c.pipeline = %(name)s and p.name = c.pipeline
-    and (c.era, c.lsn) < (oldest.era, oldest.lsn)
+    c.pipeline = %(name)s
     and exists (
         select from penstock.source_clock as newer
-        where newer.pipeline = c.pipeline and newer.era = p.era and newer.lsn <= p.position
-            and (newer.era, newer.lsn) > (c.era, c.lsn)
+        where newer.pipeline = c.pipeline
+            and (newer.era, newer.lsn) > (c.era, c.lsn) and (newer.era, newer.lsn) <= (oldest.era, oldest.lsn)
     )

@@ -1,12 +1,12 @@
 -- One row per pipeline: where it stands, its newest cut, and what the lake still lacks.
 -- Positions of two eras cannot be compared: the windows are those of the present one; an older era's cut is shown,
--- and nothing is measured against it. `as_of` is the source's time up to which the lake has every change: windows without changes keep it fresh.
+-- and nothing is measured against it. `as_of` is the source's time up to which the lake has every change: that of the
+-- last look at which the WAL ended where the lake is complete, or before. So a source that is idle is not late.
 select
     p.name, p.state, p.database, p.slot, p.publication, p.system_identifier, p.timeline, p.consistent_point,
     p.position, p.halted_slug, p.halted_reason, p.created_at,
     cut.lsn as cut_lsn, cut.published_at as cut_at,
-    newest.planned_at as captured_at, newest.source_time as captured_as_of,
-    complete.source_time as as_of,
+    newest.planned_at as captured_at, complete.looked_at as as_of,
     due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes, due.since as unmerged_since,
     of.tables, of.ready, of.paused,
     kept.until as spark_until, kept.cuts as spark_cuts, p.halted_by
@@ -19,7 +19,7 @@ left join lateral (
     limit 1
 ) as cut on true
 left join lateral (
-    select w.planned_at, w.source_time
+    select w.planned_at
     from penstock.window as w
     where w.pipeline = p.name and w.era = p.era and w.state <> 'planned'
     order by w.upto_lsn desc
@@ -35,12 +35,10 @@ cross join lateral (
         and w.upto_lsn > case when cut.comparable then cut.lsn else '0/0' end
 ) as due
 left join lateral (
-    select w.source_time
-    from penstock.window as w
-    where
-        w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and cut.comparable
-        and w.upto_lsn <= coalesce(due.from_lsn, p.position)
-    order by w.upto_lsn desc
+    select c.looked_at
+    from penstock.source_clock as c
+    where c.pipeline = p.name and c.era = p.era and cut.comparable and c.lsn <= coalesce(due.from_lsn, p.position)
+    order by c.lsn desc
     limit 1
 ) as complete on true
 cross join lateral (

@@ -14,7 +14,7 @@ select
     size.rows, size.files, size.bytes, size.published_at as moved_at,
     c.rows as copied_rows, c.bytes as copied_bytes, c.lsn as copied_lsn, c.started_at as copy_started_at,
     c.finished_at as copy_finished_at,
-    behind.source_time as paused_as_of
+    behind.looked_at as paused_as_of
 from penstock.table as t
 join penstock.pipeline as p on p.name = t.pipeline
 left join lateral (
@@ -27,10 +27,10 @@ left join lateral (
 ) as size on true
 left join penstock.copy as c on c.pipeline = t.pipeline and c.id = t.copy_id and c.oid = t.oid
 left join lateral (
-    select w.source_time
-    from penstock.window as w
-    where w.pipeline = p.name and w.era = p.era and w.state <> 'planned' and w.upto_lsn <= t.complete_through
-    order by w.upto_lsn desc
+    select c.looked_at
+    from penstock.source_clock as c
+    where c.pipeline = p.name and c.era = p.era and c.lsn <= t.complete_through
+    order by c.lsn desc
     limit 1
 ) as behind on true
 where t.pipeline = %(name)s and t.oid = %(oid)s and t.state <> 'dropped'

@@ -113,7 +113,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     before = source_state.with_readings(conn, record, found.publication, end.flushed)
     window_proof.heal(ctx, conn, record, before)
     if end.seen is not None:
-        ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed)
+        ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed, looked_at=end.time)
     if follow_patterns(ctx, conn, found, on_standby=before.standby):
         found = catalog_snapshot.read(conn, record.publication, known=known)
         slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
