@@ -8,19 +8,17 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from penstock.errors import LakeError
+from penstock.engine.probe import probe
 from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
 from penstock_spark import session as sessions
+from penstock_spark import stores
 from penstock_spark.cuts import cuts_target, record_cut
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.progress import Progress
 from penstock_spark.table_merge import merge_table, unmoved
-
-_FEW = 2
-"""So many tables may meet the same error by chance, with all that every table needs in order."""
 
 _log = logging.getLogger("penstock.merge")
 
@@ -31,9 +29,9 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
     with sessions.worker(spark, plan.catalog, environment, reads=False) as session:
         _make_namespaces(session, plan)
         tables = _merge_tables(session, plan, environment)
-        if any(table.failure for table in tables):
-            _require_commons(session, plan, tables)
         cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
+        if any(table.failure for table in tables):
+            _require_commons(session, plan, environment)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
     what = "cut" if plan.cut else "rebuilt through"
@@ -84,23 +82,15 @@ def _merge_tables(session: SparkSession, plan: MergePlan, environment: Mapping[s
     return [results[place] for place in range(len(plan.tables))]
 
 
-def _require_commons(session: SparkSession, plan: MergePlan, tables: Sequence[TableResult]) -> None:
-    """See that the failures of tables are their own: Spark computes, catalog and store answer, no cause is everyone's.
+def _require_commons(session: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> None:
+    """See that the failures of tables are their own, however many: what all tables need works for a file of nobody's.
 
-    Raises LakeError("spark-failed") where more than a few tables had work and all ended with one error that is not about
-    files: then it is about the run. Raises what Spark raises where the commons fail.
+    Spark computes, the catalog answers, the engine works, and the lake's store takes and gives a file. Raises what fails.
     """
     session.range(2).count()
-    cuts = LakeTable(session, plan.catalog, cuts_target(plan))
-    cuts.look()
-    failed = [table for table in tables if table.paused_slug == "merge-failed"]
-    causes = {table.failure for table in failed}
-    if len(causes) == 1 and len(failed) > _FEW and not any(table.pointer for table in tables):
-        raise LakeError(
-            "spark-failed",
-            f"expected to merge, but all {len(failed)} tables that had changes ended with {causes.pop()}; what concerns "
-            "them all is in the log above: end it, then merge again",
-        )
+    cuts = LakeTable(session, plan.catalog, cuts_target(plan)).look()
+    if cuts is not None:
+        probe(stores.task_files(session, plan, environment, cuts.folder), cuts.folder)
 
 
 def _bytes(order: TablePlan) -> int:

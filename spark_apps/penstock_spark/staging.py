@@ -58,11 +58,6 @@ class Staging:
         if self.there.property(properties.COLUMNS) != text:
             self.transaction.updateProperties().set(properties.COLUMNS, text).commit()
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether the table has had a snapshot by now."""
-        return self._head() is not None
-
     def plan_again(self) -> None:
         """Learn which data files the table has by now, with what this transaction has written and deleted."""
         self._load_again()

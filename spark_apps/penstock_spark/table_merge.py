@@ -155,7 +155,7 @@ class TableMerge:
         moved = order.copy_files is not None or self.switches
         if self.landed.rows or order.replaced:
             moved = self._bring(staged, files) or moved
-        if order.removed and staged.has_rows:
+        if order.removed:
             moved = self._remove(staged) or moved
         if not moved and wanted:
             staged.append(())  # a snapshot with the new columns: whoever reads the cut by its snapshot sees them
@@ -234,8 +234,7 @@ class TableMerge:
 
     def _replace(self, staged: Staging, wanted: Replaced) -> bool:
         """Replace all rows but those within the bounds that stay; return whether that changed anything."""
-        target = tuple(staged.files.values())
-        answer = self.batch.remove(staged.there, target, wanted.stays, others=True) if target else MergeAnswer()
+        answer = self.batch.remove(staged.there, tuple(staged.files.values()), wanted.stays, others=True)
         if answer.vectors:
             self._commit(staged, answer)
         files = [file for file in wanted.files if file.rows]

@@ -15,6 +15,7 @@ from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import states
+from tests.scenarios.recovery import flush
 
 TABLES = """
 create table t (id int primary key); insert into t values (1);
@@ -108,3 +109,36 @@ def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joini
     assert sorted(env16.lake_rows("none", "id, v")) == [(1, "a"), (2, "c")]
     assert env16.lake_rows("fast", "id") == [(101,)]
     assert set(states(env16).values()) == {"ready"}
+
+
+@pytest.mark.spark
+def test_partitions_of_tables_that_hold_no_row_are_dropped_and_every_table_stays_ready(env16: PipelineEnv) -> None:
+    env16.settings["lake"] = {"on_dropped_partition": "follow"}
+    names = ("empty", "emptied", "gone", "other")
+    for name in names:
+        env16.sql(
+            f"create table {name} (id int, v text, primary key (id)) partition by range (id);"
+            f"create table {name}_1 partition of {name} for values from (0) to (100);"
+            f"create table {name}_2 partition of {name} for values from (100) to (200)"
+        )
+    env16.sql("insert into emptied values (1, 'a'), (101, 'b'); insert into gone values (1, 'a')")
+    env16.bootstrap()
+    env16.sql("truncate emptied; delete from gone")
+    assert lacks(env16) == []
+
+    env16.sql("".join(f"drop table {name}_2;" for name in names))  # a retention job, on a Sunday
+
+    settle(env16)
+    assert states(env16) == dict.fromkeys(names, "ready")
+    env16.sql("".join(f"insert into {name} values (2, 'later');" for name in names))
+    settle(env16)
+    assert set(states(env16).values()) == {"ready"}
+    assert compare(env16.ctx).equal
+
+
+def settle(env: PipelineEnv) -> None:
+    """Capture and merge until nothing is left: one cut at the place of each drop."""
+    flush(env)
+    env.capture()
+    while env.merge() is not None:
+        pass

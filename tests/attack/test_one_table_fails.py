@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import LakeError
+from penstock.engine import probe as probing
+from penstock.engine.failure import EngineFailure
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
@@ -170,6 +171,28 @@ def test_what_passes_is_tried_again_in_the_same_run(env16: PipelineEnv, monkeypa
 
 
 @pytest.mark.slow
+def test_tables_that_all_fail_in_one_way_each_pause_and_a_resync_brings_them_back(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(env16, ("a", "b", "c", "d"))
+    change(env16, ("a", "b", "c", "d"), "delete from {} where id = 3")
+
+    with monkeypatch.context() as patched:
+        broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
+        env16.merge()
+
+    assert states(env16) == dict.fromkeys(("a", "b", "c", "d"), ("paused", "merge-failed"))
+    ids = rebuild.resync(env16.ctx, ["public.a", "public.b"], env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    for table in env16.ctx.ledger.tables.all(env16.name):
+        if table.state == "paused":
+            env16.ctx.ledger.tables.resume(env16.name, table.oid)
+    env16.merge(force=True)
+    assert set(states(env16).values()) == {("ready", None)}
+    equal(env16)
+
+
+@pytest.mark.slow
 def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,9 +205,10 @@ def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
     with monkeypatch.context() as patched:
         broken(patched, "a", out_of_memory)
         fails(env16, MemoryError)
-    with monkeypatch.context() as patched:  # all tables, for one reason
+    with monkeypatch.context() as patched:  # all tables, and a file of nobody's too
         broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
-        fails(env16, LakeError, "spark-failed.*all 3 tables.*USER_RAISED_EXCEPTION")
+        patched.setattr(probing, "literal", lambda text: "a path that is none")
+        fails(env16, EngineFailure, "ParserException")
     with monkeypatch.context() as patched:  # one table fails, and so does what every run needs
         broken(patched, "a", lambda session: session.sql("select raise_error('x')").collect())
         patched.setattr(merging, "record_cut", no_store)

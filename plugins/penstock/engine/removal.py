@@ -12,6 +12,8 @@ from penstock.engine.order import Bounds, MergeAnswer, MergeOrder
 
 def remove(db: Duck, order: MergeOrder, bounds: Sequence[Bounds], *, others: bool = False) -> MergeAnswer:
     """Write deletion vectors for the rows of the order's data files that lie within one of the bounds, or for all `others`."""
+    if not order.target:
+        return MergeAnswer()
     inside, used = within(order, bounds, "t{}".format)
     db.execute(
         "create or replace temp table matched as "
