@@ -150,7 +150,7 @@ def _write(path: Path, text: str) -> None:
 def _next_steps(name: str, failed: int) -> Iterator[str]:
     if failed:
         forbid = "1 finding forbids" if failed == 1 else f"{failed} findings forbid"
-        yield f"Next: {forbid} a bootstrap. Do what it says under next step, then: penstock check {name}"
+        yield f"Next: {forbid} a bootstrap. Do what stands after `next`, then: penstock check {name}"
         return
     yield "Next: read the file, then start with Airflow or without."
     yield f"  With Airflow:    penstock start {name}"

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:  # a runbook is to be read at once
     from penstock.flow.check import Finding
 
 _COLOURS = {"ok": "green", "warn": "yellow", "error": "red"}
+_WIDEST_LABEL = 32
+"""A longer label moves its own value only."""
 
 
 @cache
 def progress_console() -> Console:
     """Return the console of the standard error output."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)
 
 
 def say(line: str) -> None:
@@ -28,9 +29,9 @@ def say(line: str) -> None:
     progress_console().print(line, markup=False, soft_wrap=True)
 
 
-def show(line: str) -> None:
-    """Print one line as the verb's result."""
-    Console(highlight=False).print(line, markup=False, soft_wrap=True)
+def show(line: str | Text) -> None:
+    """Print one line as the verb's result; on a terminal it may have a style."""
+    Console(highlight=False, emoji=False).print(line, markup=False, soft_wrap=True)
 
 
 def show_counts(name: str, counts: Mapping[str, object]) -> None:
@@ -44,32 +45,29 @@ def show_json(data: object) -> None:
 
 
 def show_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:
-    """Print labels with their values."""
-    table = Table(title=title, show_header=False)
-    for label, value in lines:
-        table.add_row(label, escape(value))
-    Console().print(table)
+    """Print labels with their values, one line each however narrow the terminal: what is copied from it is whole."""
+    rows = list(lines)
+    width = min(max((len(label) for label, _ in rows), default=0), _WIDEST_LABEL)
+    show(title)
+    for label, value in rows:
+        show(f"  {label:{width}}  {value}")
 
 
-def show_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print rows below headings."""
-    table = Table()
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Console().print(table)
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows below headings, a line each; the last column is not padded."""
+    filled = [headings, *rows]
+    widths = [max(map(len, column)) for column in list(zip(*filled, strict=True))[:-1]]
+    for row in filled:
+        show("  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]))
 
 
 def show_findings(title: str, findings: Iterable[Finding]) -> None:
-    """Print each finding of the preflight with its next step."""
-    table = Table(title=title)
-    for heading in ("", "subject", "finding", "next step"):
-        table.add_column(heading, overflow="fold")
-    for finding in findings:
-        level = f"[{_COLOURS[finding.level]}]{finding.level}[/]"
-        table.add_row(level, *map(escape, (finding.subject, finding.message, finding.next_step or "")))
-    Console().print(table)
+    """Print each finding of the preflight, and below it its next step, each in one line that can be pasted."""
+    show(title)
+    for each in findings:
+        show(Text.assemble((f"{each.level:5}", _COLOURS[each.level]), f"  {each.subject}: {each.message}"))
+        if each.next_step:
+            show(f"{'next':>5}  {each.next_step}")
 
 
 def show_document(path: Path, replaced: Mapping[str, str]) -> None:
