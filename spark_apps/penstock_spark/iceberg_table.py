@@ -13,6 +13,7 @@ from penstock.lake import properties
 from penstock.lake.columns import LakeColumn
 from penstock.lake.evolution import LakeField, Number, numbers_of
 from penstock.lake.iceberg_types import lake_type
+from penstock.values.defaults import shown_text
 from penstock_spark.session import java
 
 _INNER = ("element-id", "key-id", "value-id")
@@ -67,11 +68,10 @@ class IcebergTable:
         return {field["name"]: InnerField(lake_type(field["type"]), _ids(field)) for field in fields}
 
     def default(self, name: str) -> str | None:
-        """Return a column's initial default as text. Source: Iceberg specification, "JSON single-value serialization"."""
-        value = self.fields[name].get("initial-default")
-        if value is None:
-            return None
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        """Return a column's initial default as text that DuckDB casts."""
+        field = self.fields[name]
+        value = field.get("initial-default")
+        return None if value is None else shown_text(value, lake_type(field["type"]))
 
     @property
     def metadata_file(self) -> str:

@@ -6,7 +6,7 @@ Users partition and sort mirrors by hand; formats, encryption and transforms tha
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -82,7 +82,8 @@ def partition(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) 
         return ()
     spec = json.loads(java("org.apache.iceberg.PartitionSpecParser").toJson(there.java.spec()))
     return tuple(
-        PartitionField(each["field-id"], *_source(table, columns, each, "partitioned")) for each in spec["fields"]
+        PartitionField(each["field-id"], *_source(table, columns, each, "partitioned", transforms.partitions))
+        for each in spec["fields"]
     )
 
 
@@ -93,7 +94,7 @@ def sort(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tu
     order = json.loads(java("org.apache.iceberg.SortOrderParser").toJson(there.java.sortOrder()))
     return tuple(
         SortField(
-            *_source(table, columns, each, "sorted"),
+            *_source(table, columns, each, "sorted", transforms.known),
             descending=each["direction"] == "desc",
             nulls_first=each["null-order"] == "nulls-first",
         )
@@ -110,11 +111,14 @@ def partition_values(spec: Any, values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _source(table: LakeTable, columns: Sequence[Column], part: dict[str, Any], how: str) -> tuple[int, str]:
+def _source(
+    table: LakeTable, columns: Sequence[Column], part: dict[str, Any], how: str, known: Callable[[str, str], bool]
+) -> tuple[int, str]:
     position = next((at for at, column in enumerate(columns) if column.ids[0] == part["source-id"]), None)
     transform = part["transform"]
-    if position is None or not transforms.known(transform, columns[position].lake_type):
-        raise unsupported(table, f"a table that is {how} by {transform}")
+    if position is None or not known(transform, columns[position].lake_type):
+        of = "" if position is None else f" of {columns[position].lake_type}"
+        raise unsupported(table, f"a table that is {how} by {transform}{of}")
     return position, transform
 
 

@@ -68,6 +68,30 @@ def test_a_default_of_every_simple_type_is_shown_as_the_source_shows_it(workbenc
     assert workbench.rows(table) == Counter([("1", *(shown for _, _, shown in DEFAULTS))])
 
 
+def test_rows_from_before_are_found_and_rewritten_by_the_defaults_that_they_show(workbench: Workbench) -> None:
+    """A bag finds a row by all of its values; a key that moves and a column that is not sent take along those that it has."""
+    added = tuple(column(f"c {at}.", type_, missing=text) for at, (type_, text, _) in enumerate(DEFAULTS))
+    old = {each.name: each.missing_text for each in added}
+    shown = tuple(shown for _, _, shown in DEFAULTS)
+    bag, keyed = workbench.table(A), workbench.table(KEY, A)
+    workbench.land(bag, tx(I(a="stays"), I(a="changes"), I(a="goes")))
+    workbench.land(keyed, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
+    workbench.merge()
+    bag.columns, keyed.columns = (A, *added), (KEY, A, *added)
+    changed = {**old, "c 0.": "f"}
+    workbench.land(
+        bag, tx(U({"a": "changes", **old}, full=True, a="changes", **changed), D(full=True, a="goes", **old))
+    )
+    unknown = dict.fromkeys(old, UNCHANGED)
+    workbench.land(keyed, tx(U(k=1, a="y", **unknown), U({"k": 2}, k=4, a="x", **unknown)))
+
+    merged = workbench.merge()
+
+    assert [(each.paused_reason, each.counts["delete_missing"]) for each in merged] == [(None, 0)] * 2
+    assert workbench.rows(bag) == Counter([("stays", *shown), ("changes", "False", *shown[1:])])
+    assert workbench.rows(keyed) == Counter([("1", "y", *shown), ("4", "x", *shown), ("3", "x", *shown)])
+
+
 def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None:
     table = workbench.table(KEY, A)
     workbench.land(table, tx(I(k=1, a="x")))

@@ -33,6 +33,14 @@ def known(transform: str, lake_type: str) -> bool:
     return lake_type in kinds or decimal_digits(lake_type) is not None
 
 
+def partitions(transform: str, lake_type: str) -> bool:
+    """Return whether rows can be divided by a transform of values of this type.
+
+    By floats they cannot: to Iceberg -0 and 0 are two partitions, and the JSON of partitions has no NaN and no infinity.
+    """
+    return known(transform, lake_type) and not (transform == "identity" and lake_type in ("float", "double"))
+
+
 def apply(db: Duck, transform: str, value: str, lake_type: str) -> str:
     """Return the SQL of a transform of a value; NULL of NULL."""
     if transform == "void":
@@ -52,10 +60,9 @@ def _truncated(value: str, lake_type: str, width: int) -> str:
         return f"{value}[1:{width}]"
     if digits := decimal_digits(lake_type):
         _, scale = digits
-        unscaled = f"({value} * 1{'0' * scale})::hugeint"
-        return (
-            f"(({unscaled} - ({unscaled} % {width} + {width}) % {width})::decimal(38,0) / 1{'0' * scale})::{lake_type}"
-        )
+        unscaled = _without_point(value)
+        truncated = f"({unscaled} - ({unscaled} % {width} + {width}) % {width})::decimal(38,0)"
+        return f"({truncated} * 0.{'0' * (scale - 1)}1::decimal({scale},{scale}))" if scale else truncated
     wide = f"({value}::hugeint - ({value} % {width} + {width}) % {width})"
     span = 1 << (32 if lake_type == "int" else 64)  # below the least number Java goes on from the greatest
     return f"(case when {wide} < {-span // 2} then {wide} + {span} else {wide} end)::{duck_type(lake_type)}"
@@ -67,13 +74,17 @@ def _bucket(db: Duck, value: str, lake_type: str, width: int) -> str:
         name, argument = "hash_of_long", _HASHED_AS_LONG[lake_type].format(value)
     elif lake_type in ("timestamp", "timestamp_ntz"):
         name, argument = "hash_of_long", f"epoch_us({value})"
-    elif digits := decimal_digits(lake_type):
-        _, scale = digits
-        name, argument = "hash_of_unscaled", f"({value} * 1{'0' * scale})::hugeint::varchar"
+    elif decimal_digits(lake_type):
+        name, argument = "hash_of_unscaled", f"{_without_point(value)}::varchar"
     else:
         name, argument = _HASHED[lake_type], value
     _register(db, name)
     return f"({name}({argument}) % {width})"
+
+
+def _without_point(value: str) -> str:
+    """Return a decimal without its point; by way of its digits, for DuckDB divides decimals as doubles."""
+    return f"replace({value}::varchar, '.', '')::hugeint"
 
 
 def _floor_divided(value: str, width: int) -> str:

@@ -1,7 +1,8 @@
 """The value that old rows show in a column added later, as an Iceberg default.
 
 PostgreSQL never resends rows when a column with a constant default is added; an Iceberg v3 initial default shows
-the same value at no cost. It exists for single values only, and the spec's JSON has no NaN and no infinity.
+the same value at no cost. It exists for single values only, and the spec's JSON has no NaN and no infinity. That JSON is a
+form of its own, from which the engine has the values again: `shown_text`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
 
 from penstock.values.lake_types import mapping
 from penstock.values.pgtype import PgType
@@ -42,10 +46,28 @@ def default_literal(type: PgType, missing_text: str) -> Literal | Unsupported:
         return Unsupported(f"the default does not fit the lake type {lake_type}")
 
 
+def shown_text(value: Any, lake_type: str) -> str:
+    """Return the text that DuckDB casts to a default, `value` as the JSON of Iceberg's schemas has it: bytes in hex, times with a T.
+
+    Source: Iceberg specification, "JSON single-value serialization"; DuckDB documentation, "Blob Type".
+    """
+    if lake_type == "binary":
+        return re.sub("..", r"\\x\g<0>", value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("expected a finite number, got an infinity or NaN instead")
+    return value
+
+
+def _single(text: str) -> float:
+    """Return a `real`; a few texts are another one to who reads them as a double first, as Iceberg's readers do."""
+    value: float = pa.scalar(_finite(text), pa.float32()).as_py()
+    if value != pa.scalar(text).cast(pa.float32()).as_py():
+        raise ValueError("expected a number that can be read by way of a double, got another one")
     return value
 
 
@@ -76,7 +98,7 @@ READERS: dict[str, Callable[[str], Literal]] = {
     "boolean": {"t": True, "f": False}.__getitem__,
     "int": int,
     "bigint": int,
-    "float": _finite,
+    "float": _single,
     "double": _finite,
     "decimal": _decimal,
     "date": date.fromisoformat,
