@@ -169,6 +169,11 @@ def _conditions() -> dict[str, Condition]:
         "lake-unreadable": Condition("A file of the lake is gone or damaged, or its store did not answer.", retry),
         "publish-conflict": Condition("Another writer moved a lake table between our read and our publish.", retry),
         "foreign-commit": Condition("The lake table has commits that Penstock did not make.", pause),
+        "cuts-unreadable": Condition(
+            "The lake's table of cuts cannot be read: its files are gone or damaged.",
+            page,
+            _critical("as time passes: no merge can publish", "resync"),
+        ),
         "storage-unsupported": Condition(
             "The lake table is stored in a way that a merge cannot write: format, codec, encryption or a transform.",
             pause,

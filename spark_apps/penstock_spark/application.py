@@ -1,21 +1,25 @@
 """What every Spark application does around its own work: read its plan, carry it out, write its result last.
 
-Secrets come by the environment; the command line, which anybody may read, names files only.
+Secrets come by the environment; the command line, which anybody may read, names files only. An error with a name is left in
+a file next to the plan, since whoever submitted the application sees no more of it than that it failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs import orders
+from penstock.errors import PenstockError
+from penstock.jobs import driver_error, orders
 from penstock_spark import json_io, session
 
 Plan = TypeVar("Plan")
+_log = logging.getLogger("penstock.application")
 
 
 class Result(Protocol):
@@ -49,7 +53,11 @@ def carry_out(
     spark = session.start(name)
 
     def work(plan: str, answer: str | None) -> None:
-        result = run(spark, load(json_io.read_text(spark, plan)), os.environ)
+        try:
+            result = run(spark, load(json_io.read_text(spark, plan)), os.environ)
+        except PenstockError as error:
+            _leave(spark, plan, error)
+            raise
         if result is not None and answer is not None:
             json_io.write_text(spark, answer, result.dumps())
 
@@ -58,3 +66,12 @@ def carry_out(
         for order in orders.follow(lambda: json_io.read_text(spark, given.orders)):
             work(order.plan, order.result)
     spark.stop()
+
+
+def _leave(spark: SparkSession, plan: str, error: PenstockError) -> None:
+    """Write an error down for whoever submitted the application; where that cannot be done, the log has it."""
+    _log.error("%s", error)
+    try:
+        json_io.write_text(spark, driver_error.file_of(plan), driver_error.dumps(error))
+    except Exception as unwritten:  # the error itself is the one to end with
+        _log.error("expected to leave it in the landing zone, got %s", type(unwritten).__name__)

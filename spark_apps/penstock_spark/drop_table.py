@@ -25,22 +25,22 @@ def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) ->
     `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
     before it had deleted the files. One that it has again is another one.
     """
-    there = table.look()
+    there, lost = table.look_if_readable()
     location = there.folder if there else old.location
     alone = owns_folder(location, others)
-    if (there and not old.listed) or not (alone or (there and location not in others)):
+    if ((there or lost) and not old.listed) or not (alone or (there and location not in others)):
         _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
         return None
     if alone:
-        if there:
-            table.drop()
+        if there or lost:
+            _purge(table, files=False)
         io.deletePrefix(f"{location.rstrip('/')}/")
     else:
-        _purge(table)
+        _purge(table, files=True)
     _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
     return replace(old, location=location)
 
 
-def _purge(table: LakeTable) -> None:
-    """Drop a table and the files that its metadata names."""
-    iceberg_catalog(table.session, table.catalog).dropTable(table.identifier(), True)
+def _purge(table: LakeTable, *, files: bool) -> None:
+    """Drop a table without reading it, or with the files that its metadata names."""
+    iceberg_catalog(table.session, table.catalog).dropTable(table.identifier(), files)

@@ -25,6 +25,7 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.type_table import element_type
+from penstock_spark.failures import own_failure
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.session import file_io, iceberg_catalog, java
 
@@ -121,6 +122,16 @@ class LakeTable:
             if error.java_exception.getClass().getSimpleName() in _ABSENT:
                 return None
             raise
+
+    def look_if_readable(self) -> tuple[IcebergTable | None, str | None]:
+        """Return the table as `look` does, or, of one that cannot be read any more, why."""
+        try:
+            return self.look(), None
+        except Exception as error:
+            failure = own_failure(error, self.session, ".".join(self.target), ())
+            if failure is None or failure.slug != "lake-unreadable":
+                raise
+            return None, failure.cause
 
     def load(self) -> Any:
         """Return Iceberg's own table, as the catalog shows it now."""

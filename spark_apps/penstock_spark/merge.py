@@ -14,7 +14,7 @@ from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
 from penstock_spark import session as sessions
 from penstock_spark import stores
-from penstock_spark.cuts import cuts_target, record_cut
+from penstock_spark.cuts import Cuts, cuts_target, open_cuts, record_cut
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.progress import Progress
@@ -28,10 +28,11 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
     started = time.monotonic()
     with sessions.worker(spark, plan.catalog, environment, reads=False) as session:
         _make_namespaces(session, plan)
+        cuts = open_cuts(session, plan) if plan.cut else None  # before the work, which would be for nothing without it
         tables = _merge_tables(session, plan, environment)
-        cuts, snapshot_id = record_cut(session, plan, tables) if plan.cut else (None, None)
+        pointer, snapshot_id = record_cut(cuts, plan, tables) if cuts else (None, None)
         if any(table.failure for table in tables):
-            _require_commons(session, plan, environment)
+            _require_commons(session, plan, environment, cuts)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
     what = "cut" if plan.cut else "rebuilt through"
@@ -41,8 +42,9 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
         attempt=plan.attempt,
         upto_lsn=plan.upto_lsn,
         tables=tuple(tables),
-        cuts=cuts,
+        cuts=pointer,
         cuts_snapshot_id=snapshot_id,
+        cuts_anew=str(cuts.anew) if cuts and cuts.anew else None,
         seconds=round(seconds, 3),
     )
 
@@ -51,8 +53,6 @@ def _make_namespaces(session: SparkSession, plan: MergePlan) -> None:
     targets = [order.fresh or order.target for order in plan.tables if order.expected_snapshot is None]
     targets += [order.target for order in plan.tables if order.fresh]
     targets += [each.to for each in plan.renames if each.kind != "aside"]
-    if plan.cut and plan.cuts_expected_snapshot is None:
-        targets.append(cuts_target(plan))
     for statement in create_namespaces(plan.catalog, [target[:-1] for target in targets]):
         session.sql(statement)
 
@@ -82,15 +82,15 @@ def _merge_tables(session: SparkSession, plan: MergePlan, environment: Mapping[s
     return [results[place] for place in range(len(plan.tables))]
 
 
-def _require_commons(session: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> None:
+def _require_commons(session: SparkSession, plan: MergePlan, environment: Mapping[str, str], cuts: Cuts | None) -> None:
     """See that the failures of tables are their own, however many: what all tables need works for a file of nobody's.
 
     Spark computes, the catalog answers, the engine works, and the lake's store takes and gives a file. Raises what fails.
     """
     session.range(2).count()
-    cuts = LakeTable(session, plan.catalog, cuts_target(plan)).look()
-    if cuts is not None:
-        probe(stores.task_files(session, plan, environment, cuts.folder), cuts.folder)
+    there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).look_if_readable()[0]
+    if there is not None:
+        probe(stores.task_files(session, plan, environment, there.folder), there.folder)
 
 
 def _bytes(order: TablePlan) -> int:

@@ -10,7 +10,7 @@ from penstock.flow.spark_job import SparkJob
 
 
 def job(name: str, *arguments: str) -> SparkJob:
-    return SparkJob(name, Path(f"/{name}.py"), arguments, Path("/library.zip"), "1g", {}, {})
+    return SparkJob(name, Path(f"/{name}.py"), "plan.json", arguments, Path("/library.zip"), "1g", {}, {})
 
 
 def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from penstock.errors import LakeError
+from penstock.jobs import driver_error
 from penstock_spark import application
 
 
@@ -20,3 +24,22 @@ def test_an_application_that_could_not_leave_its_result_refuses_before_any_work(
 
     assert worked == []
     assert "--result" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_an_error_with_a_name_is_left_next_to_the_plan(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text("{}")
+    monkeypatch.setattr(sys, "argv", ["of-a-test", "--plan", plan.as_uri()])
+
+    def work(*_: object) -> None:
+        raise LakeError("foreign-commit", "expected _penstock_cuts at snapshot 1, got 2")
+
+    with pytest.raises(LakeError, match="foreign-commit"):
+        application.carry_out("of-a-test", None, str, work, leaves_result=False)
+
+    left = driver_error.loads(Path(driver_error.file_of(str(plan))).read_text())
+    assert (type(left), left.slug) == (LakeError, "foreign-commit")
+    assert left.message == "expected _penstock_cuts at snapshot 1, got 2"

@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock import spark_zip
+from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
+from penstock.jobs import driver_error
 from penstock.landing import store
 from penstock.landing.store import LANDING
 
 
 @dataclass(frozen=True, slots=True)
 class SparkJob:
-    """Describe a submission: which application, with which arguments and environment."""
+    """Describe a submission: which application, with which plan (a file of the landing zone), arguments and environment."""
 
     name: str
     application: Path
+    plan: str
     arguments: tuple[str, ...]
     py_files: Path
     driver_memory: str
@@ -31,7 +34,23 @@ class SparkJob:
 
 
 Submit = Callable[[SparkJob], None]
-"""Run a job to its end; raises LakeError("spark-failed") when it ends without success."""
+"""Run a job to its end; raises LakeError("spark-failed") when it ends without success. `carried_out` names the error."""
+
+
+def carried_out(ctx: Context, submit: Submit, job: SparkJob) -> None:
+    """Run a job to its end; raises the error by which its driver ended, or LakeError("spark-failed") where that has no name."""
+    try:
+        submit(job)
+    except LakeError as error:
+        if error.slug != "spark-failed":
+            raise
+        raise named_error(ctx, job.plan) or error from None
+
+
+def named_error(ctx: Context, plan: str) -> PenstockError | None:
+    """Return the error with a name by which the driver of a plan ended, None where it left none."""
+    path = driver_error.file_of(plan)
+    return driver_error.loads(ctx.landing.read_text(path)) if ctx.landing.exists(path) else None
 
 
 def describe(
@@ -53,6 +72,7 @@ def describe(
     return SparkJob(
         name=f"penstock:{ctx.name}:{application}",
         application=ctx.home / "spark_apps" / f"{application}.py",
+        plan=plan,
         arguments=(
             *("--plan", ctx.landing.uri(plan)),
             *(("--result", ctx.landing.uri(result)) if result is not None else ()),

@@ -104,6 +104,8 @@ class MergePlan:
     Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
     `landing_uri` and `landing_options` are those of the pipeline file, without secrets: options name the variables that hold
     them. `task_memory` are the bytes that one table's task may take before it spills.
+    `cuts_expected_snapshot` is that of the table of cuts as the last cut left it, `cuts_shown` the metadata file that the catalog
+    showed of it when this was planned; with `cuts_anew` the table is begun anew where it is not that, or cannot be read.
     `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`. `renames` are the names
     that tables of the lake take in the cut.
     """
@@ -121,6 +123,8 @@ class MergePlan:
     parallel_tables: int = 4
     table_properties: dict[str, str] = field(default_factory=dict)
     cuts_expected_snapshot: int | None = None
+    cuts_shown: str | None = None
+    cuts_anew: bool = False
     source_time: str | None = None
     era: int = 1
     cut: bool = True
@@ -179,7 +183,10 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """Report one run: nothing of it is visible before every pointer is moved; `cuts` is None where it records no cut."""
+    """Report one run: nothing of it is visible before every pointer is moved; `cuts` is None where it records no cut.
+
+    `cuts_anew` is the error for which the table of cuts is begun anew, None where it goes on.
+    """
 
     pipeline: str
     attempt: str
@@ -188,6 +195,7 @@ class MergeResult:
     cuts: Pointer | None
     cuts_snapshot_id: int | None
     seconds: float
+    cuts_anew: str | None = None
 
     def dumps(self) -> str:
         """Return the result as JSON text."""

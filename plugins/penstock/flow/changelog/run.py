@@ -13,7 +13,7 @@ from penstock.flow.changelog import coverage, late_changes
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.changelog.table_plan import table_orders
 from penstock.flow.context import Context
-from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.flow.spark_job import SparkJob, Submit, carried_out, catalog_secrets, describe
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
@@ -31,7 +31,7 @@ def fill(ctx: Context, interval: Interval, submit: Submit, *, wait: float = 0) -
     """
     with ctx.ledger.locks.hold(ctx.name, WORK, wait=wait):
         attempt = plan(ctx, interval)
-        submit(job(ctx, attempt))
+        carried_out(ctx, submit, job(ctx, attempt))
         return settle(ctx, attempt)
 
 

@@ -14,7 +14,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy.watch import watched
-from penstock.flow.spark_job import SparkJob, Submit, describe
+from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.quantities import several
@@ -75,7 +75,7 @@ def copy_tables(
         f"copying {several(len(readable), 'table')} in {several(len(plan.ranges), 'range')}, {settings.parallel} at once"
     )
     with watched(ctx, plan):
-        submit(_job(ctx, f"{folder}/plan.json"))
+        carried_out(ctx, submit, _job(ctx, f"{folder}/plan.json"))
     return failures | _failures(ctx, folder, readable)
 
 

@@ -21,7 +21,7 @@ from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
-from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.flow.spark_job import SparkJob, Submit, carried_out, catalog_secrets, describe
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
@@ -66,7 +66,7 @@ def maintain(
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
         ctx.landing.write_text(_plan_file(ctx.name, attempt), plan.dumps())
-        submit(_job(ctx, attempt))
+        carried_out(ctx, submit, _job(ctx, attempt))
         lake = _settle(ctx, plan)
     landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
     report = MaintenanceRun(attempt, dry_run, lake, landing)

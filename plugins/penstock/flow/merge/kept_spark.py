@@ -18,7 +18,7 @@ from typing import Self
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge.watch import watched
-from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe
+from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe, named_error
 from penstock.jobs.orders import RENEWED_SECONDS, Orders
 from penstock.landing import layout
 
@@ -60,7 +60,7 @@ class KeptSpark:
         return self._thread is not None and not self._thread.is_alive()
 
     def carry_out(self, attempt: str) -> None:
-        """Return when Spark's result of this attempt is in the landing zone; raises LakeError("spark-failed")."""
+        """Return when Spark's result of this attempt is in the landing zone; raises the error by which the driver ended."""
         if self._thread is None:
             self._start(attempt)
         else:
@@ -109,9 +109,9 @@ class KeptSpark:
         self._orders, self._renewed = orders, time.monotonic()
 
     def _failure(self, attempt: str) -> BaseException:
-        return self._error or LakeError(
-            "spark-failed", f"expected the kept Spark application to carry out attempt {attempt}, but it has ended"
-        )
+        named = named_error(self._ctx, layout.plan_file(self._ctx.name, attempt))
+        ended = f"expected the kept Spark application to carry out attempt {attempt}, but it has ended"
+        return named or self._error or LakeError("spark-failed", ended)
 
 
 def merge_job(ctx: Context, attempt: str, *, orders: str | None = None) -> SparkJob:

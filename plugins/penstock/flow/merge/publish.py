@@ -52,6 +52,8 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
         cuts_snapshot_id=_recorded(result),
     )
     _watch_conflicts(ctx, orders, result, deliver)
+    if result.cuts_anew is not None:
+        _tell_cuts_anew(ctx, result.cuts_anew, cut)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
     for table in paused:
         ctx.progress(f"paused {names[table.oid]}: [{table.slug}] {table.reason}")
@@ -98,6 +100,12 @@ def _recorded(result: MergeResult) -> int:
             f"expected attempt {result.attempt} to record a cut, it only fills fresh tables; this is a bug"
         )
     return result.cuts_snapshot_id
+
+
+def _tell_cuts_anew(ctx: Context, reason: str, cut: CutRecord) -> None:
+    message = f"the table of cuts was begun anew with cut {cut.lsn}, for: {reason}"
+    ctx.ledger.events.add(ctx.name, slug="cuts-unreadable", level="warning", message=message)
+    ctx.progress(message)
 
 
 def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:

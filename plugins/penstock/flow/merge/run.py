@@ -13,7 +13,7 @@ from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
 from penstock.flow.merge.table_plan import LandedFiles, table_plan, with_pointers
 from penstock.flow.merge.watch import watched
-from penstock.flow.spark_job import Submit
+from penstock.flow.spark_job import Submit, carried_out
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
 from penstock.lsn import Lsn
@@ -36,7 +36,7 @@ def prepare(ctx: Context, submit: Submit, *, force: bool = False, last: bool = F
     attempt = plan(ctx, force=force, last=last)
     if attempt is not None:
         with watched(ctx, attempt):
-            submit(job(ctx, attempt))
+            carried_out(ctx, submit, job(ctx, attempt))
     return attempt
 
 
@@ -57,6 +57,11 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     queue, switches, fits = settled(ctx)
     settings, wider = ctx.pipeline.merge, evolved(queue)
     complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
+    tables, cuts = with_pointers(
+        ctx,
+        queue,
+        [table_plan(ctx, each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables] + switches,
+    )
     orders = MergePlan(
         pipeline=ctx.name,
         attempt=attempt,
@@ -64,17 +69,15 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
         namespace=ctx.pipeline.namespace,
         from_lsn=min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto),
         upto_lsn=queue.upto,
-        tables=with_pointers(
-            ctx,
-            queue,
-            [table_plan(ctx, each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables] + switches,
-        ),
+        tables=tables,
         skip_commit_lsns=tuple(Lsn.parse(text) for text in settings.skip_transactions),
         on_conflict=settings.on_conflict,
         on_misfit=settings.on_misfit,
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         table_properties=dict(ctx.pipeline.lake.properties),
         cuts_expected_snapshot=cuts_snapshot(ctx),
+        cuts_shown=cuts,
+        cuts_anew=last or any(each.fresh or each.copy_files is not None for each in tables),
         source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
         landing_uri=ctx.pipeline.landing.uri,

@@ -12,6 +12,7 @@ from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
 from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
 from penstock.jobs.pointers import aside, place_of
+from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
@@ -51,16 +52,21 @@ def table_plan(
     )
 
 
-def with_pointers(ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
+def with_pointers(
+    ctx: Context, queue: MergeQueue, orders: Sequence[TablePlan]
+) -> tuple[tuple[TablePlan, ...], str | None]:
     """Add what the catalog shows of each table now, by one statement, and which are to be looked at for that.
 
-    A table that is not as our last cut left it was compacted, or was met by a run that was killed; or it was changed,
+    Also return what it shows of the table of cuts. A table that is not as our last cut left it was compacted, or was met by a run that was killed; or it was changed,
     rolled back or dropped by another's hand. Raises LakeError("catalog-unreachable").
     """
-    shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place_of(order.target) for order in orders])
+    cuts = ctx.pipeline.namespace, CUTS_TABLE
+    places = [*(place_of(order.target) for order in orders), cuts]
+    shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, places)
     ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
     first = queue.pipeline.era == 1
-    return tuple(_with_pointer(order, shown.get(place_of(order.target)), ours, first=first) for order in orders)
+    known = (_with_pointer(order, shown.get(place_of(order.target)), ours, first=first) for order in orders)
+    return tuple(known), shown.get(cuts)
 
 
 def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None], *, first: bool) -> TablePlan:

@@ -14,7 +14,7 @@ from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.attempt import read_result
 from penstock.flow.merge.run import job
-from penstock.flow.spark_job import Submit
+from penstock.flow.spark_job import Submit, carried_out
 from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
@@ -55,7 +55,7 @@ def _advance(ctx: Context, rebuilds: Sequence[RebuildRecord], submit: Submit) ->
     """Build the next chunk of each."""
     run = _plan(ctx, rebuilds)
     if any(table.files or table.copy_files is not None for table in _orders(ctx, run).tables):
-        submit(job(ctx, run))
+        carried_out(ctx, submit, job(ctx, run))
     else:
         _write_unmoved(ctx, run)
     _settle(ctx, run)
