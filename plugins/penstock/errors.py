@@ -50,5 +50,9 @@ class LedgerError(PenstockError):
     """The control database refuses or contradicts us."""
 
 
+class NoLedgerError(LedgerError):
+    """The control database has no ledger yet: the first bootstrap makes it."""
+
+
 class LakeError(PenstockError):
     """The landing zone, the catalog or Spark failed."""

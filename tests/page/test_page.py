@@ -488,7 +488,7 @@ def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestC
         "Maintenance done 2 h",
         "120 → 7",
         "100 → 0",
-        "12 windows and 1 copies, 5.0 MiB",
+        "12 windows and 1 copy, 5.0 MiB",
         "commits of another",
     ):
         assert shown in page.replace("\u202f", " "), shown

@@ -21,10 +21,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.errors import ConfigError, LedgerError
+from penstock.errors import ConfigError, LakeError, LedgerError
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
+from penstock.flow.copy import bootstrap
 from penstock.flow.maintain import run as maintain
 from penstock.flow.maintain.run import MaintenanceRun
 from penstock.flow.merge import lake_lock
@@ -39,6 +40,7 @@ from penstock_spark import drop_table
 from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
+from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.waiting import wait_until
 
@@ -184,6 +186,23 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert newest.report == json.loads(json.dumps(report.to_json()))
     lines = dict(status.lines(status.status(env.ctx)))
     assert "files" in lines["maintained"]
+
+
+def test_a_maintenance_that_a_condition_ends_is_not_said_to_be_at_work(landing_env16: PipelineEnv) -> None:
+    env = landing_env16
+    env.sql("create table item (id int primary key); insert into item values (1)")
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
+
+    def refuse(_: SparkJob) -> None:
+        raise LakeError("spark-failed", "expected a driver, got none")
+
+    with pytest.raises(LakeError, match="spark-failed"):
+        maintain.maintain(env.ctx, refuse)
+
+    said = dict(status.lines(status.status(env.ctx)))["maintained"]
+    assert "ended by [spark-failed] (docs/runbooks/spark-failed.md)" in said
+    assert "at work" not in said
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def test_what_bootstrap_made_is_found_in_order(conn, source, shop):
     found = preflight.check(conn, wanted, own_slot=True)
 
     assert level(found, "error") == []
-    assert any("publishes the 2 tables" in finding.message for finding in found)
+    assert any("publishes what is chosen: 2 tables" in finding.message for finding in found)
 
 
 # --- tables -------------------------------------------------------------------------------------------------
@@ -401,6 +401,27 @@ def test_every_version_answers_a_role_with_only_the_rights_that_the_documents_as
             database.execute(f"drop owned by {role}; drop role {role}")
 
     assert level(found, "error") == []
+
+
+@pytest.mark.parametrize("adopt", [True, False])
+def test_a_publication_that_we_may_not_make_is_not_promised_and_its_owner_is_told_what_to_run(postgres16, adopt):
+    role = "poor_adopter"
+    with postgres16.temporary_database("adopting") as database:
+        database.execute(SHOP)
+        database.execute(
+            f"""create role {role} login replication password 'of the role';
+            grant usage on schema shop to {role}; grant select on all tables in schema shop to {role}"""
+        )
+        try:
+            with session.connect(connection_to(database, role, "of the role"), what="test") as conn:
+                found = preflight.check(conn, pipeline("shop.Order", publication="theirs", adopt=adopt))
+        finally:
+            database.execute(f"drop owned by {role}; drop role {role}")
+
+    (about,) = [finding for finding in found if finding.subject == "publication theirs"]
+    assert (about.level, about.slug) == ("error", "source-auth")
+    assert about.next_step.startswith('let the owner run: create publication "theirs" for table')
+    assert ("source.adopt" in about.next_step) is not adopt, "what the file says already is not asked for"
 
 
 def test_every_version_understands_the_questions_and_origin_none_needs_16(postgres):

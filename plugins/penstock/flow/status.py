@@ -123,7 +123,10 @@ def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
             found = ", ".join(f"{kind} {count}" for kind, count in table.conflicts.items())
             yield f"conflicts {name}", f"{slug}{found}, the newest at {table.conflict_lsn}"
         if table.misfits:
-            yield f"misfits {name}", f"{several(table.misfits, 'value')} did not fit and were kept as texts"
+            yield (
+                f"misfits {name}",
+                f"{several(table.misfits, 'value')} written since its copy did not fit; those of rows still there are in _misfits",
+            )
 
 
 def _source_line(source: SourceStatus | None) -> str:
@@ -152,6 +155,8 @@ def _rebuild_line(rebuild: RebuildRecord) -> str:
 def _maintained(run: MaintenanceRecord | None) -> str:
     if run is None:
         return "never"
+    if run.error is not None:
+        return f"begun at {run.started_at:%F %T} UTC and ended by [{run.error}] (docs/runbooks/{run.error}.md)"
     if run.report is None or run.ended_at is None:
         return f"begun at {run.started_at:%F %T} UTC, without an end: it is at work, or was killed"
     tables = [table for table in run.report["lake"]["tables"] if table["before"] and table["after"]]

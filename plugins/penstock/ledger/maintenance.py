@@ -23,7 +23,10 @@ from penstock.lsn import Lsn
 
 @dataclass(frozen=True)
 class MaintenanceRecord(Row):
-    """Hold one run of maintenance; `report` is None while it is at work, and for ever if it was killed."""
+    """Hold one run of maintenance; it has a `report` or, where a condition ended it, an `error`.
+
+    Without an end it is at work, or was killed.
+    """
 
     pipeline: str
     attempt: str
@@ -31,6 +34,7 @@ class MaintenanceRecord(Row):
     ended_at: datetime | None
     dry_run: bool
     report: dict[str, Any] | None
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ class Maintenance(Part):
         with self.transaction() as transaction:
             if transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
                 transaction.change("events/add_event", name=name, **event)
+
+    def fail(self, name: str, attempt: str, slug: str) -> None:
+        """Note which condition ended a run."""
+        with self.transaction() as transaction:
+            transaction.change("maintenance/fail_maintenance", name=name, attempt=attempt, error=slug)
 
     def all(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
         """Return the newest runs, newest first."""

@@ -19,7 +19,7 @@ from psycopg.rows import kwargs_row
 
 from penstock import sql
 from penstock.connections import Connection
-from penstock.errors import LedgerError, PenstockError
+from penstock.errors import LedgerError, NoLedgerError, PenstockError
 from penstock.ledger.records import Row
 from penstock.lsn import Lsn
 
@@ -129,7 +129,14 @@ class Sessions:
             yield opened
 
     def _require_revision(self, opened: psycopg.Connection) -> str:
-        found = [row[0] for row in Transaction(opened).rows("session/version")]
+        try:
+            found = [row[0] for row in Transaction(opened).rows("session/version")]
+        except (pg.UndefinedTable, pg.InvalidSchemaName):
+            raise NoLedgerError(
+                "ledger-not-migrated",
+                f"expected the ledger at {self.connection.address}, found none; the first bootstrap makes it (penstock start <pipeline>). "
+                "Where pipelines have run before, this connection leads to another database than then",
+            ) from None
         if found != [REVISION]:
             raise LedgerError(
                 "ledger-not-migrated",

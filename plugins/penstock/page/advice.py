@@ -168,8 +168,19 @@ def _early(shown: Pipeline) -> Iterator[Advice]:
         )
         yield Advice("idle", "The bootstrap is under way", reason, steps)
     elif shown.state in ("not bootstrapped", "new"):
-        steps = (Step("Check the source and copy it: trigger bootstrap, once", dag=bootstrap),)
-        yield Advice("idle", "Not started yet", "The pipeline has a file and no slot. Nothing is kept anywhere.", steps)
+        steps = (
+            Step("See what check says of the source", command=f"penstock check {shown.name}"),
+            Step(
+                "Check the source and copy it: trigger bootstrap, once",
+                dag=bootstrap,
+                command=f"penstock start {shown.name}",
+            ),
+        )
+        reason = (
+            "The pipeline has a file and no slot. Nothing is kept anywhere. If it did run before, ledger.connection leads to another "
+            "database than then: correct it instead."
+        )
+        yield Advice("idle", "Not started yet", reason, steps)
     elif shown.state == "bootstrapping":
         reason = f"{shown.tables_ready} of {shown.tables} tables are in the lake. Capture may run already, and should."
         steps = (Step("Follow the copy", dag=bootstrap), Step("Unpause capture", dag=f"{shown.name}.capture"))

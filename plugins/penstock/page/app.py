@@ -174,7 +174,8 @@ def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    said = {each.__name__: each for each in (format.size, format.count, format.span, format.age, format.moment)}
+    filters = (format.size, format.count, format.several, format.span, format.age, format.moment)
+    said = {each.__name__: each for each in filters}
     environment.filters |= said
     environment.globals["version"] = _version
     return environment

@@ -24,6 +24,11 @@ def count(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:,.0f}".replace(",", "\u202f")
 
 
+def several(value: int, noun: str) -> str:
+    """Say how many there are of what is named in the singular: `1 window`, `1 234 windows`."""
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def span(seconds: float | None) -> str:
     """Say a span of time by its two largest units, and not by a zero: `2 h 5 min`, `3 d`."""
     if seconds is None:

@@ -25,10 +25,11 @@ class MaintainedTable:
 
 @dataclass(frozen=True)
 class LastMaintenance:
-    """Show one run; without an end it is at work, or was killed."""
+    """Show one run, or the condition that ended it; without an end it is at work, or was killed."""
 
     started_at: datetime
     ended_at: datetime | None
+    error: str | None
     dry_run: bool
     tables: list[MaintainedTable]
     dropped: list[str]
@@ -48,6 +49,7 @@ def last_maintenance(record: MaintenanceRecord) -> LastMaintenance:
     return LastMaintenance(
         started_at=record.started_at,
         ended_at=record.ended_at,
+        error=record.error,
         dry_run=record.dry_run,
         tables=[_table(report_from_json(dict(entry))) for entry in lake["tables"]],
         dropped=[f"{entry['namespace']}.{entry['table']}" for entry in lake["dropped"]],

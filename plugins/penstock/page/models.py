@@ -82,7 +82,8 @@ class Pipeline:
 
     `as_of` is the time up to which the lake has every change of the source, `freshness_seconds` its age.
     A merge keeps its Spark application until `spark_until` if nothing is landed, and has made `spark_cuts` with it.
-    A pipeline that runs is healthy where `lacks` is empty; `halted_by` is the task that met what halted it.
+    A pipeline that runs is healthy where `lacks` is empty; `halted_by` is the task that met what halted it. Where the source has no
+    slot of its name any more `slot_is_gone`, and there is no `slot`, whatever the last look at it showed.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Pipeline:
     spark_cuts: int | None = None
     lacks: tuple[Lack, ...] = ()
     halted_by: TaskRef | None = None
+    slot_is_gone: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ A ledger that does not answer is a problem to show, not the end of the page: the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from penstock import config
 from penstock.connections import Resolver
-from penstock.errors import ConfigError, LedgerError
+from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
 from penstock.ledger.page_queries import Panel, PipelinePanel
@@ -142,39 +143,27 @@ class Deployment:
         unheard = files[name].health.unheard if name in files else ()
         airflow = self.airflow([name], True)
         known = settings(files[name]) if name in files else []
-        with self._ledger(conn_id).page.panels() as panel:
-            rows = panel.pipelines(name)
-            if not rows:
-                shown = _unknown(files[name], airflow)
+        with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
+            if rows := panel.pipelines(name):
+                (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
+                tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
                 return PipelinePage(
-                    now,
-                    shown,
-                    advice(shown, [], unheard),
-                    [],
-                    [],
-                    [],
-                    [],
-                    [],
-                    [],
-                    work=under_way(name, airflow, [], files),
+                    at=now,
+                    pipeline=shown,
+                    advice=advice(shown, tables, unheard),
+                    tables=tables,
+                    rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
+                    windows=[views.window(row) for row in panel.windows(name)],
+                    cuts=[views.cut(row) for row in panel.cuts(name)],
+                    events=[views.event(row) for row in panel.events(name)],
+                    schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
+                    work=under_way(name, airflow, panel.work(name), files),
                     settings=known,
+                    last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
                 )
-            (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
-            tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
-            return PipelinePage(
-                at=now,
-                pipeline=shown,
-                advice=advice(shown, tables, unheard),
-                tables=tables,
-                rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
-                windows=[views.window(row) for row in panel.windows(name)],
-                cuts=[views.cut(row) for row in panel.cuts(name)],
-                events=[views.event(row) for row in panel.events(name)],
-                schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
-                work=under_way(name, airflow, panel.work(name), files),
-                settings=known,
-                last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
-            )
+        shown = _unknown(files[name], airflow)
+        work = under_way(name, airflow, [], files)
+        return PipelinePage(now, shown, advice(shown, [], unheard), [], [], [], [], [], [], work=work, settings=known)
 
     def table(self, name: str, oid: int) -> TablePage:
         """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""
@@ -256,10 +245,10 @@ class Deployment:
     def _known(
         self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime, airflow: AirflowState | None
     ) -> list[models.Pipeline]:
-        with self._ledger(conn_id).page.panels() as panel:
-            rows = panel.pipelines()
-            shown = _shown(panel, rows, files, airflow, now=now)
-        known = {row.name for row in rows}
+        shown: list[models.Pipeline] = []
+        with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
+            shown = _shown(panel, panel.pipelines(), files, airflow, now=now)
+        known = {each.name for each in shown}
         missing = [_unknown(each, airflow) for name, each in files.items() if name not in known]
         return missing + shown
 
@@ -268,7 +257,7 @@ class Deployment:
         if name in files:
             return files[name].ledger.connection
         for conn_id in sorted({each.ledger.connection for each in files.values()}):
-            with self._ledger(conn_id).page.panels() as panel:
+            with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
                 if panel.pipelines(name):
                     return conn_id
         raise ConfigError("config-invalid", f"expected a file in {self.folder} that defines pipeline {name}")

@@ -97,7 +97,8 @@ class TablePage:
     """Hold everything of one table but its charts.
 
     The table is complete as of `as_of`, the source's time; `key` are the columns by which its changes find their rows, where
-    `identity` says so. `snapshots` and `delete_files` are of the last maintenance.
+    `identity` says so. `snapshots` and `delete_files` are of the last maintenance. `compared` says how far it is verified, or what the
+    newest comparison came to where not all rows are.
     """
 
     at: datetime
@@ -109,6 +110,8 @@ class TablePage:
     freshness_seconds: float | None
     paused_at: datetime | None
     moved_at: datetime | None
+    compared_at: datetime | None
+    compared: str
     files: int | None
     snapshots: int | None
     delete_files: int | None

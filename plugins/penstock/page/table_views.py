@@ -34,6 +34,7 @@ def page(
 ) -> TablePage:
     """Show a table."""
     table, through = views.table(facts), as_of(facts, pipeline.as_of)
+    compared_at, said = compared(facts, findings)
     return TablePage(
         at=now,
         pipeline=pipeline,
@@ -44,6 +45,8 @@ def page(
         freshness_seconds=None if through is None else max((now - through).total_seconds(), 0.0),
         paused_at=facts.paused_at,
         moved_at=facts.moved_at,
+        compared_at=compared_at,
+        compared=said,
         files=facts.files,
         snapshots=maintained.snapshots[1] if maintained and maintained.snapshots else None,
         delete_files=maintained.delete_files[1] if maintained and maintained.delete_files else None,
@@ -122,6 +125,17 @@ def finding(row: FindingPanel) -> Finding:
         extra=row.extra,
         different=row.different,
     )
+
+
+def compared(row: TableFactsPanel, findings: Sequence[FindingPanel]) -> tuple[datetime | None, str]:
+    """Say when and how far the table was compared: through where all rows were equal, else what the newest comparison came to."""
+    if row.verified_through is not None:
+        return row.verified_at, f"through {row.verified_through}"
+    if not findings:
+        return None, "by no comparison with the source"
+    newest = findings[0]
+    part = "all rows of the table before" if newest.shares == 1 else f"share {newest.share} of {newest.shares}"
+    return newest.verified_at, f"{newest.outcome}: {part}; not all of its rows yet"
 
 
 def fetch(row: FetchPanel, columns: tuple[MirrorColumn, ...]) -> Fetch:

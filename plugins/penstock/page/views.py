@@ -35,6 +35,9 @@ from penstock.page.models import (
     Window,
 )
 
+_GONE = frozenset({"slot-missing", "slot-dropped"})
+"""What says that the source has no slot of the pipeline's: what was seen of it last is not so any more."""
+
 
 def pipeline(
     row: PipelinePanel,
@@ -46,6 +49,7 @@ def pipeline(
     lacks: tuple[Lack, ...] = (),
 ) -> Pipeline:
     """Show a pipeline that the ledger knows."""
+    gone = row.state == "torn_down" or not _GONE.isdisjoint({row.halted_slug, *(each.slug for each in alarms)})
     return Pipeline(
         name=row.name,
         grade=_grade(row, slot, [*alarms, *lacks], has_file=has_file),
@@ -68,7 +72,8 @@ def pipeline(
         tables=row.tables,
         tables_ready=row.ready,
         tables_paused=row.paused,
-        slot=slot,
+        slot=None if gone else slot,
+        slot_is_gone=gone,
         alarms=tuple(alarms),
         spark_until=row.spark_until,
         spark_cuts=row.spark_cuts,

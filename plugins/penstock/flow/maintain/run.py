@@ -8,12 +8,12 @@ does: whatever was prepared before can no longer be published onto tables that h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.errors import LakeError, LedgerError
+from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
@@ -60,19 +60,32 @@ def maintain(
     chosen = _chosen(ctx, tables)
     if not dry_run:
         _trim_history(ctx)
-    with lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
+    with ExitStack() as begun, lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
         adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
+        begun.enter_context(_noting_its_error(ctx, attempt))
         plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
         ctx.landing.write_text(_plan_file(ctx.name, attempt), plan.dumps())
         carried_out(ctx, submit, _job(ctx, attempt))
         lake = _settle(ctx, plan)
-    landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
+    with _noting_its_error(ctx, attempt):
+        landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
     report = MaintenanceRun(attempt, dry_run, lake, landing)
     ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
     return report
+
+
+@contextmanager
+def _noting_its_error(ctx: Context, attempt: str) -> Iterator[None]:
+    """Note the condition that ends this run, so that it is not taken for one that is at work."""
+    try:
+        yield
+    except PenstockError as error:
+        with suppress(LedgerError):  # it may be the ledger that does not answer
+            ctx.ledger.maintenance.fail(ctx.name, attempt, error.slug)
+        raise
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from penstock.config import CHANGES
+from penstock.quantities import several
 from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts, add_statement, create_statement, no_match
@@ -56,7 +57,7 @@ def publication(asked: Asked) -> Iterator[Finding]:
         yield error(
             subject,
             "expected it to exist, because on a standby none can be made",
-            f"run on the primary: {create_statement(pipeline.publication, asked.wanted, pipeline.source.publish)}; and set source.adopt: true",
+            f"let the owner run on the primary: {_making(asked)}",
             "publication-missing",
         )
     elif asked.own is not None:
@@ -66,8 +67,8 @@ def publication(asked: Asked) -> Iterator[Finding]:
             "drop the slot and let bootstrap make both; what the slot has not confirmed cannot be decoded",
             "publication-missing",
         )
-    else:
-        yield ok(subject, f"does not exist, bootstrap will make it for {len(asked.wanted)} tables")
+    elif not _rights_lacking(asked):
+        yield ok(subject, f"does not exist, bootstrap will make it for {several(len(asked.wanted), 'table')}")
 
 
 def membership(asked: Asked) -> Iterator[Finding]:
@@ -100,7 +101,7 @@ def membership(asked: Asked) -> Iterator[Finding]:
             "widen the patterns, or let the owner drop them from the publication",
         )
     if not missing and not extra:
-        yield ok(subject, f"publishes the {len(there)} tables that are chosen")
+        yield ok(subject, f"publishes what is chosen: {several(len(there), 'table')}")
 
 
 def options(asked: Asked) -> Iterator[Finding]:
@@ -191,20 +192,32 @@ def age(asked: Asked) -> Iterator[Finding]:
 
 def may_publish(asked: Asked) -> Iterator[Finding]:
     """Check that our role may make the publication that does not exist yet."""
-    if asked.publication is not None or not asked.wanted:
-        return
-    owned = {each.oid for each in asked.privileges if each.owned}
-    foreign = [table.qualified for table in asked.wanted if table.oid not in owned]
-    missing = [] if asked.role.create_in_database else ["CREATE on the database"]
-    missing += [f"ownership of {names(foreign)}"] if foreign else []
-    if missing:
+    if asked.publication is None and (missing := _rights_lacking(asked)):
         yield error(
             _subject(asked),
             f"expected role {quoted(asked.role.name)} to be allowed to make it, but it lacks {' and '.join(missing)}",
-            f"let the owner run: {create_statement(asked.pipeline.publication, asked.wanted, asked.pipeline.source.publish)}; "
-            "and set source.adopt: true",
+            f"let the owner run: {_making(asked)}",
             "source-auth",
         )
+
+
+def _rights_lacking(asked: Asked) -> list[str]:
+    """Name the rights that our role lacks to make the publication of the chosen tables."""
+    if not asked.wanted:
+        return []
+    owned = {each.oid for each in asked.privileges if each.owned}
+    foreign = [table.qualified for table in asked.wanted if table.oid not in owned]
+    return [
+        *([] if asked.role.create_in_database else ["CREATE on the database"]),
+        *([f"ownership of {names(foreign)}"] if foreign else []),
+    ]
+
+
+def _making(asked: Asked) -> str:
+    """Return the statement that makes the publication, and what is to be set besides so that the pipeline takes it."""
+    source = asked.pipeline.source
+    statement = create_statement(asked.pipeline.publication, asked.wanted, source.publish)
+    return statement if source.adopt else f"{statement}; and set source.adopt: true"
 
 
 def _follows(asked: Asked, missing: Iterable[SourceTable]) -> bool:
