@@ -77,6 +77,8 @@ class FolderTable(Table):
         return MergeOrder(**{**wanted, **changes})
 
     def commit(self, answer: MergeAnswer) -> None:
+        gone = sum(new.vector.cardinality - self.gone_from(new.data_file) for new in answer.vectors)
+        assert gone == answer.counts.get("rows_deleted", 0), "Spark's driver refuses such an answer"
         if answer.truncated:
             self.data.clear()
         for new in answer.vectors:
@@ -86,7 +88,11 @@ class FolderTable(Table):
             self.data[made.path] = TargetFile(made.path, made.rows)
 
     def live(self) -> int:
-        return sum(file.rows - (file.vector.cardinality if file.vector else 0) for file in self.data.values())
+        return sum(file.rows - self.gone_from(path) for path, file in self.data.items())
+
+    def gone_from(self, path: str) -> int:
+        vector = self.data[path].vector
+        return vector.cardinality if vector else 0
 
 
 @dataclass

@@ -104,7 +104,20 @@ def test_a_landing_folder_that_looks_like_a_hive_partition_adds_no_column(tmp_pa
     assert lake.rows(table) == Counter([("2", "b")])
 
 
-def test_minus_zero_and_zero_are_one_key(folder_lake: FolderLake) -> None:
+def test_a_key_of_an_array_with_nan_or_minus_zero_is_found_and_changed(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(column("k", "float8[]", key=True), column("a"))
+    folder_lake.options = {"stop_on_conflict": True}
+    folder_lake.land(table, tx(I(k="{0}", a="x"), I(k="{NaN,-0}", a="nan"), I(k="{NaN}", a="gone")))
+    folder_lake.merge()
+    folder_lake.land(table, tx(U(old={"k": "{0}"}, k="{-0}", a=UNCHANGED), U(k="{NaN,-0}", a="still"), D(k="{NaN}")))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_reason is None
+    assert sorted(row[1] or "" for row in folder_lake.rows(table)) == ["still", "x"]
+
+
+def test_a_key_is_changed_from_zero_to_minus_zero_and_back(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("k", "float8", key=True), column("a"))
     folder_lake.land(table, tx(I(k="0", a="zero"), I(k="NaN", a="nan"), I(k="-Infinity", a="low")))
     folder_lake.merge()

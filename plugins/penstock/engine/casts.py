@@ -63,14 +63,9 @@ def misfits(columns: Sequence[tuple[str, str, str, str]]) -> str:
 
 
 def distinguishable(value: str, lake_type: str) -> str:
-    """Return an expression whose equality distinguishes every two values: -0 from 0 too, and maps by their entries."""
-    if lake_type in ("float", "double", "array<float>", "array<double>"):
+    """Return an expression that is equal for two values where PostgreSQL has one text of them: -0 is not 0, and maps are their entries."""
+    if describe(lake_type).signed_zero:
         return f"cast({value} as varchar)"
-    return comparable(value, lake_type)
-
-
-def comparable(value: str, lake_type: str) -> str:
-    """Return an expression that can be compared: a map as its sorted entries, anything else as it is."""
     return f"list_sort(map_entries({value}))" if lake_type.startswith("map<") else value
 
 

@@ -27,7 +27,7 @@ _BIRTHS = f"({INSERT}, {ARRIVE})"
 
 
 def key_names(changes: Changes) -> list[str]:
-    """Name the columns of the key: of the lake's type where every text fits it (fast to compare), else the text."""
+    """Name the columns of the key: of the lake's type where that tells every two texts apart (fast to compare), else the text."""
     return [f"k{number}" for number in range(len(changes.order.keys))]
 
 
@@ -139,7 +139,7 @@ def _join_moved(db: Duck, changes: Changes) -> None:
 def _typed_key(changes: Changes, texts: list[str]) -> str:
     columns = (changes.order.columns[position] for position in changes.order.keys)
     return ", ".join(
-        f"{cast_to(f'({text})', column.lake_type) if column.always_fits else text} as {name}"
+        f"{cast_to(f'({text})', column.lake_type) if column.tells_texts_apart else text} as {name}"
         for text, column, name in zip(texts, columns, key_names(changes), strict=True)
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from penstock.engine import vectors
-from penstock.engine.casts import cast_to, comparable
+from penstock.engine.casts import cast_to, distinguishable
 from penstock.engine.changes import Changes
 from penstock.engine.duck import Duck, duck_type, literal
 from penstock.engine.order import MergeOrder
@@ -51,22 +51,22 @@ def hold_misfits(db: Duck, paths: Iterable[str], misfits_id: int, names: Iterabl
 def match(db: Duck, changes: Changes) -> None:
     """Make the table `matched`: the places of the table's rows under the keys of `touched`, each with that row's id there.
 
-    A key that cannot misfit matches by plain equality; one that can is NULL where it does not fit, and its text is
-    compared too.
+    The server may take two keys for equal whose texts differ, and has one of them at a time: the text says which. Where values
+    may be equal with unlike texts, or misfit and be NULL, they are compared in a form that is as exact as the text.
     """
     order = changes.order
     source, target, on = ["rowid as touched", "first"], ["file_index", "file_row_number"], []
     for name, position in zip(key_names(changes), order.keys, strict=True):
         column = order.columns[position]
-        if column.always_fits:
+        if column.tells_texts_apart:
             source.append(name)
             target.append(f"t{position}")
             on.append(f"t.t{position} = s.{name}")
             continue
         typed = cast_to(name, column.lake_type)
-        source.append(f"{comparable(f'({typed})', column.lake_type)} as c{position}")
+        source.append(f"{distinguishable(f'({typed})', column.lake_type)} as c{position}")
         source.append(f"case when {name} is not null and ({typed}) is null then {name} end as m{position}")
-        target.append(f"{comparable(f't{position}', column.lake_type)} as c{position}")
+        target.append(f"{distinguishable(f't{position}', column.lake_type)} as c{position}")
         target.append(f"tm[{literal(column.name)}] as m{position}")
         on += [f"t.c{position} is not distinct from s.c{position}", f"t.m{position} is not distinct from s.m{position}"]
     db.execute(

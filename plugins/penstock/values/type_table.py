@@ -27,7 +27,7 @@ class LakeType:
     `postgres` are the built-in types that it holds, `extensions` those of extensions. `parsed`: Arrow's own parser reads
     the server's texts exactly, so a copy lands values. `binary` is the type whose binary form a copy asks for instead of
     texts, because the driver reads it exactly. `always_fits`: it holds every value of these types, so a key of it
-    never needs `_misfits`. `quoted`: among an array's elements the server quotes the text, for it may have blanks,
+    never needs `_misfits`. `signed_zero`: 0 and -0 are equal in it, and have texts of their own. `quoted`: among an array's elements the server quotes the text, for it may have blanks,
     backslashes or anything else.
     """
 
@@ -41,14 +41,15 @@ class LakeType:
     always_fits: bool = False
     quoted: bool = False
     whole_number: bool = False
+    signed_zero: bool = False
 
 
 TYPES = (
     LakeType("boolean", ("bool",), "boolean", pa.bool_(), binary="bool", always_fits=True),
     LakeType("int", ("int2", "int4"), "integer", pa.int32(), binary="int4", always_fits=True, whole_number=True),
     LakeType("bigint", ("int8",), "bigint", pa.int64(), binary="int8", always_fits=True, whole_number=True),
-    LakeType("float", ("float4",), "float", pa.float32(), binary="float4", always_fits=True),
-    LakeType("double", ("float8",), "double", pa.float64(), binary="float8", always_fits=True),
+    LakeType("float", ("float4",), "float", pa.float32(), binary="float4", always_fits=True, signed_zero=True),
+    LakeType("double", ("float8",), "double", pa.float64(), binary="float8", always_fits=True, signed_zero=True),
     LakeType(DECIMAL, ("numeric",), "decimal", pa.decimal128(38)),  # precision and scale are the column's
     LakeType("date", ("date",), "date", pa.date32(), binary="date"),
     LakeType("timestamp_ntz", ("timestamp",), "timestamp", pa.timestamp("us"), binary="timestamp", quoted=True),
@@ -78,7 +79,9 @@ def describe(lake_type: str) -> LakeType:
     if (element := element_type(lake_type)) is not None:
         inner = describe(element)
         listed = pa.list_(pa.field("element", inner.arrow))
-        return LakeType(lake_type, (), f"{inner.duckdb}[]", listed, parsed=inner.whole_number)
+        return LakeType(
+            lake_type, (), f"{inner.duckdb}[]", listed, parsed=inner.whole_number, signed_zero=inner.signed_zero
+        )
     return BY_NAME[lake_type]
 
 
