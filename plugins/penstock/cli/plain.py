@@ -16,6 +16,21 @@ def status(found: Status) -> dict[str, Any]:
     return {
         "state": pipeline.state,
         "halted": halted,
+        "alarms": [
+            {"slug": each.slug, "subject": each.subject, "level": each.level, "message": each.message}
+            | {"opened_at": _time(each.opened_at)}
+            for each in found.alarms
+        ],
+        "freshness": {
+            "as_of": _time(found.freshness.as_of),
+            "seconds": found.freshness.seconds,
+            "limit_reached_seconds": found.freshness.limit,
+        },
+        "work": [
+            {"dag": each.dag, "task": each.task, "what": each.what, "share": each.share, "rows": each.rows}
+            | {"rows_per_second": each.rows_per_second, "left_seconds": each.left_seconds}
+            for each in found.work
+        ],
         "era": pipeline.era,
         "landed_through": _text(pipeline.position),
         "source": None

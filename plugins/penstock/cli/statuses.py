@@ -27,7 +27,7 @@ MEANINGS = {
     Status.CRASHED: "an error that Penstock does not know: its traceback is printed, please report it",
     Status.USAGE: "the command line is wrong: an unknown verb or option, no pipeline",
     Status.REFUSED: "the call was refused and nothing was changed: a pipeline file, a connection, a name, the wrong time",
-    Status.FOUND: "the verb looked, and found something: an error of `check` or `validate`, an alarm of `health`, a difference of `verify`",
+    Status.FOUND: "the verb looked, and found something: an error of `check` or `validate`, an alarm of `health` or `status`, a difference of `verify`",
     Status.RETRY: "it did not succeed this time, nothing is lost: run it again later",
     Status.DECIDE: "a pipeline is halted, a table is paused, or another thing waits for a person: the message names the runbook",
     Status.INTERRUPTED: "Ctrl-C: run it again to continue",

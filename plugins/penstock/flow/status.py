@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
+from penstock.flow.health.lake_rules import freshness_limits
+from penstock.flow.health.standing import Standing
+from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import GapRecord, KeptSparkRecord
+from penstock.ledger.records import GapRecord, KeptSparkRecord, PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
-from penstock.quantities import several, size
+from penstock.ledger.work import WorkNote
+from penstock.quantities import several, size, span
 from penstock.source import server_info, session, slot
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Say what the slot keeps on the source: bytes not read yet, and bytes of WAL that cannot be freed."""
+    """Say what the slot keeps on the source: bytes not read yet, and bytes of WAL that cannot be freed; `at` is its clock."""
 
     unread: int
     retained: int
     wal_status: str | None
     active: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Say up to which time of the source the lake has every change, how old that is, and the limit that this has reached."""
+
+    as_of: datetime | None
+    seconds: float | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +48,59 @@ class Status:
 
     ledger: StatusRecord
     verified: Sequence[VerifiedTable]
-    source: SourceStatus | None
-    source_problem: str | None
+    freshness: Freshness = Freshness(None)
+    alarms: Sequence[AlarmRecord] = ()
+    work: Sequence[WorkNote] = ()
     maintenance: MaintenanceRecord | None = None
     answered: frozenset[str] = frozenset()
     """The reasons of a pause that the pipeline answers with a copy by itself."""
+    source: SourceStatus | None = None
+    source_problem: str | None = None
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Return whether the pipeline is halted, or a table stays paused until somebody decides."""
+        asked = any(table.paused_slug not in self.answered for table in self.ledger.paused)
+        return self.ledger.pipeline.halted_slug is not None or asked
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether nothing is open, late, paused or out of reach."""
+        wrong = self.alarms, self.ledger.paused, self.freshness.limit, self.source_problem
+        return not any(wrong) and not any(table.differs for table in self.verified)
 
 
 def status(ctx: Context) -> Status:
     """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
-    known, verified = ctx.ledger.events.status(ctx.name), ctx.ledger.verifications.tables(ctx.name)
-    maintenance = next(iter(ctx.ledger.maintenance.all(ctx.name)), None)
-    answered = added_tables.answered(ctx)
-    try:
-        return Status(known, verified, _source(ctx), None, maintenance, answered)
-    except SourceError as error:
-        return Status(known, verified, None, str(error), maintenance, answered)
+    name, ledger = ctx.name, ctx.ledger
+    with ledger.session():
+        known = ledger.events.status(name)
+        with ledger.page.panels() as panel:
+            (lake,) = panel.pipelines(name)
+        found = Status(
+            known,
+            ledger.verifications.tables(name),
+            alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
+            work=[note for note in ledger.work.under_way(name) if note.fresh],
+            maintenance=next(iter(ledger.maintenance.all(name)), None),
+            answered=added_tables.answered(ctx),
+        )
+    if known.pipeline.position is not None and known.pipeline.state != "torn_down":
+        try:
+            found = replace(found, source=_source(ctx))
+        except SourceError as error:
+            found = replace(found, source_problem=str(error))
+    now = Standing(ctx.pipeline, found.source.at if found.source else datetime.now(UTC), lake=lake)
+    return replace(found, freshness=_freshness(now, lake.as_of))
+
+
+def _freshness(now: Standing, as_of: datetime | None) -> Freshness:
+    if as_of is None:
+        return Freshness(None)
+    seconds = max(now.age(as_of), 0.0)
+    reached = (limit for limit in reversed(freshness_limits(now)) if seconds >= limit)
+    meant_to_move = now.lake is not None and now.lake.state in ("running", "halted")
+    return Freshness(as_of, seconds, next(reached, None) if meant_to_move else None)
 
 
 def _source(ctx: Context) -> SourceStatus:
@@ -56,27 +108,32 @@ def _source(ctx: Context) -> SourceStatus:
         state = slot.read(conn, ctx.pipeline.slot)
         if state is None:
             raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
-        flushed = server_info.flushed(conn)
+        end = server_info.position(conn)
     return SourceStatus(
-        unread=max(0, flushed - (state.confirmed or flushed)),
-        retained=max(0, flushed - (state.restart or flushed)),
+        unread=max(0, end.flushed - (state.confirmed or end.flushed)),
+        retained=max(0, end.flushed - (state.restart or end.flushed)),
         wal_status=state.wal_status,
         active=state.active,
+        at=end.time,
     )
 
 
 def lines(found: Status) -> list[tuple[str, str]]:
-    """Return the status as labelled lines, the urgent ones first."""
+    """Return the status as labelled lines: open alarms and freshness, then what stands still or is under way, then the rest."""
     known, pipeline = found.ledger, found.ledger.pipeline
     halted = [("halted", f"[{pipeline.halted_slug}] {pipeline.halted_reason}")] if pipeline.halted_slug else []
     paused = [(f"paused {t.qualified}", _paused_line(t, found.answered)) for t in known.paused]
     waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
     return [
+        *((f"{alarm.level} {alarm.slug}", _alarm_line(alarm)) for alarm in found.alarms),
+        ("freshness", _freshness_line(found)),
         *halted,
         *paused,
         *waiting,
-        ("source", found.source_problem or _source_line(found.source)),
-        ("landed through", f"{pipeline.position}, era {pipeline.era}"),
+        *_phase(known),
+        *(("under way", work_line(note)) for note in found.work),
+        ("source", found.source_problem or _source_line(found.source, pipeline)),
+        ("landed through", f"{pipeline.position}, era {pipeline.era}" if pipeline.position else "nothing yet"),
         ("windows", _counts(known.windows)),
         ("not merged yet", f"{several(known.unmerged_rows, 'change')} in {several(known.unmerged_windows, 'window')}"),
         ("tables", _counts(known.tables)),
@@ -89,6 +146,44 @@ def lines(found: Status) -> list[tuple[str, str]]:
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
         *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
     ]
+
+
+def _alarm_line(alarm: AlarmRecord) -> str:
+    return f"{alarm.subject}: {alarm.message}, open since {alarm.opened_at:%F %T} UTC (docs/runbooks/{alarm.slug}.md)"
+
+
+def _freshness_line(found: Status) -> str:
+    fresh, cut = found.freshness, found.ledger.last_cut
+    if fresh.as_of is None:
+        return "there is no cut yet" if cut is None else "there is no cut since the slot was made anew"
+    said = f"readers see the source as it was {span(fresh.seconds)} ago, at {fresh.as_of:%F %T} UTC"
+    return said if fresh.limit is None else f"{said}; the limit is {span(fresh.limit)} (docs/runbooks/lake-stale.md)"
+
+
+def _phase(known: StatusRecord) -> Iterator[tuple[str, str]]:
+    """Say how far a first copy is, until its cut is there."""
+    pipeline = known.pipeline
+    if known.last_cut is not None and known.last_cut.era == pipeline.era:
+        return
+    if pipeline.state in ("new", "bootstrapping") and pipeline.position is None:
+        yield "phase", "makes the slot, which waits for transactions that are open at the source"
+    elif pipeline.state in ("bootstrapping", "running"):
+        missing = sum(known.tables.get(state, 0) for state in ("new", "copying"))
+        copied = (
+            f"{known.tables.get('copied', 0)} of {several(known.tables.get('copied', 0) + missing, 'table')} copied"
+        )
+        yield "phase", f"copies the tables: {copied}" if missing else f"loads the copies into the lake: {copied}"
+
+
+def work_line(note: WorkNote) -> str:
+    """Say how far a work is, how fast, and how long it still takes."""
+    parts = (
+        None if note.share is None else f"{note.share:.0%}",
+        None if note.rows is None else several(note.rows, "row"),
+        None if note.rows_per_second is None else f"{note.rows_per_second:,.0f} rows/s",
+        None if note.left_seconds is None else f"{span(note.left_seconds)} left",
+    )
+    return f"{note.what}: {', '.join(part for part in parts if part)} ({note.dag}, task {note.task})"
 
 
 def kept_lines(kept: KeptSparkRecord | None) -> Iterator[tuple[str, str]]:
@@ -129,9 +224,9 @@ def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
             )
 
 
-def _source_line(source: SourceStatus | None) -> str:
+def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
     if source is None:
-        return "unknown"
+        return f"there is no slot {'any more' if pipeline.state == 'torn_down' else 'yet'}"
     return f"{size(source.unread)} unread, {size(source.retained)} of WAL retained, slot {source.wal_status}"
 
 

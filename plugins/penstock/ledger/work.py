@@ -9,10 +9,16 @@ from datetime import datetime
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 
+_LEAST_SECONDS = 5.0
+"""A rate of less time than this says nothing."""
+
 
 @dataclass(frozen=True)
 class WorkNote(Row):
-    """Hold how far a task is: `done` of `total` parts, and `rows` where they are counted; `first_*` is what was done when it began."""
+    """Hold how far a task is: `done` of `total` parts, and `rows` where they are counted; `first_*` is what was done when it began.
+
+    Who cannot ask Airflow whether the task runs goes by `fresh`: a task at work notes it every other second.
+    """
 
     dag: str
     run_id: str
@@ -25,6 +31,31 @@ class WorkNote(Row):
     first_rows: int | None
     started_at: datetime
     seen_at: datetime
+    fresh: bool
+
+    @property
+    def share(self) -> float | None:
+        """Return how much of the work is done, 0 to 1."""
+        return self.done / self.total if self.total else None
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Return the rate so far, None before there is one."""
+        rows = None if self.rows is None else self.rows - (self.first_rows or 0)
+        return rows / self._seconds if self._has_rate and rows else None
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Return the time left at the rate so far, None before there is one."""
+        return (self.total - self.done) * self._seconds / (self.done - self.first_done) if self._has_rate else None
+
+    @property
+    def _seconds(self) -> float:
+        return (self.seen_at - self.started_at).total_seconds()
+
+    @property
+    def _has_rate(self) -> bool:
+        return self._seconds >= _LEAST_SECONDS and self.done > self.first_done
 
 
 class Work(Part):

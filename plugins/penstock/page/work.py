@@ -17,8 +17,6 @@ _SAYS = {
     "restarting": "is restarted",
     "deferred": "waits for an event",
 }
-_LEAST_SECONDS = 5.0
-"""A rate of less time than this says nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +78,15 @@ def _works(
 
 
 def _noted(ref: TaskRef, since: datetime | None, note: WorkNote) -> Work:
-    seconds = (note.seen_at - note.started_at).total_seconds()
-    done, rows = note.done - note.first_done, None if note.rows is None else note.rows - (note.first_rows or 0)
-    has_rate = seconds >= _LEAST_SECONDS and done > 0
     return Work(
         ref,
         "runs",
         since,
         what=note.what,
-        share=note.done / note.total if note.total else None,
+        share=note.share,
         rows=note.rows,
-        rows_per_second=rows / seconds if has_rate and rows else None,
-        left_seconds=(note.total - note.done) * seconds / done if has_rate else None,
+        rows_per_second=note.rows_per_second,
+        left_seconds=note.left_seconds,
     )
 
 

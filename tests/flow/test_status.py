@@ -1,0 +1,135 @@
+"""What `penstock status` says first, and its exit status: open alarms, freshness, what a person has to decide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from penstock.cli.app import app
+from penstock.cli.statuses import Status
+from penstock.flow import status
+from penstock.flow.capture import run as capture
+from penstock.flow.copy import bootstrap
+from tests.env_fixtures import landing_env16
+from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import PipelineEnv
+from tests.source.conftest import connection_to
+
+__all__ = ["landing_env16"]
+
+
+@pytest.fixture
+def running(landing_env16: PipelineEnv) -> PipelineEnv:
+    """A pipeline that has its first cut, and has captured since."""
+    env = landing_env16
+    env.sql("create table item (id int primary key); insert into item values (1)")
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
+    env.ledger.execute(
+        "insert into penstock.cut (pipeline, era, lsn, attempt, tables, cuts_snapshot_id)"
+        f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{env.name}'"
+    )
+    capture.capture(env.ctx)
+    return env
+
+
+@pytest.fixture
+def typed(landing_env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that types `penstock status` on the pipeline; returns the exit status and what is printed."""
+    env = landing_env16
+    for name, place in {"source": env.source, "ledger": env.ledger}.items():
+        known = connection_to(place)
+        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
+        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
+        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
+    file = tmp_path / "pipeline.yaml"
+    chosen = {"name": env.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env.landing)}}
+    file.write_text(yaml.safe_dump({**chosen, **env.settings}))
+
+    def run(*options: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["status", str(file), *options])
+        return done.exit_code, done.stdout
+
+    return run
+
+
+def labels(printed: str) -> list[str]:
+    return [line.split("  ")[1].strip() for line in printed.splitlines()[1:]]
+
+
+def test_open_alarms_and_freshness_stand_first_and_the_exit_status_says_it(running: PipelineEnv, typed: Any) -> None:
+    code, printed = typed()
+    assert (code, labels(printed)[0]) == (Status.DONE, "freshness")
+    assert "readers see the source as it was" in printed
+
+    running.ctx.ledger.health.see_alarm(
+        running.name,
+        slug="slot-retained",
+        subject="slot",
+        level="warn",
+        message="the slot keeps much",
+        numbers={},
+        at=running.source.execute("select now()")[0][0],
+    )
+    code, printed = typed()
+    assert (code, labels(printed)[:2]) == (Status.FOUND, ["warn slot-retained", "freshness"])
+    assert "docs/runbooks/slot-retained.md" in printed
+    _, plain = typed("--json")
+    assert [each["slug"] for each in json.loads(plain)["alarms"]] == ["slot-retained"]
+
+    running.ctx.ledger.pipelines.halt(running.name, slug="slot-ahead", reason="somebody read it.")
+    code, printed = typed()
+    assert code == Status.DECIDE
+    assert "[slot-ahead] somebody read it." in printed
+
+
+def test_a_lake_that_is_late_is_said_though_no_alarm_is_open(running: PipelineEnv, typed: Any) -> None:
+    running.ledger.execute("update penstock.source_clock set looked_at = looked_at - interval '3 hours'")
+
+    code, printed = typed()
+
+    assert code == Status.FOUND
+    assert "as it was 3 h ago" in printed
+    assert "the limit is 2 h (docs/runbooks/lake-stale.md)" in printed
+
+
+def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: PipelineEnv) -> None:
+    ((oid,),) = running.source.execute("select 'item'::regclass::oid::bigint")
+    running.ctx.ledger.tables.pause(running.name, oid, slug="schema-change", reason="a column changed.")
+    found = status.status(running.ctx)
+    assert (found.is_well, found.waits_for_a_person) == (False, False)
+
+    running.ctx.ledger.tables.resume(running.name, oid)
+    running.ctx.ledger.tables.pause(running.name, oid, slug="divergence", reason="it diverges.")
+    assert status.status(running.ctx).waits_for_a_person
+
+
+def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(landing_env16: PipelineEnv, typed: Any) -> None:
+    env = landing_env16
+    env.sql("create table item (id int primary key); create table other (id int primary key)")
+    bootstrap.prepare(env.ctx)
+    code, printed = typed()
+    assert (code, labels(printed)[:2]) == (Status.DONE, ["freshness", "phase"])
+    assert "makes the slot, which waits for transactions that are open at the source" in printed
+    assert "no slot" in printed
+
+    bootstrap.copy(env.ctx, copy_without_spark)
+    env.ledger.execute("update penstock.table set state = 'copying', copy_id = 'x' where name = 'other'")
+    env.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
+    env.ledger.execute(
+        "insert into penstock.work (pipeline, dag, run_id, task, what, done, total, rows, first_done, first_rows, started_at)"
+        f" values ('{env.name}', '{env.name}.bootstrap', 'run', 'copy', 'copying 2 tables', 30, 40, 3000000, 10, 1000000,"
+        " clock_timestamp() - interval '60 seconds')"
+    )
+    lines = dict(status.lines(status.status(env.ctx)))
+    assert lines["phase"] == "copies the tables: 1 of 2 tables copied"
+    assert lines["under way"].startswith("copying 2 tables: 75%, 3,000,000 rows, 33,")
+    assert "30 s left" in lines["under way"]
+
+    env.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
+    assert "under way" not in dict(status.lines(status.status(env.ctx))), "its task was killed"
