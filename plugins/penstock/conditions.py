@@ -72,7 +72,11 @@ def _conditions() -> dict[str, Condition]:
             "The source is not ready for this pipeline; the report lists each finding.", fail
         ),
         "no-matching-tables": Condition("A table pattern of the pipeline matches no table.", fail),
-        "no-usable-identity": Condition("A table would refuse updates or deletes once published.", fail),
+        "no-usable-identity": Condition(
+            "A table refuses the application's updates or deletes because it is published, or would.",
+            fail,
+            _critical("with every update that the application cannot make"),
+        ),
         "table-unknown": Condition("The pipeline has no table of this name.", fail),
         "range-invalid": Condition(
             "The positions given are not a range: the wrong way round, or not landed yet.", fail

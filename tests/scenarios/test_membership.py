@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
 from penstock.flow.copy import added_tables, bootstrap
 from penstock.flow.copy.added_tables import wait_for_open_transactions
+from penstock.source import publication
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
@@ -119,6 +121,31 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_i
     landing_env.capture()
     assert members(landing_env) == {"t", "keyless", "p"}
     assert states(landing_env) == {"t": "copied", "keyless": "waiting", "p": "waiting"}
+
+
+def test_a_table_that_loses_its_identity_as_it_joins_is_left_out_and_its_updates_go_on(
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(landing_env16)
+    landing_env16.sql("create table late (id int primary key)")
+    add = publication.add
+
+    def altered_before(*given: Any) -> None:
+        landing_env16.sql("alter table late replica identity nothing")
+        add(*given)
+
+    monkeypatch.setattr(publication, "add", altered_before)
+    landing_env16.capture()
+
+    assert members(landing_env16) == {"t"}
+    landing_env16.sql("insert into late values (1); update late set id = 2; delete from late")
+    (message,) = told(landing_env16, "no-usable-identity")
+    assert "public.late: it has no primary key or identity index that counts" in message
+    assert 'run: alter table "public"."late" replica identity default' in message
+    monkeypatch.undo()
+    landing_env16.sql('alter table "public"."late" replica identity default')
+    landing_env16.capture()
+    assert members(landing_env16) == {"t", "late"}
 
 
 def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(landing_env: PipelineEnv) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, catalog_snapshot, publication, replica_identity, session
-from tests.source.conftest import pipeline
+from penstock.source import catalog, catalog_snapshot, publication, refusals, replica_identity, session
+from tests.source.conftest import connection_to, pipeline
 
 SHOP = """
     create schema shop;
@@ -95,6 +95,74 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_published(con
 
     assert caught.value.slug == "no-usable-identity"
     shop.execute("insert into public.keyless values (1); update public.keyless set id = 2")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "said"),
+    [
+        ("create table t (id int primary key deferrable)", "public.t: its primary key is deferrable"),
+        (
+            "create table t (id int primary key, at int not null unique); alter table t replica identity using index "
+            "t_at_key; alter table t drop constraint t_at_key",
+            "public.t: it has no primary key or identity index that counts.*run: alter table .* replica identity default",
+        ),
+        (
+            "create table t (id int primary key) partition by range (id); create table t1 partition of t for values from (0) to "
+            "(9); alter table t1 replica identity nothing",
+            r"public\.t: .*\(partition public\.t1\); run: alter table \"public\"\.\"t1\" replica identity default",
+        ),
+    ],
+)
+def test_what_the_server_would_refuse_takes_the_publication_back_and_names_the_way_out(
+    conn, writer, ddl: str, said: str
+):
+    writer.execute(ddl)
+
+    with pytest.raises(SourceError, match=said) as caught:
+        publication.ensure(conn, pipeline("public.*"))
+
+    assert caught.value.slug == "no-usable-identity"
+    assert publication.read(conn, "penstock_shop") is None
+    writer.execute("update t set id = id; delete from t")
+
+
+def test_on_18_full_rows_with_a_generated_column_are_not_published(postgres18):
+    with (
+        postgres18.temporary_database("generated") as database,
+        session.connect(connection_to(database), what="test") as conn,
+        database.connect() as writer,
+    ):
+        for kind in ("stored", "virtual"):
+            writer.execute(
+                f"create table {kind} (id int primary key, g int generated always as (id + 1) {kind}); "
+                f"alter table {kind} replica identity full"
+            )
+        with pytest.raises(SourceError, match=r"does not send: g; run: alter table .*stored.*virtual") as caught:
+            publication.ensure(conn, pipeline("public.*"))
+        assert caught.value.slug == "no-usable-identity"
+        writer.execute("update stored set id = id; delete from virtual")
+
+        for _, step in map(refusals.explained, refused_by(conn, "stored", "virtual")):
+            writer.execute(step.removeprefix("run: "))
+        publication.ensure(conn, pipeline("public.*"))
+        assert members(writer) == {"public.stored", "public.virtual"}
+        writer.execute("update stored set id = id; delete from virtual")
+
+
+def refused_by(conn, *names: str) -> list[list[refusals.Refusal]]:
+    oids = [table.oid for table in catalog.all_tables(conn) if table.name in names]
+    return list(refusals.by_table(refusals.read(conn, "penstock_shop", joining=oids)).values())
+
+
+def test_a_table_joins_only_if_the_server_takes_its_updates_afterwards(conn, shop):
+    publication.ensure(conn, pipeline("shop.*"))
+    (keyless,) = (each for each in catalog.all_tables(conn) if each.name == "keyless")
+
+    with pytest.raises(SourceError, match=r"public\.keyless: .*run: alter table .* replica identity full") as caught:
+        publication.add(conn, "penstock_shop", [keyless])
+
+    assert caught.value.slug == "no-usable-identity"
+    assert "public.keyless" not in members(shop)
 
 
 def test_partitions_with_another_identity_than_their_root_are_refused(conn, writer):

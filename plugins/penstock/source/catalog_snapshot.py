@@ -6,16 +6,17 @@ decisions about one window then never see two states of the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.config import Patterns
-from penstock.source import catalog, catalog_stamps, publication
+from penstock.source import catalog, catalog_stamps, publication, refusals
 from penstock.source.catalog import Published, Relation
 from penstock.source.catalog_stamps import Stamps
 from penstock.source.patterns import Choice, choose
 from penstock.source.preflight.report import Privileges
 from penstock.source.publication import PublicationFacts
+from penstock.source.refusals import Refusal
 from penstock.source.session import SourceSession
 from penstock.source.tables import SourceTable
 
@@ -26,7 +27,8 @@ class CatalogSnapshot:
 
     `relations` is whatever a pattern may name; `tables` are those that are published, and `listed` the oids of those that
     are listed by themselves. With patterns, `choice` is what they choose, `candidates` are the chosen tables that are not
-    published, and `owned` the oids of the candidates that the session's role owns.
+    published, `owned` the oids of the candidates that the session's role owns, and `refused` says by oid which of them would
+    refuse the application's updates or deletes if they were published.
     Where the look began with `stamps` of before, `tables` lacks those published tables that are `unchanged` since, and the
     `stamps` of all are those of now.
     """
@@ -38,6 +40,7 @@ class CatalogSnapshot:
     choice: Choice | None = None
     candidates: tuple[SourceTable, ...] = ()
     owned: frozenset[int] = frozenset()
+    refused: Mapping[int, Sequence[Refusal]] = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
     stamps: Mapping[int, str] = field(default_factory=dict)
 
@@ -87,6 +90,7 @@ def read(
         missing = chosen - members.keys() - unchanged
         found = catalog.describe(conn, {**dict.fromkeys(missing, Published()), **members}, sizes=sizes)
         rights = conn.records(Privileges, "preflight/privileges", oids=sorted(missing)) if missing else []
+        refused = refusals.by_table(refusals.read(conn, name, joining=sorted(missing))) if missing else {}
     return CatalogSnapshot(
         publication=facts,
         relations=tuple(relations),
@@ -95,6 +99,7 @@ def read(
         choice=choice,
         candidates=tuple(table for table in found if table.oid in missing),
         owned=frozenset(each.oid for each in rights if each.owned),
+        refused={oid: each for oid, each in refused.items() if oid in missing},
         unchanged=unchanged,
         stamps=stamps.by_oid,
     )

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
-from penstock.source import ddl_trigger, server_info, slot, transactions
+from penstock.source import ddl_trigger, refusals, server_info, slot, transactions
 from penstock.source.ddl_trigger import DdlTrigger
+from penstock.source.refusals import Refusal
 from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
@@ -49,7 +50,8 @@ class Surroundings:
 class Seen:
     """Hold all that one health check saw of the source; `flushed` is the end of its WAL.
 
-    `ddl_trigger` is None where it was not asked for.
+    `ddl_trigger` is None where it was not asked for. `refused` are the relations of which the application's updates or
+    deletes fail because the publication publishes them.
     """
 
     server: ServerFacts
@@ -61,9 +63,10 @@ class Seen:
     wal_directory: int | None
     unseen: tuple[str, ...]
     ddl_trigger: DdlTrigger | None = None
+    refused: tuple[Refusal, ...] = ()
 
 
-def look(conn: SourceSession, *, trigger: bool = False) -> Seen:
+def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> Seen:
     """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
     around, oldest = _around(conn), transactions.open_now(conn, limit=_TRANSACTIONS)
@@ -78,6 +81,7 @@ def look(conn: SourceSession, *, trigger: bool = False) -> Seen:
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
         ddl_trigger=ddl_trigger.read(conn) if trigger else None,
+        refused=tuple(refusals.read(conn, publication)),
     )
 
 

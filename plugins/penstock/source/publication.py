@@ -6,14 +6,14 @@ tomorrow included. A publication of ours carries a comment that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 
 from penstock.config import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, replica_identity
+from penstock.source import catalog, refusals, replica_identity
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
@@ -111,8 +111,18 @@ def remove_statement(publication: str, tables: Iterable[SourceTable | Relation])
 def alter(conn: SourceSession, statement: str) -> None:
     """Run one of these statements, which waits for a table's lock no longer than a moment; raises SourceError."""
     with translating(conn.place), conn.transaction():
-        conn.execute(sql.SQL("set local lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
-        conn.execute(statement.encode())
+        _alter(conn, statement)
+
+
+def add(conn: SourceSession, publication: str, tables: Collection[SourceTable]) -> None:
+    """Add tables, unless the application's updates or deletes of one would then fail.
+
+    Raises SourceError, "no-usable-identity" for such tables.
+    """
+    oids = {table.oid for table in tables}
+    with translating(conn.place), conn.transaction():
+        _alter(conn, add_statement(publication, tables))
+        refusals.require_none(each for each in refusals.read(conn, publication) if each.table_oid in oids)
 
 
 def require_matches(choice: Choice) -> None:
@@ -135,16 +145,22 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     choice = choose(catalog.relations(conn), pipeline.tables)
     require_matches(choice)
     tables = catalog.describe(conn, {relation.oid: Published() for relation in choice.chosen}, sizes=False)
-    if {"update", "delete"} & set(pipeline.source.publish):
-        replica_identity.require_usable(tables)
     mark = sql.SQL("comment on publication {} is {}").format(
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
     )
     with translating(conn.place), conn.transaction():
         conn.execute(_create_statement(pipeline.publication, tables, pipeline.source.publish))
         conn.execute(mark)
+        refusals.require_none(refusals.read(conn, pipeline.publication))
+        if {"update", "delete"} & set(pipeline.source.publish):
+            replica_identity.require_usable(tables)
         (made,) = conn.records(PublicationFacts, "publication/publication", publication=pipeline.publication)
     return made.oid
+
+
+def _alter(conn: SourceSession, statement: str) -> None:
+    conn.execute(sql.SQL("set local lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
+    conn.execute(statement.encode())
 
 
 def _create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str]) -> sql.Composed:

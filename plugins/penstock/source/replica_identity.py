@@ -1,7 +1,6 @@
-"""Whether a published table can take the application's updates, and whether we understand its old rows. Pure.
+"""Whether we understand a published table's old rows; what the server refuses is `penstock.source.refusals`. Pure.
 
-A table without a usable replica identity refuses updates and deletes as soon as they are published. Under
-publish_via_partition_root the stream names the root's identity, while each partition logs old rows by its own:
+A key with a column that is not sent is none for us. Under publish_via_partition_root the stream names the root's identity, while each partition logs old rows by its own:
 where the two differ, old rows would be misread.
 """
 
@@ -34,13 +33,13 @@ def unlogged_partitions(table: SourceTable) -> list[Leaf]:
 
 
 def require_usable(tables: Iterable[SourceTable]) -> None:
-    """Raise SourceError("no-usable-identity") naming the tables that would refuse updates once published."""
+    """Raise SourceError("no-usable-identity") naming the tables whose old rows would be misread."""
     found = [f"{table.qualified}: {reason}" for table in tables if (reason := problem(table))]
     if found:
         raise SourceError(
             "no-usable-identity",
-            "expected every table to have a replica identity before it is published, else the application's own "
-            f"updates and deletes fail; {'; '.join(found)}. Add a key, set REPLICA IDENTITY FULL, or exclude the table",
+            "expected every table, with its partitions, to have one replica identity of columns that are sent before it is "
+            f"published, else its old rows are misread; {'; '.join(found)}; or exclude the table",
         )
 
 

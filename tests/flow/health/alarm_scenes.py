@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from penstock.connections import Connection
@@ -93,6 +94,15 @@ def ddl_trigger_missing(desk: Desk) -> Iterator[None]:
     env.settings["source"] = {**env.settings.get("source", {}), "ddl_trigger": True}
     yield
     env.sql(ddl_trigger.install_statement())
+
+
+def no_usable_identity(desk: Desk) -> Iterator[None]:
+    env = desk.watched.env
+    env.sql("alter table t replica identity nothing")
+    with pytest.raises(psycopg.Error, match="does not have a replica identity"):
+        env.sql("update t set id = id")
+    yield
+    env.sql("alter table t replica identity default")
 
 
 def publication_narrow(desk: Desk) -> Iterator[None]:
@@ -419,6 +429,7 @@ SCENES: dict[str, Scene] = {
     "target-clash": met(LakeError("target-clash", "expected a target for each table, got one for two; map one")),
     "decoding-limit": decoding_limit,
     "ddl-trigger-missing": ddl_trigger_missing,
+    "no-usable-identity": no_usable_identity,
     "publication-narrow": publication_narrow,
     "slot-retained": queue,
     "slot-unread": queue,

@@ -118,6 +118,7 @@ def observation(*slots: SlotFacts, **changes: Any) -> Observation:
         transactions=changes.pop("transactions", ()),
         wal_directory=None,
         unseen=(),
+        refused=changes.pop("refused", ()),
     )
     now = part(Standing(SHOP, NOW, dags={"capture": DagState(paused=False)}))
     whole = Observation("shop", "penstock_shop", 60, 300, seen, known, now)

@@ -2,6 +2,7 @@
 
 import json
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -34,6 +35,21 @@ def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, e
     assert {alarm["slug"] for alarm in json.loads(plain.stdout)["alarms"]} == {"slot-retained", "slot-unread"}
     assert watched.open_alarms() == {}
     assert watched.env.ctx.ledger.health.slot_samples(watched.env.name, watched.slot) == []
+
+
+def test_the_statement_of_the_alarm_about_refused_updates_lets_the_application_go_on(watched: Watched) -> None:
+    env = watched.env
+    env.sql("alter table t replica identity nothing")
+    with pytest.raises(psycopg.Error, match="does not have a replica identity"):
+        env.sql("update t set id = id")
+    checked = watched.check()
+    assert watched.open_alarms()["no-usable-identity"] == "critical"
+
+    (finding,) = (each for each in checked.verdict.findings if each.slug == "no-usable-identity")
+    env.sql(finding.next.removeprefix("run: ").split("; or")[0])
+    env.sql("update t set id = id; delete from t")
+    watched.check()
+    assert "no-usable-identity" not in watched.open_alarms()
 
 
 def test_an_event_trigger_that_is_asked_for_is_an_alarm_until_the_printed_statement_has_run(

@@ -14,6 +14,7 @@ from penstock.flow.health import (
     lake_rules,
     own_rules,
     place_rules,
+    refusal_rule,
     server_rules,
     table_rules,
     verified_rule,
@@ -24,6 +25,7 @@ from penstock.flow.health.standing import DagState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
+from penstock.source.refusals import Refusal
 from penstock.source.transactions import OpenTransaction
 from tests.flow.health.cases import (
     GIB,
@@ -44,7 +46,7 @@ from tests.flow.health.cases import (
 PAUSED = {"capture": DagState(paused=True)}
 
 
-@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule])
+@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule, refusal_rule])
 def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
     rules = [each for each in functions if str(signature(each)) == "(case: 'Case') -> 'Iterator[Finding]'"]
@@ -66,6 +68,18 @@ def test_a_healthy_pipeline_has_no_alarm() -> None:
     found = verdict(OWN)
 
     assert (levels(found), found.drops, found.drain) == ({}, (), False)
+
+
+def test_a_table_that_refuses_the_applications_updates_is_one_alarm_with_the_statement_that_ends_it() -> None:
+    parts = [Refusal(n, "s", f"t{n}", 1, "s", "t", "generated", ["g"], keyed=True, full_rows=False) for n in (2, 3)]
+    found = verdict(OWN, refused=parts)
+
+    assert levels(found) == {"no-usable-identity": "critical"}
+    (finding,) = found.findings
+    assert finding.subject == "s.t"
+    assert "does not send: g (partition s.t2, s.t3)" in finding.message
+    assert finding.next.startswith('run: alter table "s"."t2" replica identity default; alter table "s"."t3" replica')
+    assert levels(verdict(OWN, refused=parts, record=None)) == {}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ No table joins that would then refuse the application's updates, and a pattern t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.config import Pipeline
 from penstock.errors import SourceError
@@ -84,7 +85,7 @@ def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> A
         return Alteration(Difference((), ()), (), blocker)
     wanted = {relation.oid for relation in choice.chosen}
     extra = tuple(each for each in found.relations if each.oid in found.listed and each.oid not in wanted)
-    refused = {table.oid: problem for table in found.candidates if (problem := unfit(table, facts))}
+    refused = {table.oid: problem for table in found.candidates if (problem := unfit(table, facts, found.refused))}
     missing = tuple(table for table in found.candidates if table.oid not in refused)
     notices = [_refused(table, *refused[table.oid]) for table in found.candidates if table.oid in refused]
     if extra and choice.unmatched_include:
@@ -122,22 +123,26 @@ def _alter(
     extra: list[Relation] = []
     reasons = ["this role does not own every table"] if missing else []
     for table in (table for table in found.missing if table.oid in owned):
-        if reason := _tried(ctx, conn, publication.add_statement(name, [table])):
+        error = _tried(ctx, publication.add_statement(name, [table]), partial(publication.add, conn, name, [table]))
+        if error is not None and error.slug == "no-usable-identity":  # the look before did not show it yet
+            _note(ctx, error.slug, error.message, table.oid)
+        elif error is not None:
             missing.append(table)
-            reasons.append(reason)
+            reasons.append(error.message)
     for relation in found.extra:
-        if reason := _tried(ctx, conn, publication.remove_statement(name, [relation])):
+        statement = publication.remove_statement(name, [relation])
+        if error := _tried(ctx, statement, partial(publication.alter, conn, statement)):
             extra.append(relation)
-            reasons.append(reason)
+            reasons.append(error.message)
     return "; ".join(dict.fromkeys(reasons)) or None, Difference(tuple(missing), tuple(extra))
 
 
-def _tried(ctx: Context, conn: SourceSession, statement: str) -> str | None:
+def _tried(ctx: Context, statement: str, run: Callable[[], None]) -> SourceError | None:
     """Run a statement and return why it failed: capture continues, and the next run tries again."""
     try:
-        publication.alter(conn, statement)
+        run()
     except SourceError as error:
-        return error.message
+        return error
     ctx.progress(statement)
     return None
 

@@ -87,7 +87,7 @@ class Observation:
 def observe(ctx: Context, now: Standing) -> Observation:
     """Look at source and ledger once; raises SourceError, LedgerError. What is known already is judged as of the source's time."""
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
-        seen = source.look(conn, trigger=ctx.pipeline.source.ddl_trigger)
+        seen = source.look(conn, publication=ctx.pipeline.publication, trigger=ctx.pipeline.source.ddl_trigger)
     return Observation(
         pipeline=ctx.name,
         slot=ctx.pipeline.slot,

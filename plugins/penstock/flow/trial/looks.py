@@ -38,7 +38,7 @@ def settled(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> 
     blocker = alteration.blocker or hindrance
     name, difference = ctx.pipeline.publication, alteration.difference
     if blocker is None and difference.missing:
-        publication.alter(conn, publication.add_statement(name, difference.missing))
+        publication.add(conn, name, difference.missing)
     if blocker is None and difference.extra:
         publication.alter(conn, publication.remove_statement(name, difference.extra))
     return Settled(_read(ctx, conn) if difference else found, alteration, blocker)

@@ -77,7 +77,9 @@ def membership(asked: Asked) -> Iterator[Finding]:
         return
     subject = _subject(asked)
     there, meant = {table.oid for table in asked.tables}, {table.oid for table in asked.wanted}
-    missing = [table for table in asked.wanted if table.oid not in there and not unfit(table, asked.publication)]
+    missing = [
+        table for table in asked.wanted if table.oid not in there and not unfit(table, asked.publication, asked.refused)
+    ]
     extra = [table.qualified for table in asked.tables if table.oid not in meant]
     if _follows(asked, missing):
         if late := [table.qualified for table in missing] + extra:

@@ -6,8 +6,8 @@ A finding is one expectation that was met or not, with the next step for whoever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from psycopg import sql
@@ -16,6 +16,7 @@ from penstock.config import Pipeline
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.patterns import Choice
 from penstock.source.publication import PublicationFacts
+from penstock.source.refusals import Refusal
 from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
@@ -76,6 +77,7 @@ class Asked:
     `ddl_trigger` is the event trigger, None where the pipeline does not ask for it.
     `own` is the pipeline's slot and `publication` its publication, if they exist; `own_slot` says that the slot is
     known to be ours. `wanted` are the tables that the patterns choose; `tables` those that are published, or would be.
+    `refused` says by oid which of them refuse the application's updates or deletes once they are published.
     """
 
     pipeline: Pipeline
@@ -93,6 +95,7 @@ class Asked:
     privileges: Sequence[Privileges]
     foreign: Sequence[ForeignRows] = ()
     ddl_trigger: DdlTrigger | None = None
+    refused: Mapping[int, Sequence[Refusal]] = field(default_factory=dict)
 
     @property
     def follows(self) -> bool:

@@ -7,7 +7,7 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 from __future__ import annotations
 
 from penstock.config import Pipeline
-from penstock.source import catalog_snapshot, ddl_trigger, server_info, slot, transactions
+from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot, transactions
 from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
@@ -66,6 +66,8 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         *(table.oid for table in (*tables, *wanted)),
         *(leaf.oid for table in tables for leaf in table.leaves),
     }
+    joining = {table.oid for table in wanted} - {table.oid for table in found.tables}
+    refused = refusals.read(conn, pipeline.publication, joining=joining, publish=pipeline.source.publish)
     return Asked(
         pipeline=pipeline,
         schedule_seconds=schedule_seconds,
@@ -82,4 +84,5 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         privileges=conn.records(Privileges, "preflight/privileges", oids=sorted(relations)),
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
         ddl_trigger=ddl_trigger.read(conn) if pipeline.source.ddl_trigger else None,
+        refused=refusals.by_table(refused),
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.lake.columns import reserved
 from penstock.source.patterns import chosen_by
 from penstock.source.preflight.report import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
+from penstock.source.refusals import Refusal, explained
 from penstock.source.replica_identity import problem
 from penstock.source.tables import SourceTable
 
 _CUTS = "_penstock_cuts"  # the table next to every pipeline's own
+_ONE_IDENTITY = "give it, and each partition, one replica identity of columns that are sent"
 
 
 def may_read(asked: Asked) -> Iterator[Finding]:
@@ -45,20 +47,19 @@ def identities(asked: Asked) -> Iterator[Finding]:
         return
     published = {table.oid for table in asked.tables}
     for table in asked.wanted:
-        if table.oid not in published and (found := unfit(table, facts)):
+        if table.oid not in published and (found := unfit(table, facts, asked.refused)):
             slug, why, step = found
             why = f"it matches tables.include and does not join the publication, because {why}"
             yield warn(table.qualified, why, f"{step}; or exclude it", slug)
     for table in asked.tables:
-        if reason := problem(table):
-            yield error(
-                table.qualified,
-                f"expected a usable replica identity, but {reason}: "
-                "the application's updates and deletes would fail, or their old rows be misread",
-                f"run: alter table {quoted(table.schema, table.name)} replica identity full (and each partition); "
-                "or add a key; or exclude it",
-                "no-usable-identity",
-            )
+        if refused := asked.refused.get(table.oid):
+            reason, step = explained(refused)
+            now = "fail" if asked.publication else "would fail"
+            why = f"expected it to take the application's updates and deletes, but they {now} once it is published: {reason}"
+            yield error(table.qualified, why, f"{step}; or exclude it", "no-usable-identity")
+        elif strange := problem(table):
+            why = f"expected a replica identity that can be read, but {strange}: old rows would be misread"
+            yield error(table.qualified, why, f"{_ONE_IDENTITY}; or exclude it", "no-usable-identity")
 
 
 def contents(asked: Asked) -> Iterator[Finding]:
@@ -88,11 +89,15 @@ def targets(asked: Asked) -> Iterator[Finding]:
             )
 
 
-def unfit(table: SourceTable, publication: PublicationFacts | None) -> tuple[str, str, str] | None:
+def unfit(
+    table: SourceTable, publication: PublicationFacts | None, refused: Mapping[int, Sequence[Refusal]]
+) -> tuple[str, str, str] | None:
     """Say why a table must not join a publication, as slug, reason and next step, or return None."""
+    if found := refused.get(table.oid):
+        return ("no-usable-identity", *explained(found))
     silent = publication is not None and not (publication.update or publication.delete)
     if not silent and (reason := problem(table)):
-        return "no-usable-identity", reason, "add a key, or set replica identity full"
+        return "no-usable-identity", reason, _ONE_IDENTITY
     if clash := _clash(table):
         return (
             "target-clash",
