@@ -5,8 +5,9 @@ merge what is landed -> drop the remains of the slot, if Penstock made it -> new
 copy of every table into new tables -> one cut in which the new tables take the names of the old ones.
 
 **For** `slot-missing` (dropped), `slot-lost`, `slot-ahead` (also: dropped and created again by hand), `slot-unusable`,
-`publication-missing`, `source-changed` (restored, failed over), and for a halted pipeline that can be fixed in no
-other way. A pipeline whose slot can be read on is refused with `nothing-to-recover`.
+`publication-missing`, `source-changed` (restored, failed over), for `cuts-unreadable` and `foreign-commit` of the table of cuts (ledger, catalog or
+lake were lost or put back), and for a halted pipeline that can be fixed in no other way. A pipeline whose slot can be read on, and whose merges
+can go on, is refused with `nothing-to-recover`.
 
 **Meanwhile** the old tables stay readable at their last cut; afterwards they stay in the namespace `_penstock_era<n>`
 until maintenance drops them. Leave `capture` and `merge` unpaused: they are skipped until there is a new slot, and capture must

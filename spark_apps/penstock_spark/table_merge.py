@@ -314,8 +314,10 @@ class TableMerge:
         old, era = (None, 0) if self.order.vacated else self._making_way()
         if self.order.rebuild is not None:
             kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild))
-        else:
+        elif era < self.plan.era:
             kept = place_of(aside(self.plan.namespace, self.order.target, era))
+        else:  # the ledger was put back to before an era that the lake has seen
+            kept = place_of(replaced(self.plan.namespace, self.order.target, self.plan.attempt))
         return Pointer(
             *place_of(self.order.target),
             old=old,

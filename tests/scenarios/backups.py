@@ -33,10 +33,10 @@ def of_ledger(env: PipelineEnv) -> PutBack:
     return put_back
 
 
-def of_catalog(env: PipelineEnv) -> PutBack:
+def of_catalog(env: PipelineEnv, called: str = "saved") -> PutBack:
     """Save the catalog's tables and namespaces of the pipeline; other tests have theirs in the same database."""
     assert env.lake is not None
-    database, saved = env.lake.database, f"saved_{env.name}"
+    database, saved = env.lake.database, f"{called}_{env.name}"
     mine = f"table_namespace = '{env.name}' or table_namespace like '{env.name}.%'"
     database.execute(f"create table {saved} as select * from iceberg_tables where {mine}")
 

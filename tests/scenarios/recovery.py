@@ -50,7 +50,7 @@ def consume(env: PipelineEnv) -> None:
     )
 
 
-def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) -> Outlook:
+def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None, *, merge_first: bool = True) -> Outlook:
     """Do what the DAG does after a dry run; `meanwhile` happens while the tables are copied."""
 
     def submit(job: SparkJob) -> None:
@@ -60,7 +60,7 @@ def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None) ->
 
     outlook = recover.look(env.ctx)
     recover.begin(env.ctx, outlook)
-    carry_out(env.ctx, RECOVERY, submit)
+    carry_out(env.ctx, RECOVERY, submit, merge_first=merge_first)
     return outlook
 
 

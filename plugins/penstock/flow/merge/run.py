@@ -7,6 +7,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 from __future__ import annotations
 
 from penstock.flow.context import Context
+from penstock.flow.merge import lake_state
 from penstock.flow.merge.due import due, evolved, settled
 from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
@@ -51,6 +52,9 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
 
 def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     adopt_half_published(ctx)
+    if last and (problem := lake_state.problem(ctx)):
+        ctx.progress(f"what is landed comes with the copies, it cannot be merged first: {problem}")
+        return None
     if not due(ctx, force=force, last=last):
         return None
     attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
@@ -77,7 +81,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
         table_properties=dict(ctx.pipeline.lake.properties),
         cuts_expected_snapshot=cuts_snapshot(ctx),
         cuts_shown=cuts,
-        cuts_anew=last or any(each.fresh or each.copy_files is not None for each in tables),
+        cuts_anew=any(each.fresh or each.copy_files is not None for each in tables),
         source_time=complete.isoformat() if complete else None,
         era=queue.pipeline.era,
         landing_uri=ctx.pipeline.landing.uri,

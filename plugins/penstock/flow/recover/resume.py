@@ -17,7 +17,7 @@ from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import tables_by_name
 from penstock.flow.health import paging
-from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge import lake_state, rebuild_plan
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
@@ -75,6 +75,8 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
     ):
         known = ExpectedState.of(record)
         window_proof.heal(ctx, conn, known, source_state.found(conn, known))
+    if record.halted_slug in lake_state.SLUGS and (problem := lake_state.problem(ctx)):
+        raise problem
     if record.halted_slug in _LANDING:
         queue = ctx.ledger.windows.to_merge(ctx.name)
         copied = (copy.files for copy in queue.copies.values())

@@ -1,4 +1,4 @@
-"""Recovery: where the stream is broken, say what was lost, leave the slot behind, and copy everything again.
+"""Recovery: where the stream or the lake is broken, say what was lost, leave the slot behind, and copy everything again.
 
 Every step looks at what is there, so it may be killed anywhere and run again: halt, merge what was landed, drop the
 slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tables the names of the old ones.
@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.errors import LedgerError, SourceError
+from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow import archives, check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import window_proof
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
+from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord
@@ -46,7 +47,7 @@ def look(ctx: Context) -> Outlook:
     """Say what is wrong, what was lost and what recovery would do; changes nothing.
 
     Raises LedgerError("nothing-to-recover" | "not-bootstrapped"), SourceError where the source cannot be asked, or
-    answers from another database.
+    answers from another database, LakeError where the lake does not answer.
     """
     status = ctx.ledger.events.status(ctx.name)
     record = status.pipeline
@@ -54,13 +55,16 @@ def look(ctx: Context) -> Outlook:
         ExpectedState.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
         server, end = server_info.read(conn), server_info.position(conn)
-        problem = _problem(ctx, conn, record)
+        problem: PenstockError | None = _problem(ctx, conn, record)
         found = slot.read(conn, record.slot)
         tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
+    if problem is None and (under_way := _under_way(status)):
+        return under_way
+    problem = problem or lake_state.problem(ctx)
     if problem is None and record.state != "halted":
-        return _under_way(status)
+        raise _sound(record)
     slug = problem.slug if problem else record.halted_slug or ""
     reason = problem.message if problem else record.halted_reason or ""
     unready, alone = _unready(ctx)
@@ -72,7 +76,7 @@ def look(ctx: Context) -> Outlook:
             f"broken by [{slug}] {reason}",
             *(() if problem else (_resumable(record, found),)),
             _lost(status, server, end),
-            _landed(status),
+            _landed(status, problem),
             _remains(record, found, server),
             *(f"must be fixed first: {check.line(finding)}" for finding in unready),
             *(f"paused, not copied: {check.line(finding)}" for finding in alone),
@@ -156,16 +160,20 @@ def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]
     return found.tables if found.publication else found.chosen
 
 
-def _under_way(status: StatusRecord) -> Outlook:
-    """Return the outlook of a recovery that has not published its first cut; else there is nothing to do."""
+def _under_way(status: StatusRecord) -> Outlook | None:
+    """Return the outlook of a recovery that has not published its first cut, None where there is none."""
     record, cut = status.pipeline, status.last_cut
-    if record.era > 1 and (cut is None or cut.era < record.era):
+    if record.state != "halted" and record.era > 1 and (cut is None or cut.era < record.era):
         step = "the copy" if record.state == "bootstrapping" else "the first cut"
         return Outlook(None, None, (f"recovery is under way: {_tables(status)}; it continues with {step}",))
-    raise LedgerError(
+    return None
+
+
+def _sound(record: PipelineRecord) -> LedgerError:
+    return LedgerError(
         "nothing-to-recover",
-        f"expected pipeline {record.name} to have lost its place in the stream, but its slot can be read on from "
-        f"{record.position}; for another trouble see its runbook",
+        f"expected pipeline {record.name} to have lost its place in the stream or the lake's table of cuts, but its slot can be read "
+        f"on from {record.position}, and merges can go on; for another trouble see its runbook",
     )
 
 
@@ -215,7 +223,9 @@ def _lost(status: StatusRecord, server: ServerFacts, end: Position) -> str:
     return f"lost to the stream: changes from {span}, {max(0, end.flushed - (record.position or 0))} bytes of WAL"
 
 
-def _landed(status: StatusRecord) -> str:
+def _landed(status: StatusRecord, problem: PenstockError | None) -> str:
+    if problem is not None and problem.slug in lake_state.SLUGS:
+        return "what is landed and not merged comes with the copies"
     if "bootstrapping" in (status.pipeline.state, status.pipeline.halted_from) or not status.unmerged_windows:
         return "nothing is landed that could be merged first"
     return (
