@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
+from penstock.errors import ConfigError, LakeError, SourceError
 from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
@@ -108,11 +108,16 @@ def test_a_pipeline_that_was_halted_before_it_had_a_slot_continues_with_its_boot
     assert state(landing_env16) == ("running", None)
 
 
-def test_a_pipeline_that_runs_cannot_be_resumed(landing_env16: PipelineEnv) -> None:
+def test_where_a_pipeline_runs_the_answer_is_that_there_is_nothing_to_resume(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
 
-    with pytest.raises(LedgerError, match=r"ledger-conflict.*to be halted"):
-        resume(landing_env16.ctx)
+    resume(landing_env16.ctx)
+
+    name = landing_env16.name
+    assert (
+        landing_env16.lines[-1] == f"nothing to resume: {name} is running, not halted, and no task has opened an alarm."
+    )
+    assert state(landing_env16) == ("running", None)
 
 
 def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old_one(
@@ -137,8 +142,8 @@ def test_a_table_is_found_by_its_name_or_the_names_are_listed(landing_env16: Pip
 
     with pytest.raises(ConfigError, match=r"one of the tables \['public.other', 'public.t'\], got t"):
         resume_table(landing_env16.ctx, "t")
-    with pytest.raises(LedgerError, match=r"ledger-conflict.*to be paused, but it is copied"):
-        resume_table(landing_env16.ctx, "public.t")
+    resume_table(landing_env16.ctx, "public.t")
+    assert landing_env16.lines[-1] == "nothing to resume: public.t is copied, not paused."
 
 
 @pytest.mark.spark

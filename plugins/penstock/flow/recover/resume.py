@@ -29,15 +29,20 @@ _LANDING = ("landing-file-missing", "landing-version")
 def resume(ctx: Context) -> None:
     """Let a halted pipeline continue from where it was, and close the alarms of errors that a person was to fix.
 
-    Raises the error that would halt it again, and LedgerError("ledger-conflict") when there is nothing to end.
+    Where there is nothing to end it says so. Raises the error that would halt it again.
     """
     record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "halted":
         _require_repaired(ctx, record)
-    if paging.answer(ctx):
+    answered = paging.answer(ctx)
+    if answered:
         ctx.progress("closed the alarms that tasks have opened; what is still there opens them again")
-        if record.state != "halted":
-            return
+    if record.state != "halted":
+        if not answered:
+            ctx.progress(
+                f"nothing to resume: {ctx.name} is {record.state}, not halted, and no task has opened an alarm."
+            )
+        return
     ctx.ledger.pipelines.resume(ctx.name)
     ctx.progress(f"resumed {ctx.name}, halted by {record.halted_slug}")
 
@@ -45,22 +50,24 @@ def resume(ctx: Context) -> None:
 def resume_table(ctx: Context, table: str) -> None:
     """Take a paused table, given as `schema.table`, back into merges.
 
-    Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when it is still there, and
-    LedgerError("ledger-conflict") when the table is not paused.
+    One that is not paused is left as it is. Raises LakeError("schema-change" | "target-clash" | "foreign-commit") with the reason when
+    it is still there.
     """
     known = tables_by_name(ctx.ledger.tables.all(ctx.name))
     if table not in known:
         raise ConfigError("config-invalid", f"expected one of the tables {sorted(known)}, got {table}")
     record = known[table]
-    if record.state == "paused":
-        reason = _reason(ctx, record)
-        if reason is not None:
-            slug = record.paused_slug or ""
-            raise LakeError(
-                slug,
-                f"expected the cause for which {table} was paused to be gone, but {reason}; "
-                f"follow docs/runbooks/{slug}.md, then resume it",
-            )
+    if record.state != "paused":
+        ctx.progress(f"nothing to resume: {table} is {record.state}, not paused.")
+        return
+    reason = _reason(ctx, record)
+    if reason is not None:
+        slug = record.paused_slug or ""
+        raise LakeError(
+            slug,
+            f"expected the cause for which {table} was paused to be gone, but {reason}; "
+            f"follow docs/runbooks/{slug}.md, then resume it",
+        )
     ctx.ledger.tables.resume(ctx.name, record.oid)
     ctx.progress(f"resumed {table}, paused by {record.paused_slug}")
 
