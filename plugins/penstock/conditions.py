@@ -215,9 +215,7 @@ def _conditions() -> dict[str, Condition]:
             "The slot will be lost at the next checkpoint.",
             alarm=_critical("minutes, until the next checkpoint", "capture"),
         ),
-        "slot-orphaned": Condition(
-            "The slot belongs to a pipeline that is torn down or has no table.", alarm=_critical()
-        ),
+        "slot-orphaned": Condition("The slot belongs to a pipeline that has no table.", alarm=_critical()),
         "slot-stalled": Condition(
             "The slot's confirmed position has stood still over several schedules.", alarm=_critical(dag="capture")
         ),

@@ -57,7 +57,8 @@ def seconds_between(schedule: str | None) -> int | None:
 def _owns_slot(ctx: Context) -> bool:
     """Return whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
     try:
-        return ctx.ledger.pipelines.get(ctx.name).slot_intent_at is not None
+        record = ctx.ledger.pipelines.get(ctx.name)
+        return record.slot_intent_at is not None and record.state != "torn_down"
     except LedgerError as error:
         if error.slug in ("ledger-not-migrated", "not-bootstrapped"):
             return False

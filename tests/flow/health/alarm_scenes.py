@@ -152,7 +152,7 @@ def slot_missing(desk: Desk) -> Iterator[None]:
 
 
 def slot_orphaned(desk: Desk) -> Iterator[None]:
-    desk.watched.env.ctx.ledger.pipelines.tear_down(desk.watched.env.name)
+    desk.watched.without_tables()
     yield
     desk.watched.policy(dry_run=False)
 

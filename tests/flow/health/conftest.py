@@ -54,6 +54,10 @@ class Watched:
         """Change the pipeline's section `health`."""
         self.env.settings = {**self.env.settings, "health": {**self.env.settings.get("health", {}), **keys}}
 
+    def without_tables(self) -> None:
+        """Let the ledger know all tables as dropped, as it does after their last merge."""
+        self.env.ledger.execute("update penstock.table set state = 'dropped'")
+
     def check(self, **paused: bool) -> flow.Checked:
         """Run one health check, as the DAG does; `paused` are the DAGs that a person has paused."""
         dags = {verb: DagState(paused=paused.get(verb, False)) for verb in {"capture", *paused}}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from penstock.lsn import Lsn
 from penstock.source.slot import SlotFacts
-from tests.flow.health.cases import GIB, MIB, NOW, OTHER, OWN, RECORD, behind, policy, remembered, verdict
+from tests.flow.health.cases import GIB, MIB, NOW, OTHER, OWN, RECORD, behind, levels, policy, remembered, verdict
 
 LARGE = behind(retained=6 * GIB)
 LOST = replace(OWN, wal_status="lost", invalidation="wal_removed")
@@ -48,9 +49,31 @@ def test_a_lost_slot_goes_at_once() -> None:
     assert dropped(LOST) == [OWN.name]
 
 
-@pytest.mark.parametrize("changes", [{"record": replace(RECORD, state="torn_down")}, {"tables": 0}])
-def test_an_orphan_goes_at_once(changes: Any) -> None:
-    assert dropped(OWN, **changes) == [OWN.name]
+def test_an_orphan_goes_at_once() -> None:
+    assert dropped(OWN, tables=0) == [OWN.name]
+
+
+MADE_ANEW = replace(OWN, restart=Lsn(OWN.confirmed + 100), confirmed=Lsn(OWN.confirmed + 200))
+
+
+@pytest.mark.parametrize(
+    "slot", [MADE_ANEW, replace(MADE_ANEW, restart=OWN.confirmed), replace(MADE_ANEW, restart=None)]
+)
+def test_a_slot_that_begins_beyond_what_was_read_is_anothers(slot: SlotFacts) -> None:
+    assert dropped(replace(slot, wal_status="lost", invalidation="wal_removed")) == []
+    assert dropped(slot, tables=0) == []
+
+
+def test_a_slot_that_was_moved_by_hand_and_keeps_wal_of_before_is_still_ours() -> None:
+    assert dropped(replace(OWN, confirmed=Lsn(OWN.confirmed + 200)), tables=0) == [OWN.name]
+
+
+def test_a_pipeline_that_is_torn_down_owns_no_slot_and_opens_no_alarm_about_one_of_its_name() -> None:
+    torn_down = replace(RECORD, state="torn_down")
+    found = verdict(replace(LARGE, invalidation="wal_removed", wal_status="lost"), tables=0, record=torn_down)
+
+    assert (found.drops, levels(found)) == ((), {})
+    assert not found.samples[OWN.name].own
 
 
 @pytest.mark.parametrize(
@@ -69,7 +92,13 @@ def test_what_the_own_name_does_not_make_ours_stays(slot: SlotFacts) -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [None, replace(RECORD, slot_intent_at=None), replace(RECORD, system_identifier=8), replace(RECORD, slot="x")],
+    [
+        None,
+        replace(RECORD, slot_intent_at=None),
+        replace(RECORD, slot_made=False),
+        replace(RECORD, system_identifier=8),
+        replace(RECORD, slot="x"),
+    ],
 )
 def test_a_slot_that_the_ledger_does_not_know_as_ours_stays(record: Any) -> None:
     assert dropped(LOST, record=record) == []

@@ -13,6 +13,7 @@ import pytest
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import act, report
+from penstock.flow.recover.teardown import teardown
 from penstock.source import lock, session
 from stack.servers.postgres import Database
 from tests.flow.health.conftest import NewWatched, Watched
@@ -115,8 +116,8 @@ def test_a_slot_dropped_by_hand_is_missed(watched: Watched) -> None:
     assert watched.open_alarms() == {"slot-missing": "critical"}
 
 
-def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched: Watched) -> None:
-    watched.env.ctx.ledger.pipelines.tear_down(watched.env.name)
+def test_the_slot_of_a_pipeline_without_a_table_is_an_orphan_and_goes(watched: Watched) -> None:
+    watched.without_tables()
     watched.check()
     assert watched.open_alarms() == {"slot-orphaned": "critical"}
     assert watched.slots() == {watched.slot}
@@ -125,7 +126,43 @@ def test_the_slot_of_a_pipeline_that_was_torn_down_is_an_orphan_and_goes(watched
     watched.check()
 
     assert watched.slots() == set()
-    assert watched.env.ctx.ledger.pipelines.get(watched.env.name).state == "torn_down"
+    assert watched.env.ctx.ledger.pipelines.get(watched.env.name).halted_slug == "slot-dropped"
+
+
+def test_after_a_teardown_the_slot_that_another_installation_made_is_left_alone(watched: Watched) -> None:
+    watched.policy(dry_run=False)
+    teardown(watched.env.ctx, dry_run=False)
+    watched.env.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput')")
+    watched.env.sql(f"create publication {watched.env.ctx.pipeline.publication} for table t")
+    watched.env.sql(
+        f"comment on publication {watched.env.ctx.pipeline.publication} is 'made by penstock for pipeline {watched.env.name}'"
+    )
+    try:
+        watched.noise(110)
+        watched.env.sql("checkpoint")
+        watched.check()
+        assert watched.open_alarms() == {}
+        assert teardown(watched.env.ctx, dry_run=False) == []
+        assert watched.slots() == {watched.slot}
+    finally:
+        watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+
+
+@pytest.mark.parametrize("made", ["by another", "adopted"])
+def test_a_lost_slot_that_is_not_the_one_that_penstock_made_is_told_and_left_alone(watched: Watched, made: str) -> None:
+    watched.policy(dry_run=False)
+    if made == "adopted":
+        watched.env.ledger.execute("update penstock.pipeline set slot_made = false")
+    else:
+        watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
+        watched.env.sql(f"select pg_create_logical_replication_slot('{watched.slot}', 'pgoutput')")
+    watched.noise(110)
+    watched.env.sql("checkpoint")
+    watched.check()
+
+    assert watched.open_alarms() == {"slot-lost": "critical"}
+    assert watched.slots() == {watched.slot}
+    watched.env.sql(f"select pg_drop_replication_slot('{watched.slot}')")
 
 
 def test_an_abandoned_slot_of_another_owner_is_reported_and_dropped_only_by_a_rule_without_dry_run(

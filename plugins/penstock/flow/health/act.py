@@ -19,9 +19,10 @@ from penstock.flow.health.drops import Drop
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.judge import Verdict
 from penstock.flow.health.standing import Standing
+from penstock.flow.slot_ownership import why_not_ours
 from penstock.ledger.records import Level
 from penstock.source import health as source
-from penstock.source import lock, session
+from penstock.source import lock, server_info, session
 
 _EVENT_LEVELS: dict[str, Level] = {"warn": "warning", "critical": "error"}
 
@@ -118,10 +119,18 @@ def _drop(ctx: Context, each: Drop) -> bool:
         session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn,
         lock.hold(conn, ctx.name) if each.own else nullcontext(),
     ):
+        if each.own and _is_of_another(ctx, conn, each):
+            return False
         dropped = source.drop_unmoved(conn, each.slot)
-        if dropped and each.own and ctx.ledger.pipelines.get(ctx.name).state != "torn_down":
+        if dropped and each.own:
             _halt(ctx, each)
         return dropped
+
+
+def _is_of_another(ctx: Context, conn: session.SourceSession, each: Drop) -> bool:
+    """Return whether the pipeline has lost its slot since it was judged: a teardown may have ended in between."""
+    record = ctx.ledger.pipelines.get(ctx.name)
+    return why_not_ours(record, each.slot, server_info.read(conn)) is not None
 
 
 def _halt(ctx: Context, each: Drop) -> None:

@@ -1,7 +1,7 @@
 """Which slots the policy drops, and why. Pure: it decides, and changes nothing.
 
-Never an active slot, never a temporary or a synchronised one, never another living pipeline's; of others only what
-a rule of the policy names, with its type and database.
+Never an active slot, never a temporary or a synchronised one, never another living pipeline's. As the own one only what
+`penstock.flow.slot_ownership` calls ours; of others only what a rule of the policy names, with its type and database.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.flow.health.findings import Case
 from penstock.flow.health.own_rules import orphaned
+from penstock.flow.slot_ownership import why_not_ours
 from penstock.policy import ForeignRule
 from penstock.quantities import size, span
 from penstock.source.slot import SlotFacts, drop_statement
@@ -48,7 +49,7 @@ def _own(case: Case) -> Iterator[Drop]:
     slot, sample, record = case.seen.own, case.own, case.seen.known.record
     if slot is None or sample is None or record is None or not case.policy.drop.own or not _droppable(slot):
         return
-    if slot.slot_type != "logical" or slot.database != case.seen.seen.server.database or not _is_ours(case):
+    if why_not_ours(record, slot, case.seen.seen.server) is not None:
         return
     reason = orphaned(case)
     numbers = {"retained": sample.retained, "unread": sample.unread, "drop": case.limits.drop}
@@ -62,14 +63,6 @@ def _own(case: Case) -> Iterator[Drop]:
             said = f"it keeps {size(sample.retained)}, the limit for dropping is {size(case.limits.drop)}"
             said += f", and it has been beyond that for {span(beyond)}"
             yield Drop(slot, True, "slot-retained", said, {**numbers, "seconds_beyond": round(beyond)})
-
-
-def _is_ours(case: Case) -> bool:
-    """Return whether the ledger knows that the slot was made for this pipeline, on this very server."""
-    record = case.seen.known.record
-    if record is None or record.slot_intent_at is None:
-        return False
-    return (record.slot, record.system_identifier) == (case.seen.slot, case.seen.seen.server.system_identifier)
 
 
 def _beyond_since(case: Case) -> datetime:

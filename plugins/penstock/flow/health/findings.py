@@ -44,7 +44,8 @@ class Case:
     @property
     def own(self) -> SlotSample | None:
         """Return what is known of the pipeline's slot."""
-        return self.samples.get(self.seen.slot)
+        own = self.seen.own
+        return None if own is None else self.samples.get(own.name)
 
     def level(self, slug: str, subject: str, value: float, warn: float, critical: float | None = None) -> Level | None:
         """Return the level that a number has reached, with the policy's hysteresis."""

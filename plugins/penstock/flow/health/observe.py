@@ -66,13 +66,18 @@ class Observation:
 
     @property
     def own(self) -> SlotFacts | None:
-        """Return the pipeline's slot, if the server has it."""
-        return next((slot for slot in self.seen.slots if slot.name == self.slot), None)
+        """Return the pipeline's slot, if the server has it; a pipeline that is torn down has none."""
+        return next((slot for slot in self.seen.slots if self.is_own(slot)), None)
 
     @property
     def foreign(self) -> list[SlotFacts]:
         """Return the slots of others; temporary ones end with their session and don't count."""
-        return [slot for slot in self.seen.slots if slot.name != self.slot and not slot.temporary]
+        return [slot for slot in self.seen.slots if not self.is_own(slot) and not slot.temporary]
+
+    def is_own(self, slot: SlotFacts) -> bool:
+        """Return whether a slot has the name of a slot that the pipeline has, or is to have."""
+        record = self.known.record
+        return slot.name == self.slot and (record is None or record.state != "torn_down")
 
     def held(self, slug: str, subject: str) -> Level | None:
         """Return the level of an open alarm."""

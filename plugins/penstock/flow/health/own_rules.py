@@ -81,8 +81,6 @@ def orphaned(case: Case) -> str | None:
     record = case.seen.known.record
     if record is None or case.own is None:
         return None
-    if record.state == "torn_down":
-        return "the pipeline is torn down"
     if record.state in ("running", "halted") and record.position is not None and case.seen.known.tables == 0:
         return "the pipeline has no table"
     return None

@@ -18,7 +18,7 @@ from penstock.source.slot import SlotFacts
 def samples(seen: Observation, details: Mapping[str, Any]) -> dict[str, SlotSample]:
     """Return one sample per slot, by name; the own one carries `details`."""
     kept = [slot for slot in seen.seen.slots if not slot.temporary]
-    return {slot.name: sample(seen, slot, details if slot.name == seen.slot else {}) for slot in kept}
+    return {slot.name: sample(seen, slot, details if seen.is_own(slot) else {}) for slot in kept}
 
 
 def sample(seen: Observation, slot: SlotFacts, details: Mapping[str, Any]) -> SlotSample:
@@ -27,7 +27,7 @@ def sample(seen: Observation, slot: SlotFacts, details: Mapping[str, Any]) -> Sl
     return SlotSample(
         at=seen.at,
         slot=slot.name,
-        own=slot.name == seen.slot,
+        own=seen.is_own(slot),
         slot_type=slot.slot_type,
         database=slot.database,
         active=slot.active,

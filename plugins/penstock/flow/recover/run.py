@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import LedgerError, PenstockError, SourceError
-from penstock.flow import archives, check
+from penstock.flow import archives, check, slot_ownership
 from penstock.flow.capture import run as capture
 from penstock.flow.capture import window_proof
 from penstock.flow.check import Finding
@@ -19,7 +19,6 @@ from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
-from penstock.flow.recover import slot_ownership
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.quantities import several

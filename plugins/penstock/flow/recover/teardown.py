@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from penstock.flow import slot_ownership
 from penstock.flow.context import Context
 from penstock.flow.health import paging
-from penstock.flow.recover import slot_ownership
+from penstock.ledger.records import PipelineRecord
 from penstock.source import lock, publication, server_info, session, slot
+from penstock.source.publication import PublicationFacts
 
 
 def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
@@ -27,7 +29,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
             else:
                 ctx.progress(f"slot {record.slot} stays: {strange}")
         published = publication.read(conn, ctx.pipeline.publication)
-        if published is not None and published.made_for(ctx.name):
+        if published is not None and _is_ours(record, published):
             statements.append(publication.drop_statement(ctx.pipeline.publication))
             if not dry_run:
                 publication.drop(conn, ctx.pipeline.publication)
@@ -37,3 +39,9 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
         ctx.ledger.pipelines.tear_down(ctx.name)
         paging.answer(ctx)
     return statements
+
+
+def _is_ours(record: PipelineRecord, published: PublicationFacts) -> bool:
+    """Return whether a publication is the one that this pipeline made: not another installation's for one of the same name."""
+    known = record.publication_oid in (None, published.oid)
+    return record.state != "torn_down" and known and published.made_for(record.name)
