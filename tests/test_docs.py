@@ -426,7 +426,7 @@ create schema sales authorization shop_owner;
 create table sales.customer (id bigint primary key);
 create table sales."order" (id bigint primary key);
 create table sales.order_line (id bigint primary key);
-create table sales.audit (id bigint not null, natural_key text not null);
+create table sales.audit (id bigint not null, natural_key text not null, relation regclass);
 create unique index audit_natural_key on sales.audit (natural_key);
 create table sales.price (natural_key text not null, valid_until date);
 create unique index price_natural_key on sales.price (natural_key);

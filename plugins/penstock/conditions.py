@@ -138,6 +138,9 @@ def _conditions() -> dict[str, Condition]:
         "table-added": Condition("A table joined the publication and waits for its copy.", note),
         "schema-followed": Condition("A table's shape changed at the source, and the lake's table follows.", note),
         "table-removed": Condition("A table left the publication, or was dropped at the source.", note),
+        "text-not-stored": Condition(
+            "A column's text is the name of another object, and changes with it unseen.", note
+        ),
         "publication-differs": Condition(
             "The publication is not what the patterns choose, and Penstock may not alter it.", note
         ),

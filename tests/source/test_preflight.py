@@ -120,6 +120,46 @@ def test_a_table_that_would_refuse_updates_is_an_error_with_the_statement_that_h
     assert level(preflight.check(conn, pipeline("shop.*")), "error") == []
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "id regclass primary key",
+        "id regrole, n int, primary key (n, id)",
+        "id regtype not null, n int); alter table shop.named replica identity full; create table shop.other (n int primary key",
+        "id shop.relations primary key",
+    ],
+    ids=["key", "part of a key", "whole rows", "array of a domain"],
+)
+def test_a_key_of_names_of_other_objects_is_an_error_with_the_statement_that_helps(conn, shop, table):
+    shop.execute("create domain shop.relation as regclass; create domain shop.relations as shop.relation[]")
+    shop.execute(f"create table shop.named ({table})")
+
+    found = only_error(preflight.check(conn, pipeline("shop.*")))
+
+    assert (found.slug, found.subject) == ("no-usable-identity", "shop.named")
+    assert "old rows are not found any more" in found.message
+    shop.execute(found.next_step.partition("run: ")[2].partition(";")[0])
+    assert level(preflight.check(conn, pipeline("shop.*")), "error") == []
+
+
+def test_a_column_of_names_of_other_objects_is_warned_of_with_the_statement_that_ends_it(conn, shop):
+    shop.execute(
+        "create type shop.rule as (grantee regrole, n int);"
+        'create table shop.log (id int primary key, relation regclass, rules shop.rule[], "to whom" aclitem[])'
+    )
+
+    def warned() -> list[Finding]:
+        found = preflight.check(conn, pipeline("shop.*"))
+        assert level(found, "error") == []
+        return [each for each in found if each.slug == "text-not-stored"]
+
+    (found,) = warned()
+    assert found.subject == "shop.log"
+    assert "relation (regclass), rules (regrole), to whom (aclitem)" in found.message
+    shop.execute(found.next_step.partition("run: ")[2])
+    assert warned() == []
+
+
 def test_a_table_without_a_key_is_fine_where_only_inserts_are_published(conn, shop):
     shop.execute(
         "create table shop.log (id int); create publication theirs for table shop.log with (publish = 'insert')"

@@ -14,10 +14,11 @@ from penstock.source.partition_bounds import Bound
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """Name one source column, and say whether it is part of the key."""
+    """Name one source column, and say whether it is part of the key; `names_objects`: its text is the name of another object."""
 
     name: str
     key: bool = False
+    names_objects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class TableComparison:
 
     `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
     Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
-    difference: the publication does not send the changes that would avoid it. With `trouble` a side could not be read,
-    and nothing was compared.
+    difference: the publication does not send the changes that would avoid it. `renamed` are columns whose texts are names of other
+    objects, where these alone differ. With `trouble` a side could not be read, and nothing was compared.
     """
 
     schema: str
@@ -95,6 +96,7 @@ class TableComparison:
     columns_extra: tuple[str, ...] = ()
     first: tuple[RowDifference, ...] = ()
     unpromised: tuple[str, ...] = ()
+    renamed: tuple[str, ...] = ()
     trouble: PenstockError | None = None
 
     @property
@@ -109,6 +111,21 @@ class TableComparison:
     def broken(self) -> dict[str, int]:
         """Count the rows that differ against what is promised, by kind."""
         return {kind: 0 if kind in self.unpromised else count for kind, count in self._counts.items()}
+
+    @property
+    def same_rows(self) -> bool:
+        """Return whether not a single row differs."""
+        return not any(self._counts.values())
+
+    @property
+    def why_renamed(self) -> str | None:
+        """Say why texts that differ are no difference, None where none does."""
+        if not self.renamed:
+            return None
+        return (
+            f"no difference, because it is in no stream: another text in {', '.join(self.renamed)}, the name of an object that was "
+            "renamed or dropped since"
+        )
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -140,6 +157,8 @@ class TableComparison:
         if self.unpromised:
             which = ", ".join(f"{count} {kind}" for kind, count in self.left_out.items())
             yield f"  no difference, because the publication does not send every kind of change: {which}"
+        if self.renamed:
+            yield f"  {self.why_renamed}"
         for row in self.first:
             columns = f" in {', '.join(row.columns)}" if row.columns else ""
             yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"

@@ -27,8 +27,8 @@ Outcome = Literal["equal", "differs", "skipped", "unreadable"]
 class Finding(Row):
     """Hold what a comparison found of one table or share: counts, names of columns and hashes of keys, never a value.
 
-    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped, or what
-    kept one side from being read.
+    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped, what
+    kept one side from being read, or what differs and is none.
     """
 
     oid: int

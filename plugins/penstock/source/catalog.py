@@ -276,6 +276,7 @@ class _Assembly:
             generated=column.generated,
             identity=column.identity,
             version=column.version,
+            names_objects=self.types.naming(column.type),
         )
 
 

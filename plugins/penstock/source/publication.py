@@ -13,7 +13,7 @@ from psycopg import sql
 
 from penstock.config import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, refusals, replica_identity
+from penstock.source import catalog, object_names, refusals, replica_identity
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
@@ -154,6 +154,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
         refusals.require_none(refusals.read(conn, pipeline.publication))
         if {"update", "delete"} & set(pipeline.source.publish):
             replica_identity.require_usable(tables)
+            object_names.require_told_apart(tables)
         (made,) = conn.records(PublicationFacts, "publication/publication", publication=pipeline.publication)
     return made.oid
 

@@ -11,7 +11,10 @@ from penstock.values.pgtype import PgType
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """Hold one row of the statement `types`: a type, and the oids of what it is made of."""
+    """Hold one row of the statement `types`: a type, and the oids of what it is made of.
+
+    `names_objects`: its text is the name that another object has at that moment, or anything else that is not in the value.
+    """
 
     oid: int
     schema: str
@@ -20,6 +23,7 @@ class TypeRow:
     base: int | None
     base_typmod: int
     element: int | None
+    names_objects: bool
     subtype: int | None
     labels: list[str]
     attributes: list[tuple[str, int, int]]
@@ -54,6 +58,10 @@ class Types:
                 found[oid] = self.rows[oid]
                 waiting.extend(found[oid].parts())
         return [found[oid] for oid in sorted(found)]
+
+    def naming(self, oid: int) -> str | None:
+        """Return the name of the type, itself or one that it is made of, whose text names another object; None where none does."""
+        return next((row.name for row in self.closure([oid]) if row.names_objects), None)
 
 
 def read(conn: SourceSession, oids: Iterable[int]) -> Types:

@@ -1,5 +1,7 @@
 -- The wanted types and all that they are made of. parts: base of a domain, element of an array, attributes of a composite,
 -- subtype of a range. An array is a type whose element names it as its array: int2vector and point also have elements.
+-- names_objects: its text depends on more than the value, by what its output function says of itself. Of money, dates and
+-- times that is our session's settings, and of what is made of other types, the text of these.
 with recursive needed (oid) as (
   select w.oid::oid from unnest(%(oids)s::bigint[]) as w (oid)
   union
@@ -27,6 +29,12 @@ select
   nullif(t.typbasetype, 0)::bigint as base,
   t.typtypmod as base_typmod,
   e.oid::bigint as element,
+  t.typtype = 'b'
+  and e.oid is null
+  and t.oid not in (
+    'money'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype, 'interval'::regtype
+  )
+  and (select p.provolatile <> 'i' from pg_proc p where p.oid = t.typoutput) as names_objects,
   (select r.rngsubtype::bigint from pg_range r where t.typtype in ('r', 'm') and t.oid in (r.rngtypid, r.rngmultitypid))
     as subtype,
   array(select l.enumlabel::text from pg_enum l where l.enumtypid = t.oid order by l.enumsortorder) as labels,

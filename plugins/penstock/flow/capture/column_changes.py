@@ -38,12 +38,14 @@ Rule = Literal[
 class Following:
     """Say what is followed besides an added column, and whether the lake keeps a column that the source has dropped.
 
-    `partitions` is what becomes in the lake of the rows of a dropped partition, None where nobody has chosen.
+    `partitions` is what becomes in the lake of the rows of a dropped partition, None where nobody has chosen. `sends_old`: updates
+    or deletes are sent, which have to find their rows.
     """
 
     columns: bool = True
     keep_dropped: bool = True
     partitions: Literal["follow", "keep"] | None = None
+    sends_old: bool = True
 
 
 ADDED_ONLY = Following(columns=False)

@@ -8,13 +8,13 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from penstock.errors import SourceError
 from penstock.flow import table_policy
-from penstock.flow.capture import enum_labels
+from penstock.flow.capture import enum_labels, named_objects
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.capture.new_files import altered_with_its_rows, may_change_silently, suspects
 from penstock.flow.capture.rewritten import Rewritten, open_case, waiting_files
@@ -65,6 +65,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
             trigger=trigger,
             unchanged=snapshot.unchanged,
         )
+    named_objects.note(ctx, now.values())
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid], place, told=bool(trigger))
@@ -130,11 +131,14 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
 
 def followed_of(ctx: Context, known: Known) -> Following:
     """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again."""
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    sends_old = publishing is None or bool({"update", "delete"} & set(publishing.sent))
     if not isinstance(known, TableRecord) or known.state != "ready":
-        return ADDED_ONLY
+        return replace(ADDED_ONLY, sends_old=sends_old)
     if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":
-        return ADDED_ONLY
+        return replace(ADDED_ONLY, sends_old=sends_old)
     return Following(
+        sends_old=sends_old,
         keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep",
         partitions=ctx.pipeline.lake.on_dropped_partition,
     )

@@ -23,6 +23,7 @@ from penstock.flow.capture.partition_fetch import PartitionFetch, partition_fetc
 from penstock.lake.columns import reserved
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.lsn import Lsn
+from penstock.source import object_names
 from penstock.source.tables import SourceTable
 
 
@@ -76,6 +77,8 @@ def verdict(
             f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
         )
         return Verdict(reason=why, slug="target-clash")
+    if following.sends_old and (unfound := object_names.problem(now)):
+        return Verdict(reason=f"{unfound}; {object_names.remedy(now)}, then resync it", slug="no-usable-identity")
     now = with_defaults(digest, now)
     blank = frozenset(unused)
     known = blank.union(cleared)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -122,7 +122,10 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
         schema=table.schema,
         name=table.name,
         target=record.target,
-        columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in table.columns),
+        columns=tuple(
+            ComparedColumn(column.name, column.name in table.key, column.names_objects is not None)
+            for column in table.columns
+        ),
         where=" and ".join(where) or None,
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
@@ -183,9 +186,25 @@ def compare_table(
         return TableComparison(table.schema, table.name, table.target, in_lake=False)
     known = set(lake.columns)
     common = [column for column in table.columns if column.name in known]
-    with _hashing(common) as hasher:
-        pair = _Pair(table, [column.name for column in common], source, lake)
-        return pair.compare(hasher, here if len(common) == len(table.columns) else None)
+    found = _compared(table, common, source, lake, here if len(common) == len(table.columns) else None)
+    steady = [column for column in common if not column.names_objects]
+    if found.same_rows or len(steady) == len(common):
+        return found
+    rest = _compared(table, steady, source, lake, None)
+    # names that changed since, and nothing else; what else differs is shown with all columns
+    renamed = tuple(column.name for column in common if column.names_objects)
+    return replace(rest, columns_missing=found.columns_missing, renamed=renamed) if rest.same_rows else found
+
+
+def _compared(
+    table: ComparedTable,
+    columns: Sequence[ComparedColumn],
+    source: SourceRows,
+    lake: LakeTable,
+    here: Fingerprint | None,
+) -> TableComparison:
+    with _hashing(columns) as hasher:
+        return _Pair(table, [column.name for column in columns], source, lake).compare(hasher, here)
 
 
 def fingerprint(table: ComparedTable, source: SourceRows) -> Fingerprint:

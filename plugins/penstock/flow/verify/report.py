@@ -72,6 +72,7 @@ def finding(oid: int, found: TableComparison, **share: Any) -> Finding:
         "equal" if found.equal else "differs",
         source_rows=found.source_rows,
         lake_rows=found.lake_rows,
+        reason=found.why_renamed,
         details=details,
         **counts,
     )

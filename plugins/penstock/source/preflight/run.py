@@ -36,6 +36,7 @@ RULES = (
     publication_rules.may_publish,
     table_rules.may_read,
     table_rules.identities,
+    table_rules.names_of_objects,
     table_rules.contents,
     table_rules.targets,
     table_rules.partitions,

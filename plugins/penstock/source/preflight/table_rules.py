@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.lake.columns import reserved
+from penstock.source import object_names
 from penstock.source.patterns import chosen_by
 from penstock.source.preflight.report import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
@@ -62,6 +63,26 @@ def identities(asked: Asked) -> Iterator[Finding]:
             yield error(table.qualified, why, f"{_ONE_IDENTITY}; or exclude it", "no-usable-identity")
 
 
+def names_of_objects(asked: Asked) -> Iterator[Finding]:
+    """Name columns whose text is the name of another object, and refuse them where rows are told apart by them."""
+    facts = asked.publication
+    sent = {"update", "delete"} & set(asked.pipeline.source.publish if facts is None else facts.sent)
+    for table in asked.tables:
+        columns = [column for column in table.columns if column.names_objects]
+        if sent and (reason := object_names.problem(table)):
+            expected = "expected the columns that tell rows apart to say the same of a row at any time"
+            step = f"{object_names.remedy(table)}; or exclude it"
+            yield error(table.qualified, f"{expected}, but {reason}", step, "no-usable-identity")
+            columns = object_names.others(table)
+        if columns:
+            yield warn(
+                table.qualified,
+                f"it has {object_names.named(columns)}: {object_names.LOST}",
+                f"nothing to do if that is enough; else run: {object_names.stored(table, columns)}",
+                object_names.SLUG,
+            )
+
+
 def contents(asked: Asked) -> Iterator[Finding]:
     """Check the columns, and name rows and columns that will not be in the lake."""
     for table in asked.tables:
@@ -98,6 +119,8 @@ def unfit(
     silent = publication is not None and not (publication.update or publication.delete)
     if not silent and (reason := problem(table)):
         return "no-usable-identity", reason, _ONE_IDENTITY
+    if not silent and (reason := object_names.problem(table)):
+        return "no-usable-identity", reason, object_names.remedy(table)
     if clash := _clash(table):
         return (
             "target-clash",

@@ -18,5 +18,5 @@ create table penstock.verified (
     verified_at timestamptz not null default clock_timestamp(),
     primary key (verification, oid, share),
     check (share between 1 and shares),
-    constraint verified_reason_check check ((outcome in ('skipped', 'unreadable')) = (reason is not null))
+    constraint verified_reason_check check (outcome not in ('skipped', 'unreadable') or reason is not null)
 )

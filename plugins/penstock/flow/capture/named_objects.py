@@ -1,0 +1,22 @@
+"""Columns whose text is the name of another object, told once when they come: what becomes of that name is in no stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.flow.context import Context
+from penstock.source import object_names
+from penstock.source.tables import SourceTable
+
+
+def note(ctx: Context, tables: Iterable[SourceTable]) -> None:
+    """Record an event for each table that has such columns, unless the last one of it says the same."""
+    for table in tables:
+        columns = object_names.others(table)
+        if not columns:
+            continue
+        message = f"{table.qualified} has {object_names.named(columns)}: {object_names.LOST}"
+        if ctx.ledger.events.add_on_change(
+            ctx.name, slug=object_names.SLUG, level="warning", message=message, table_oid=table.oid
+        ):
+            ctx.progress(f"[{object_names.SLUG}] {message}")

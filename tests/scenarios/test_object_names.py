@@ -1,0 +1,89 @@
+"""Columns whose text is the name of another object: told of, refused as a key, and no difference once the object is renamed."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import SourceError
+from penstock.flow.copy import bootstrap
+from penstock.flow.verify.compare import compare
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.column_changes import paused
+from tests.scenarios.members import begin, members, states, told
+from tests.scenarios.recovery import flush
+
+
+def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_that_shows_some_is_told_of(
+    landing_env: PipelineEnv,
+) -> None:
+    begin(landing_env)
+    landing_env.sql(
+        "create table rules (role regrole primary key); create table log (id int primary key, relation regclass)"
+    )
+    for _ in range(2):
+        landing_env.capture()
+
+    assert members(landing_env) == {"t", "log"}
+    (message,) = told(landing_env, "no-usable-identity")
+    assert message.startswith(
+        "public.rules matches tables.include and is not published, because its key has column role"
+    )
+    (message,) = told(landing_env, "text-not-stored")
+    assert message.startswith("public.log has column relation (regclass), whose text is the name of another object")
+
+    landing_env.sql("alter table log add by regrole; alter table rules alter role type oid")
+    landing_env.capture()
+    assert states(landing_env) == {"t": "copied", "log": "waiting", "rules": "waiting"}
+    assert "columns relation (regclass), by (regrole)" in told(landing_env, "text-not-stored")[-1]
+
+
+def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_until_it_is_another(
+    landing_env: PipelineEnv,
+) -> None:
+    begin(landing_env, "create table t (id int primary key, relation regclass not null unique)")
+    flush(landing_env)
+    landing_env.capture()
+
+    landing_env.sql("alter table t drop constraint t_pkey, add primary key (relation)")
+    landing_env.capture()
+
+    (why,) = (each for each in landing_env.ctx.ledger.tables.all(landing_env.name) if each.name == "t")
+    assert (why.state, why.paused_slug) == ("paused", "no-usable-identity")
+    assert "its key has column relation (regclass)" in (why.paused_reason or "")
+    assert 'alter table "public"."t" alter "relation" type oid, then resync it' in (why.paused_reason or "")
+
+
+def test_a_publication_is_not_made_for_a_table_that_is_known_by_names_of_other_objects(
+    landing_env: PipelineEnv,
+) -> None:
+    landing_env.sql("create table t (relation regclass primary key)")
+
+    with pytest.raises(SourceError, match=r"no-usable-identity.*its key has column relation"):
+        bootstrap.prepare(landing_env.ctx)
+
+    assert landing_env.sql("select from pg_publication") == []
+    landing_env.settings["source"] = {"publish": ["insert", "truncate"]}
+    bootstrap.prepare(landing_env.ctx)
+
+
+@pytest.mark.spark
+def test_a_name_that_changed_since_is_no_difference_and_whatever_else_differs_is_one(env16: PipelineEnv) -> None:
+    env16.sql(
+        "create schema s; create table s.a (); create table s.b (); create table t (id int primary key, n int, x regclass);"
+        "insert into t values (1, 1, 's.a'), (2, 2, 's.b'), (3, 3, null)"
+    )
+    env16.bootstrap()
+    assert [each.renamed for each in compare(env16.ctx).tables] == [()]
+
+    env16.sql("alter table s.a rename to c; drop table s.b; update t set n = 30 where id = 3")
+    env16.capture()
+    env16.merge()
+
+    (found,) = compare(env16.ctx).tables
+    assert (found.equal, found.renamed, found.different) == (True, ("x",), 0)
+    assert "another text in x, the name of an object that was renamed or dropped since" in "\n".join(found.lines())
+    assert paused(env16) == {}
+
+    env16.sql("update t set n = 31 where id = 3")
+    (found,) = compare(env16.ctx).tables
+    assert (found.equal, found.renamed, found.different) == (False, (), 3)
