@@ -43,10 +43,10 @@ def case(made: str, *steps: str, reason: str | None = None) -> Case:
     return Case(made, steps, reason)
 
 
-ATTACHED = "was attached with rows"
+ATTACHED = "was attached, and nothing tells rows that it had"
 ALTERED = "column v was altered and the table rewritten"
 ADDED = "was added and the table rewritten"
-NEW_FILE = "has a new file without the rows of before"
+NEW_FILE = "has a new file, and nothing tells that it has the rows of before"
 
 PARTITIONS = {
     "a partition is made, filled and attached in one transaction": case(
@@ -583,6 +583,6 @@ def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
     landing_env16.sql("select pg_current_xact_id()")
     landing_env16.capture()
 
-    with pytest.raises(LakeError, match=r"new file without the rows of before.*resync"):
+    with pytest.raises(LakeError, match=r"nothing tells that it has the rows of before.*resync"):
         resume_table(landing_env16.ctx, "public.root")
     assert set(states(landing_env16).values()) == {"paused"}

@@ -423,6 +423,49 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
     assert message.startswith(f"paused public.t: it was taken out of publication {name} and put back")
 
 
+SHAPES = {
+    "a type": "alter table u alter v type int using length(v), add w text default random()::text",
+    "the key": "alter table u drop constraint u_pkey, add primary key (v)",
+    "a column that went": "alter table u drop v, alter id type bigint",
+    "a new file": "truncate u; insert into u values (7, 'after')",
+    "a name": "alter table u rename to u2; alter table u2 rename v to v2",
+    "membership": "alter publication {name} drop table u; insert into u values (9, 'apart'); alter publication {name} add table only u",
+    "a partition": "create table p1 (id int not null, v text); insert into p1 values (5, 'had'); alter table p attach partition p1 for values from (0) to (10)",
+}
+
+
+@pytest.mark.parametrize("changed", SHAPES)
+def test_a_table_that_waits_for_its_first_copy_waits_on_whatever_its_shape_becomes(
+    landing_env16: PipelineEnv, changed: str
+) -> None:
+    env = landing_env16
+    env.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
+    begin(env)
+    env.sql("create table u (id int primary key, v text); insert into u values (1, 'early')")
+    env.sql("create table p (id int primary key, v text) partition by range (id)")
+    env.capture()
+    env.sql("insert into u values (2, 'landed')")
+    flush(env)
+    env.capture()
+
+    env.sql(SHAPES[changed].format(name=env.ctx.pipeline.publication))
+    env.sql("update p set v = 'p'; insert into p values (6, 'q')" if changed == "a partition" else "select 1")
+    flush(env)
+    env.capture()
+    known = {record.name: record for record in env.ctx.ledger.tables.all(env.name)}
+    named = "u2" if changed == "a name" else "u"
+    assert states(env) == {"t": "copied", named: "waiting", "p": "waiting"}
+    at_server = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum"
+    names = [name for (name,) in env.source.execute(at_server, named)]
+    assert [column.name for column in known[named].columns] == names
+    assert known[named].target[-1] == named
+
+    assert copy_waiting(env) == ["p", named]
+    key = next(column.name for column in known[named].columns if column.key)
+    assert landed(env, named, key) == at_source(env, named, key)
+    assert landed(env, "p", "id") == at_source(env, "p", "id")
+
+
 def test_a_paused_table_that_leaves_is_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)

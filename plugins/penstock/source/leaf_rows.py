@@ -61,6 +61,13 @@ def holds_row_of(conn: SourceSession, leaf: Leaf, xid: int, command: int) -> boo
     return _ask(conn, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
 
 
+def count_of(conn: SourceSession, leaf: Leaf, xid: int) -> int:
+    """Count the rows of a leaf that one transaction wrote and nobody has touched since; raises SourceError."""
+    look = sql.SQL("select count(*) from only {} as t where t.xmin = {}::xid and t.xmax = '0'::xid")
+    found = _asked(conn, look.format(_name(leaf), sql.Literal(str(xid))))
+    return int(str(found))
+
+
 def empty_in(conn: SourceSession, leaf: Leaf) -> str | None:
     """Return the text of a snapshot in which a leaf is empty; None where it is not; raises SourceError."""
     look = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(

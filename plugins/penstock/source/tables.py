@@ -127,6 +127,11 @@ class SourceTable:
         return f"{self.schema}.{self.name}"
 
     @property
+    def changes_silently(self) -> bool:
+        """Return whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
+        return self.kind == "p" or not any(each.startswith("table ") for each in self.membership)
+
+    @property
     def blocks(self) -> int:
         """Count the heap blocks of all leaves, when they were asked for."""
         return sum(leaf.blocks for leaf in self.leaves)

@@ -57,7 +57,10 @@ def fetch(found: Verdict) -> PartitionFetch:
 
 def test_an_attached_partition_alone_is_read_and_ranges_that_stay_are_joined() -> None:
     found = judged(parted(ONE, TWO, THREE, NEW))
-    assert found.reason == "partition p9 was attached with rows that it had"
+    assert (
+        found.reason
+        == "partition p9 was attached, and nothing tells rows that it had then from rows that it took since"
+    )
     assert fetch(found) == PartitionFetch(
         frozenset({9}), ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]]), ("p9",)
     )

@@ -93,7 +93,7 @@ def _rows_are_known(digest: Mapping[str, Any], now: SourceTable) -> bool:
         and bool(now.key)
         and now.identity != "n"
         and now.filter_digest is None
-        and not digest.get("undecided")
+        and not (now.changes_silently and digest.get("undecided"))
     )
 
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
-
 from penstock.contract.table_state import TableStates
 from penstock.errors import SourceError
-from penstock.flow.capture import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns
+from penstock.flow.capture import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns, truncated
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.partition_doubts import vanished_partition
 from penstock.flow.capture.rewritten import Rewritten
 from penstock.flow.capture.schema_drift import Look, followed_of
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
-from penstock.flow.capture.told_files import ToldFile, told_files
-from penstock.flow.capture.told_rewrites import Rewrites, read
+from penstock.flow.capture.told_files import ToldFile, told_file
+from penstock.flow.capture.told_rewrites import Before, Rewrites, read
 from penstock.flow.capture.undecided import Undecided
-from penstock.flow.capture.verdict_effects import let_go, refuse, take
+from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take, take_back
 from penstock.flow.context import Context
 from penstock.flow.snapshot import Snapshot
 from penstock.ledger.records import WindowRecord
@@ -49,7 +47,7 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
         if isinstance(case, Rewritten):
             _settle_rewritten(ctx, conn, case, landed, window)
         else:
-            _settle(ctx, conn, case, landed, window.upto_lsn)
+            _settle(ctx, conn, case, landed, window)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
@@ -163,23 +161,28 @@ def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Bro
         refuse(ctx, record, found.text)
 
 
-def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, upto: Lsn) -> None:
-    truncated = _truncations(ctx, landed, case.known.oid)
+def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
+    upto = window.upto_lsn
     heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
-    explained = {oid for oid, xid in case.leaves.items() if xid in truncated}
-    unused = [oid for oid, through in case.empty.items() if oid not in heard and upto >= through]
+    explained = truncated.explained(ctx, conn, case, landed) | _told_rewrites(ctx, conn, case, landed, window)
+    unused = {oid for oid, through in case.empty.items() if oid not in heard and upto >= through}
+    unused |= explained & case.empty.keys()
     decided = case.verdict(explained, unused)
-    if decided.reason is not None and upto >= case.through and case.following.partitions is not None:
+    over = upto >= case.through or case.is_refused
+    if decided.reason is not None and over and case.following.partitions is not None:
         decided = case.verdict(explained, unused, _emptied(conn, case, explained))
     if decided.reason is None:
         digest = case.now.digest()
         if decided.gone:
             digest = let_go(ctx, case.known, decided, digest, server_info.sight(conn).lsn)
-        take(ctx, case.known, decided, digest)
-    elif upto >= case.through:
+        told = case.best().changes  # at the look
+        changes = tuple(change for change in decided.changes if change not in told)
+        take(ctx, case.known, replace(decided, changes=changes), digest)
+    elif over:
+        take_back(ctx, case.known, case.explained_digest(explained))
         refuse(ctx, case.known, decided.reason, decided.slug, fetchable=decided.fetchable)
-    elif heard:
-        take(ctx, case.known, case.best(), case.digest(heard))
+    elif heard or explained:
+        take(ctx, case.known, replace(case.best(), changes=()), case.digest(heard, explained))
 
 
 def _settle_rewritten(ctx: Context, conn: SourceSession, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
@@ -202,14 +205,49 @@ def _rows_kept(ctx: Context, conn: SourceSession, case: Rewritten, landed: Lande
     """Return whether the window told how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
-    told = told_files(*case.files(), token, landed.totals.told)
-    if told is None:
-        return False
-    wrote = _writers(ctx, landed, case.known.oid) if any(each.empty for each in told.values()) else set()
-    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
-    return all(
-        each.xid & 0xFFFFFFFF not in wrote if each.empty else _holds_row(conn, leaves[oid], each)
-        for oid, each in told.items()
+    before, now = case.files()
+    new = {oid for oid, file in now.items() if before[oid] != file}
+    files = {oid: before[oid] for oid in new}
+    return new <= _rewritten_as_told(ctx, conn, case.known, case.now, landed, token=token, before=files)
+
+
+def _told_rewrites(
+    ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord
+) -> frozenset[int]:
+    """Return the partitions of which a window told that a command rewrote them as they were: one that the stream has no column of."""
+    oid, leaves = case.known.oid, case.known.catalog_digest["leaves"]
+    if case.now.kind != "p" or truncated.is_reshaped(case):
+        return frozenset()
+    history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
+    if history is None or not read(history, Before(file=0, types={}, versions={}), {}).complete:
+        return frozenset()
+    before = {leaf: int(leaves[str(leaf)][2]) for leaf in case.leaves if str(leaf) in leaves}
+    token = history.looks[-1].trigger
+    return _rewritten_as_told(ctx, conn, case.known, case.now, landed, token=token, before=before)
+
+
+def _rewritten_as_told(
+    ctx: Context,
+    conn: SourceSession,
+    known: Known,
+    now: SourceTable,
+    landed: Landed,
+    *,
+    token: str | None,
+    before: Mapping[int, int],
+) -> frozenset[int]:
+    """Return the partitions that came from these files to theirs by a rewrite that was told, with all of their rows."""
+    leaves = {leaf.oid: leaf for leaf in now.leaves}
+    stories = {
+        oid: told_file(file, leaves[oid].relfilenode, token, landed.totals.told.get(oid, ()))
+        for oid, file in before.items()
+    }
+    found = {oid: each for oid, each in stories.items() if each is not None}
+    wrote = _writers(ctx, landed, known.oid) if any(each.empty for each in found.values()) else set()
+    return frozenset(
+        oid
+        for oid, each in found.items()
+        if (each.xid & 0xFFFFFFFF not in wrote if each.empty else _holds_row(conn, leaves[oid], each))
     )
 
 
@@ -243,17 +281,6 @@ def _ask_snapshot(conn: SourceSession, leaf: Leaf) -> str | None:
         return leaf_rows.empty_in(conn, leaf) if leaf.kind == "r" else None
     except SourceError:
         return None
-
-
-def _truncations(ctx: Context, landed: Landed, oid: int) -> set[int]:
-    """Return the 32-bit ids of the transactions that truncated a table in a window."""
-    found: set[int] = set()
-    for entry in landed.files:
-        if entry.oid == oid and entry.counts.truncates:
-            changes = ctx.landing.columns(entry.path, ["op", "xid"])
-            xids = changes.filter(pc.equal(changes["op"], "T"))["xid"].to_pylist()
-            found |= {xid & 0xFFFFFFFF for xid in xids}
-    return found
 
 
 def _shape_misfit(record: TableRecord, brought: _Brought) -> _Misfit | None:
@@ -319,7 +346,7 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
     waiting = {str(oid): str(through) for oid, through in checks.items() if through > upto}
     if len(waiting) < len(checks):
         rest = {key: value for key, value in record.catalog_digest.items() if key != "grown"}
-        take(ctx, record, Verdict(), {**rest, "grown": waiting} if waiting else rest)
+        take(ctx, record, Verdict(record.columns), {**rest, "grown": waiting} if waiting else rest)
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:

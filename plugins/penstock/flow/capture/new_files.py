@@ -32,7 +32,7 @@ def suspects(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: So
     """Name the leaves whose rows have to be looked at before the verdict; for most looks there are none."""
     arrived = tuple(attached(digest, now)) if now.kind == "p" else ()
     files = new_files(digest, now, frozenset())
-    if not (may_change_silently(now) or values_changed(columns, digest, now)):
+    if not (now.changes_silently or values_changed(columns, digest, now)):
         files = ()
     return Suspects(files, arrived, rewritten(digest, now) if now.kind == "p" else ())
 
@@ -43,17 +43,13 @@ def values_changed(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], n
 
 
 def altered_with_its_rows(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> bool:
-    """Return whether a transaction that wrote a new file has altered a column too, or a column is new.
+    """Return whether a transaction that wrote a new file has altered or added a column too.
 
-    Where another one has altered it, and the stream shows that the file is a TRUNCATE's, no row is older than that file.
+    Where another one has, the file may be that of a TRUNCATE, and no row older than that.
     """
     files = {str(leaf.changed_by) for leaf in new_files(digest, now, frozenset())}
-    return any(each.version in files for each in altered(columns, digest, now)) or any(added_doubts(columns, now))
-
-
-def may_change_silently(now: SourceTable) -> bool:
-    """Return whether rows can come and go without the stream. A table that is published by name cannot be set unlogged."""
-    return now.kind == "p" or not any(each.startswith("table ") for each in now.membership)
+    added = (each for each in added_since(columns, now) if each.missing_text is None)
+    return any(each.version in files for each in (*altered(columns, digest, now), *added))
 
 
 def added_since(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColumn]:
@@ -93,11 +89,11 @@ def added_doubts(columns: Sequence[MirrorColumn], now: SourceTable) -> Iterator[
 
 def file_doubts(digest: Mapping[str, Any], now: SourceTable, cleared: frozenset[int]) -> Iterator[Doubt]:
     """Name the leaves whose new file may lack rows, where neither the rows nor the stream have `cleared` them."""
-    if may_change_silently(now):
+    if now.changes_silently:
         what = "partition " if now.kind == "p" else ""
         for leaf in new_files(digest, now, cleared):
             yield Doubt(
-                f"{what}{leaf.name} has a new file without the rows of before: it was truncated by itself, rewritten, "
+                f"{what}{leaf.name} has a new file, and nothing tells that it has the rows of before: it was truncated by itself, rewritten, "
                 "or unlogged for a while",
                 leaf=leaf.oid,
             )

@@ -75,7 +75,10 @@ def _membership_doubts(
 ) -> Iterator[Doubt]:
     for leaf, _ in attached(digest, now):
         if leaf.oid not in cleared:
-            yield Doubt(f"partition {leaf.name} was attached with rows that it had", leaf=leaf.oid)
+            yield Doubt(
+                f"partition {leaf.name} was attached, and nothing tells rows that it had then from rows that it took since",
+                leaf=leaf.oid,
+            )
         elif leaf.kind == "r" and leaf.relfilenode != leaf.oid and leaf.oid not in unused:
             # what is empty now may have taken rows since
             yield Doubt(

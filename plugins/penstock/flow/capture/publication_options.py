@@ -6,7 +6,7 @@ was not sent meanwhile is in no window, and only a copy brings it: all tables ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from penstock.config import CHANGES
 from penstock.flow.context import Context
@@ -53,12 +53,21 @@ def hide(
 ) -> None:
     """Pause tables of which changes may be in no window; a copy must see every transaction that is open now."""
     sight = server_info.sight(conn)
-    which = names(table.qualified for table in known if table.oid in tables) or "no table"
-    message = f"paused {which}: {reason}"
+    message = f"{_hidden(table for table in known if table.oid in tables)}: {reason}"
     ctx.ledger.membership.hide(
         ctx.name, tables, lsn=sight.lsn, xid=sight.xid, reason=reason, message=message, publishing=publishing
     )
     ctx.progress(message)
+
+
+def _hidden(known: Iterable[TableRecord]) -> str:
+    """Say what becomes of tables of which changes may be in no window."""
+    tables = sorted(known, key=lambda table: table.qualified)
+    waiting = names(table.qualified for table in tables if table.state == "new")
+    paused = names(table.qualified for table in tables if table.state != "new")
+    if paused or not waiting:
+        return f"paused {paused or 'no table'}"
+    return f"{waiting} waits on for its first copy"
 
 
 def of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:

@@ -16,12 +16,14 @@ from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels, named_objects
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
-from penstock.flow.capture.new_files import altered_with_its_rows, may_change_silently, suspects
+from penstock.flow.capture.new_files import altered_with_its_rows, suspects
 from penstock.flow.capture.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.capture.undecided import Undecided, verdict_of
-from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take
+from penstock.flow.capture.verdict_effects import Known, await_copy, let_go, refuse, take
 from penstock.flow.context import Context
+from penstock.flow.snapshot import Snapshot
 from penstock.flow.table_facts import column_look
+from penstock.lake.columns import reserved
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
@@ -87,12 +89,16 @@ def _follow(
     told: bool = False,
 ) -> list[Undecided | Rewritten]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
+    if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
+        await_copy(ctx, known, now)
+        return []
     cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
     following = followed_of(ctx, known)
     decided = verdict_of(known, now, following, cleared)
     case = None if now is None or decided.reason is None else _undecided(conn, known, now, following, cleared)
     if case is not None:
-        take(ctx, known, case.best(), case.digest())
+        if not case.is_refused:
+            take(ctx, known, case.best(), case.digest())
         return [case]
     if (
         told
@@ -118,7 +124,7 @@ def _follow(
 def _is_sent(ctx: Context, now: SourceTable) -> bool:
     """Return whether a new file without a command of DDL is told by the stream: a TRUNCATE, where it may be of a table that changes silently."""
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing
-    return not may_change_silently(now) or (publishing is not None and "truncate" in publishing.sent)
+    return not now.changes_silently or (publishing is not None and "truncate" in publishing.sent)
 
 
 def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
@@ -148,12 +154,22 @@ def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) 
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
     suspected = suspects(known.columns, known.catalog_digest, now)
     cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
-    oldest = ctx.ledger.windows.looked_xid(ctx.name) if suspected.files else None
+    oldest = _oldest_unseen(ctx, known) if suspected.files else None
     if oldest is not None:
         waiting = waiting_files(known.catalog_digest)  # for these the last look was not before the change
         sure = (leaf for leaf in suspected.files if str(leaf.oid) not in waiting)
         cleared |= {leaf.oid for leaf in sure if _seen(leaf_rows.kept, conn, leaf, oldest)}
     return frozenset(cleared)
+
+
+def _oldest_unseen(ctx: Context, known: Known) -> int | None:
+    """Return an id of which every older transaction had ended at the last look, which is that of the copy before the first window."""
+    found = ctx.ledger.windows.looked_xid(ctx.name)
+    if found is not None:
+        return found
+    copies = ctx.ledger.tables.copies(ctx.name)
+    snapshots = (each.snapshot for each in copies if (each.id, each.oid) == (known.copy_id, known.oid))
+    return next((Snapshot.parse(snapshot).xmin for snapshot in snapshots), None)
 
 
 def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: object) -> bool:
@@ -188,4 +204,5 @@ def _undecided(
         empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
         through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
     )
-    return case if (files or blank) and case.best().reason is None else None
+    best = case.best()
+    return case if (files or blank) and (best.reason is None or best.fetchable) else None

@@ -28,7 +28,8 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
     changed = [
         record
         for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged)
-        if _renamed(record, now) and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
+        if _renamed(record, now)
+        and (record.state == "new" or table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow")
     ]
     if not changed:
         return

@@ -60,6 +60,7 @@ def verdict(
     unused: Iterable[int] = (),
     emptied: Mapping[int, str] = MappingProxyType({}),
     kept: Collection[int] = (),
+    explained: Collection[int] = (),
     following: Following = ADDED_ONLY,
     through: Lsn | None = None,
 ) -> Verdict:
@@ -68,7 +69,8 @@ def verdict(
     `cleared` are leaves of which rows or stream have shown that their new file, or their arrival, hides nothing; `unused`
     those that are new, empty, and in no message of the stream, so that none of their files ever held a row that was sent.
     `emptied` are those with a new file and no row, with the snapshots that show it. `kept` are columns of which it is told that
-    no command has changed their values, nor set the table unlogged, nor emptied a partition. `through` is how far the lake has the table.
+    no command has changed their values, nor set the table unlogged, nor emptied a partition. `explained` are leaves whose new
+    file is that of a TRUNCATE in the stream, with no row that was rewritten since. `through` is how far the lake has the table.
     """
     if now is None:
         return Verdict(reason="the table was dropped, or left the publication")
@@ -87,7 +89,7 @@ def verdict(
     doubts = [
         *_name_doubts(digest, now),
         *followed.doubts,
-        *_value_doubts(columns, digest, now, known, kept),
+        *_value_doubts(columns, digest, now, known, kept=kept, explained=explained),
         *_whole_row_doubts(followed.columns, now),
         *_filter_doubts(digest, now),
         *_type_doubts(digest, now),
@@ -142,13 +144,15 @@ def _value_doubts(
     digest: Mapping[str, Any],
     now: SourceTable,
     cleared: frozenset[int],
+    *,
     kept: Collection[int],
+    explained: Collection[int],
 ) -> Iterator[Doubt]:
     """Name the columns of which old rows may show something that was never sent."""
     yield from _hidden_doubts(columns, digest, now)
     if new_files(digest, now, cleared):
         yield from altered_doubts(columns, digest, now, kept)
-    if new_files(digest, now, frozenset()):
+    if new_files(digest, now, frozenset(explained)):
         yield from added_doubts(columns, now)
 
 

@@ -8,12 +8,15 @@ from typing import Any
 
 from penstock.flow.capture.column_changes import Following
 from penstock.flow.capture.last_look import catalog_versions
-from penstock.flow.capture.new_files import altered
+from penstock.flow.capture.new_files import added_since, altered
 from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.capture.verdict_effects import Known
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.tables import SourceTable
+
+_NEW = ""
+"""The version of a column that came while a file was not explained: no other is like it, so each look holds both together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +36,46 @@ class Undecided:
     through: Lsn
 
     def verdict(
-        self, explained: Iterable[int], unused: Iterable[int], emptied: Mapping[int, str] | None = None
+        self, explained: Collection[int], unused: Iterable[int], emptied: Mapping[int, str] | None = None
     ) -> Verdict:
         """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
+        cleared = self.cleared | set(explained)
         return verdict_of(
-            self.known, self.now, self.following, self.cleared | set(explained), unused=unused, emptied=emptied
+            self.known, self.now, self.following, cleared, unused=unused, emptied=emptied, explained=explained
         )
 
     def best(self) -> Verdict:
         """Return the verdict if the stream explains everything, but for partitions that are gone: these wait for the others."""
-        found = self.verdict(self.leaves, self.empty)
+        found = self.verdict(self.leaves.keys() | self.empty.keys(), self.empty)
         changes = tuple(change for change in found.changes if change.rule != "drop-partition")
         return replace(found, changes=changes, gone=())
 
-    def digest(self, heard: Iterable[int] = ()) -> dict[str, Any]:
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the table waits for a fetch whatever the stream explains, which may spare it a copy."""
+        return self.best().reason is not None
+
+    def explained_digest(self, explained: Collection[int]) -> dict[str, Any]:
+        """Return the digest of before with the files of now where they are explained: what is read later need not doubt these."""
+        digest, now = self.known.catalog_digest, self.now.digest()
+        files = {str(oid): now["leaves"][str(oid)] for oid in explained}
+        versions = {oid: now["versions"]["leaves"][oid] for oid in files}
+        return {
+            **digest,
+            "leaves": {**digest["leaves"], **files},
+            "versions": {**digest["versions"], "leaves": {**digest["versions"]["leaves"], **versions}},
+        }
+
+    def digest(self, heard: Iterable[int] = (), explained: Collection[int] = ()) -> dict[str, Any]:
         """Return the digest of now, but of the undecided and missing leaves and of altered columns that of before, and until when they wait.
 
         A file that is explained by nothing is held against the columns as they were before it, at each look until then.
 
-        `heard` are those of which the stream has brought something meanwhile.
+        `heard` are those of which the stream has brought something meanwhile, `explained` those whose files are no question any more.
         """
         digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
         open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
+        open_ = {oid: through for oid, through in open_.items() if oid not in explained}
         undecided = {str(oid) for oid in open_}
         known = {oid: before[oid] for oid in undecided & before.keys()}  # a leaf that is new stays new
         leaves = {
@@ -66,12 +87,11 @@ class Undecided:
         seen = {**self.known.catalog_digest["versions"]["leaves"], **digest["versions"]["leaves"]}
         leaves |= gone
         changed = altered(self.known.columns, self.known.catalog_digest, self.now)
+        known_versions = catalog_versions(self.known.catalog_digest, "columns")
         columns = {
             **digest["versions"]["columns"],
-            **{
-                str(each.attnum): catalog_versions(self.known.catalog_digest, "columns")[str(each.attnum)]
-                for each in changed
-            },
+            **{str(each.attnum): known_versions[str(each.attnum)] for each in changed},
+            **{str(each.attnum): _NEW for each in added_since(self.known.columns, self.now)},
         }
         versions = {**digest["versions"], "leaves": {oid: seen[oid] for oid in leaves}, "columns": columns}
         waiting = {str(oid): str(through) for oid, through in open_.items()}
@@ -94,11 +114,20 @@ def verdict_of(
     unused: Iterable[int] = (),
     emptied: Mapping[int, str] | None = None,
     kept: Collection[int] = (),
+    explained: Collection[int] = (),
 ) -> Verdict:
     """Return the verdict on a table as it is now; the arguments are those of `verdict`."""
     facts = (known.columns, known.identity, known.catalog_digest)
     through = known.complete_through if isinstance(known, TableRecord) else None
     emptied = emptied or {}
     return verdict(
-        *facts, now, cleared, unused=unused, emptied=emptied, kept=kept, following=following, through=through
+        *facts,
+        now,
+        cleared,
+        unused=unused,
+        emptied=emptied,
+        kept=kept,
+        explained=explained,
+        following=following,
+        through=through,
     )

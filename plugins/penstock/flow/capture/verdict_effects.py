@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from penstock.flow.capture import gone_partitions
 from penstock.flow.capture.gone_partitions import GONE
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.context import Context
-from penstock.flow.table_facts import facts_of
+from penstock.flow.table_facts import column_plan, facts_of
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
@@ -43,20 +43,34 @@ def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change",
         ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
 
 
+def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:
+    """Save what a table is now that has no copy yet: its first copy reads all rows as they are then, whatever the commands did."""
+    take(ctx, known, Verdict(tuple(map(column_plan, now.columns)), now.identity), now.digest())
+
+
 def take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
     """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
     if GONE in known.catalog_digest:
         digest = {GONE: known.catalog_digest[GONE], **digest}
     if not decided.changes and digest == known.catalog_digest:
         return
-    facts_now = _with(known, decided, digest)
+    told = followed_changes(known.oid, decided) if known.state == "ready" else ()
+    _save(ctx, known, _with(known, decided, digest), told)
+    if isinstance(known, TableRecord):
+        for change in decided.changes:
+            ctx.progress(f"{known.qualified}: {change.text}")
+
+
+def take_back(ctx: Context, known: Known, digest: Mapping[str, Any]) -> None:
+    """Save a table as it was at the look before, which had to leave it open, with what is sure meanwhile in its digest."""
+    _save(ctx, known, replace(facts_of(known), catalog_digest=dict(digest)))
+
+
+def _save(ctx: Context, known: Known, facts_now: TableFacts, told: Sequence[SchemaChange] = ()) -> None:
     if isinstance(known, RebuildRecord):
         ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
-        return
-    told = followed_changes(known.oid, decided) if known.state == "ready" else ()
-    ctx.ledger.tables.save(ctx.name, [facts_now], told)
-    for change in decided.changes:
-        ctx.progress(f"{known.qualified}: {change.text}")
+    else:
+        ctx.ledger.tables.save(ctx.name, [facts_now], told)
 
 
 def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
@@ -70,7 +84,7 @@ def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
 def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
     return replace(
         facts_of(known),
-        columns=decided.columns or known.columns,
+        columns=decided.columns,  # none where the last one was dropped
         identity=decided.identity or known.identity,
         catalog_digest=dict(digest),
     )
