@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param
+from airflow.sdk import DAG, CronTriggerTimetable
 
 from penstock.config import Pipeline
-from penstock.orchestration.dag_defaults import dag_arguments
+from penstock.orchestration.dag_defaults import dag_arguments, dry_run
 from penstock.orchestration.pipelines import dags
 from penstock.orchestration.spark import MaintainOperator
 from penstock.orchestration.table_choices import tables_param
@@ -37,7 +37,7 @@ def build(pipeline: Pipeline) -> DAG:
         schedule=CronTriggerTimetable(schedule, timezone="UTC") if schedule else None,
         params={
             "tables": tables_param(pipeline, "only these tables, as schema.table; none means all"),
-            "dry_run": Param(False, type="boolean", description="only measure, and change nothing"),
+            "dry_run": dry_run(False),
         },
     ) as dag:
         MaintainOperator(

@@ -29,7 +29,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config import Pipeline
 from penstock.flow.recover import run as recover
 from penstock.flow.sequences import RECOVERY
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.task_groups import sequence
 
@@ -40,7 +40,7 @@ def build(pipeline: Pipeline) -> DAG:
         **dag_arguments(pipeline, "recover", __doc__),
         schedule=None,
         params={
-            "dry_run": Param(True, type="boolean", description="only say what was lost and what would be done"),
+            "dry_run": dry_run(),
             "merge_first": Param(True, type="boolean", description="merge what is landed before the slot is left"),
         },
     ) as dag:

@@ -26,7 +26,7 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow.rebuild.replay_request import sources
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, replay_of
 from penstock.orchestration.table_choices import tables_param
@@ -52,7 +52,7 @@ def build(pipeline: Pipeline) -> DAG:
                 pattern=r"^[A-Za-z0-9_]{0,60}$",
                 description="make <table>__<suffix>; empty replaces the table itself",
             ),
-            "dry_run": Param(True, type="boolean", description="only say what would be done"),
+            "dry_run": dry_run(),
         },
     ) as dag:
 

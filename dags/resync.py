@@ -30,7 +30,7 @@ from penstock.config import Pipeline
 from penstock.flow import table_policy
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import resync_lines
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, new_tables_asset, outcome, woken
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator
 from penstock.orchestration.table_choices import tables_param
@@ -51,9 +51,7 @@ def build(pipeline: Pipeline) -> DAG:
             "tables": tables_param(
                 pipeline, "tables to copy again, as schema.table; none means all that wait for a copy"
             ),
-            "dry_run": Param(
-                True, type="boolean", description="only say what would be done; capture's own runs are never dry"
-            ),
+            "dry_run": dry_run(),
             "abandon": Param(False, type="boolean", description="end the open rebuilds of these tables instead"),
         },
     ) as dag:

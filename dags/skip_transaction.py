@@ -24,11 +24,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow.capture import skip_transaction as flow
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 
 
@@ -37,9 +37,7 @@ def build(pipeline: Pipeline) -> DAG:
     with DAG(
         **dag_arguments(pipeline, "skip_transaction", __doc__),
         schedule=None,
-        params={
-            "dry_run": Param(True, type="boolean", description="only say which transaction it is, and what follows")
-        },
+        params={"dry_run": dry_run()},
     ) as dag:
 
         @task(pool=SOURCE_POOL, execution_timeout=timedelta(days=1))

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
 from penstock.flow.recover import teardown as flow
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
+from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 
 
@@ -26,7 +26,7 @@ def build(pipeline: Pipeline) -> DAG:
     with DAG(
         **dag_arguments(pipeline, "teardown", __doc__),
         schedule=None,
-        params={"dry_run": Param(True, type="boolean", description="only print what would be dropped")},
+        params={"dry_run": dry_run()},
     ) as dag:
 
         @task(pool=SOURCE_POOL)

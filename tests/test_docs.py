@@ -202,6 +202,17 @@ def test_the_reference_of_commands_is_what_the_command_line_says_of_itself() -> 
     )
 
 
+def test_every_runbook_that_repairs_by_a_verb_that_is_dry_says_how_it_is_not(subtests: pytest.Subtests) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    dry = [name for name, each in commands.items() if any("--dry-run" in p.opts and p.default for p in each.params)]
+    for page in sorted((DOCS / "runbooks").glob("*.md")):
+        _, _, step = text(page).partition("## What to do")
+        step = step.partition("\n## ")[0]
+        with subtests.test(page.name):
+            if re.search(rf"penstock ({'|'.join(dry)}) <pipeline>", step):
+                assert "--no-dry-run" in step
+
+
 def test_every_make_target_is_documented() -> None:
     operations = text(DOCS / "operations.md")
 

@@ -292,7 +292,7 @@ def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_ru
     oncall.do("target-clash", "penstock check")
     penstock(oncall, "capture")
     penstock(oncall, "capture")
-    penstock(oncall, "resync --new")
+    penstock(oncall, "resync --new --no-dry-run")
     penstock(oncall, "merge")
 
     assert "rows 9, equal 3, differs 0" in penstock(oncall, "verify --now")

@@ -44,7 +44,7 @@ def test_each_verb_of_a_job_reports_as_plain_data_and_all_takes_every_pipeline(
     assert (found["state"], found["halted"], found["tables"]) == ("running", None, {"ready": 2})
     assert found["last_cut"]["lsn"] == found["landed_through"]
     assert {alarm["level"] for alarm in asked("health")["alarms"]} == set()
-    assert asked("resync", "--table", "public.a", "--dry-run")["switched"] is None
+    assert asked("resync", "--table", "public.a")["switched"] is None
     assert asked("replay", "--table", "public.a")["plan"]
     assert asked("verify", "--now")["equal"] == 2
     assert len(asked("teardown")["statements"]) == 2
@@ -73,7 +73,7 @@ def test_work_with_a_known_end_says_how_far_it_is_and_a_terminal_shows_bars(
     env16.sql(SHOP)
 
     assert penstock("bootstrap").exit_code == Status.DONE
-    assert penstock("resync", "--table", "public.a").exit_code == Status.DONE
+    assert penstock("resync", "--table", "public.a", "--no-dry-run").exit_code == Status.DONE
     assert penstock("replay", "--table", "public.a", "--no-dry-run").exit_code == Status.DONE
     assert penstock("verify").exit_code == Status.DONE
     assert penstock("verify", "--now").exit_code == Status.DONE

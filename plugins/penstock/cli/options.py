@@ -34,4 +34,11 @@ OnlyTables = Annotated[
     list[str] | None, typer.Option("--table", help="Only this table, as schema.table; may be repeated.")
 ]
 TableNames = Annotated[list[str] | None, typer.Option("--table", help="A table, as schema.table; may be repeated.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run/--no-dry-run", help="Only say what would be done, and change nothing; --no-dry-run does it."
+    ),
+]
+"""One flag for every verb that has it: on for those that repair, off for everyday work. What the verb would refuse it refuses dry, too."""
 Mode = Literal["whole", "sample"]

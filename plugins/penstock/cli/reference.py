@@ -45,6 +45,8 @@ def _verbs() -> Iterator[str]:
 def _row(option: Any) -> str:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     default = f" Default: `{option.default}`." if isinstance(option.default, str) else ""
+    if option.secondary_opts:
+        default = f" Default: `{(option.opts if option.default else option.secondary_opts)[0]}`."
     required = " Required." if option.required else ""
     return f"| {names} | {option.help}{default}{required} |"
 

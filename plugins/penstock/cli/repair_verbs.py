@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import Json, Name, TableNames
+from penstock.cli.options import DryRun, Json, Name, TableNames
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock.flow.spark_job import Submit
 
 PANEL = "Repair"
-WouldDo = Annotated[
-    bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would be done; --no-dry-run does it.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +39,7 @@ def resume(
     context.answer(name, ask)
 
 
-def skip_transaction(name: Name, dry_run: WouldDo = True, json: Json = False) -> None:
+def skip_transaction(name: Name, dry_run: DryRun = True, json: Json = False) -> None:
     """Find the transaction that the source cannot decode, leave it out, and pause the tables that it touched."""
     from penstock.cli import context
     from penstock.flow.capture import skip_transaction
@@ -56,7 +53,7 @@ def skip_transaction(name: Name, dry_run: WouldDo = True, json: Json = False) ->
 
 def recover(
     name: Name,
-    dry_run: WouldDo = True,
+    dry_run: DryRun = True,
     merge_first: Annotated[
         bool, typer.Option("--merge-first/--no-merge-first", help="Merge what is landed before the slot is left.")
     ] = True,
@@ -82,7 +79,7 @@ def resync(
             "--new", help="Copy all tables that wait for a copy: those that joined, and those paused by a change."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would be done.")] = False,
+    dry_run: DryRun = True,
     json: Json = False,
 ) -> None:
     """Copy tables again while everything else continues, and switch to the new ones in one cut."""
@@ -109,7 +106,7 @@ def replay(
     ] = None,
     upto: Annotated[str | None, typer.Option(help="A shadow's LSN or time; without it, all that is landed.")] = None,
     shadow: Annotated[str | None, typer.Option(help="Make <table>__<suffix> and leave the table as it is.")] = None,
-    dry_run: WouldDo = True,
+    dry_run: DryRun = True,
     json: Json = False,
 ) -> None:
     """Rebuild tables from the landing zone: in place, in one cut, or as of any position under another name."""
@@ -139,15 +136,15 @@ def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]
     return context.Answer({"dry_run": dry_run, "plan": lines, "switched": switched})
 
 
-def abandon(name: Name, tables: TableNames = None) -> None:
+def abandon(name: Name, tables: TableNames = None, dry_run: DryRun = True) -> None:
     """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
     from penstock.cli import context
     from penstock.flow.rebuild import run
 
-    context.answer(name, lambda ctx: run.abandon(ctx, tables or ()))
+    context.answer(name, lambda ctx: run.abandon(ctx, tables or (), dry_run=dry_run))
 
 
-def teardown(name: Name, dry_run: WouldDo = True, json: Json = False) -> None:
+def teardown(name: Name, dry_run: DryRun = True, json: Json = False) -> None:
     """Drop slot and publication; the lake and the landing zone stay."""
     from penstock.cli import context
     from penstock.flow.recover import teardown

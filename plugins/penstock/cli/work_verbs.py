@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import All, Json, Name, OneOrAll, OnlyTables
+from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables
 from penstock.quantities import several
 
 PANEL = "Everyday work"
@@ -96,9 +96,7 @@ def changelog(
 def maintain(
     name: OneOrAll = None,
     table: OnlyTables = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only measure, and say what would be done.")
-    ] = False,
+    dry_run: DryRun = False,
     every: All = False,
     json: Json = False,
 ) -> None:

@@ -41,20 +41,24 @@ def lost_by(ctx: Context, record: TableRecord | None, rebuild: RebuildRecord) ->
 def require_none(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable], what: str) -> None:
     """See that a copy loses no row that the lake is to keep; raises LakeError("archive-kept")."""
     for record in records:
-        if names := only_in_lake(ctx, record, now.get(record.oid)):
-            raise _refused(record, names, what)
+        if error := refusal(ctx, record, now.get(record.oid), what):
+            raise error
+
+
+def refusal(ctx: Context, record: TableRecord, now: SourceTable | None, what: str = "a copy") -> LakeError | None:
+    """Return why a copy of a table as it is now would lose rows that the lake is to keep, None where it loses none."""
+    names = only_in_lake(ctx, record, now)
+    return _refused(record, names, what) if names else None
 
 
 def spared(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
     """Return the tables of which a copy loses nothing, and note once why the others wait for a person."""
     free = []
     for record in records:
-        names = only_in_lake(ctx, record, now.get(record.oid))
-        if not names:
+        error = refusal(ctx, record, now.get(record.oid))
+        if error is None:
             free.append(record)
-            continue
-        error = _refused(record, names, "a copy")
-        if ctx.ledger.events.add_on_change(
+        elif ctx.ledger.events.add_on_change(
             ctx.name, slug=error.slug, level="warning", message=error.message, table_oid=record.oid
         ):
             ctx.progress(str(error))

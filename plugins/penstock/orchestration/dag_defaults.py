@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, BaseNotifier, get_current_context
+from airflow.sdk import Asset, AssetAlias, BaseNotifier, Param, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from penstock.conditions import Directive, with_runbook
@@ -68,6 +68,11 @@ def lake_asset(pipeline: Pipeline) -> Asset:
 def changelog_asset(pipeline: Pipeline) -> Asset:
     """Return the asset that a filled interval emits."""
     return Asset(name=f"{pipeline.name}.changelog", uri=f"penstock://{pipeline.name}/changelog", group="penstock")
+
+
+def dry_run(default: bool = True) -> Param:
+    """Return the parameter of every DAG that can say what it would do, and change nothing: on where a person repairs, off where a schedule works."""
+    return Param(default, type="boolean", description="only say what would be done, and change nothing")
 
 
 def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:

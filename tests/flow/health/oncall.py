@@ -84,7 +84,7 @@ class OnCall:
         page = Page(slug)
         found = [step for step in page.steps("What to do") if fragment in step.text]
         assert found, f"{slug} does not say {fragment!r}"
-        assert all(f"`{option}`" in page.section("What to do") for option in options)
+        assert all(option in page.section("What to do") for option in options)
         return self.type(Step(" ".join([found[0].text, *options]), found[0].place), more)
 
     def type(self, step: Step, more: Mapping[str, str]) -> str:

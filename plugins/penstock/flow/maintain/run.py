@@ -61,7 +61,8 @@ def maintain(
     if not dry_run:
         _trim_history(ctx)
     with ExitStack() as begun, lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
-        adopt_half_published(ctx)
+        if not dry_run:
+            adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         begun.enter_context(_noting_its_error(ctx, attempt))

@@ -32,7 +32,7 @@ def fetch(ctx: Context, records: Sequence[TableRecord], submit: Submit) -> froze
 
     Raises SourceError, LakeError, LedgerError for what concerns all of them.
     """
-    waiting, done = _candidates(ctx, records), set[int]()
+    waiting, done = candidates(ctx, records), set[int]()
     for _ in range(TRIES):
         if not waiting:
             break
@@ -48,7 +48,7 @@ def fetch(ctx: Context, records: Sequence[TableRecord], submit: Submit) -> froze
     return frozenset(done)
 
 
-def _candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
+def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:
     """Return the tables that are paused for nothing but values of columns, or rows of partitions."""
     waiting = [
         record

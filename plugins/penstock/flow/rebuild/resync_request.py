@@ -13,9 +13,11 @@ from penstock.flow.context import Context
 from penstock.flow.copy import added_tables
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.guards import require_named, require_running
+from penstock.flow.rebuild import fetch
 from penstock.flow.rebuild.copy import published
 from penstock.flow.table_facts import table_facts
 from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableFacts, TableRecord
+from penstock.source.catalog_snapshot import CatalogSnapshot
 
 
 def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[str]:
@@ -24,19 +26,31 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = Fa
     if not records:
         return ["no table waits for a copy: nothing to do"]
     open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
-    now = published(ctx, sizes=True).by_oid
-    _require_published(ctx, records, now)
+    found = published(ctx, sizes=True)
     if tables is not None:
-        archives.require_none(ctx, records, now, "a copy")
+        _require_copies(ctx, [record for record in records if record.oid not in open_], found)
+    fetched = {record.oid for record in fetch.candidates(ctx, records)} if tables is None else set()
     return [
-        f"{record.schema}.{record.name} ({record.state}): "
+        f"{record.qualified} ({record.state}): "
         + (
             f"the resync {open_[record.oid].id} continues, it is {open_[record.oid].state}"
             if record.oid in open_
-            else f"{now[record.oid].bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
+            else _outlook(ctx, record, found, fetched=record.oid in fetched)
         )
         for record in records
     ]
+
+
+def _outlook(ctx: Context, record: TableRecord, found: CatalogSnapshot, *, fetched: bool) -> str:
+    """Say what would become of one table: as `resync` decides, in its order."""
+    now = found.by_oid.get(record.oid)
+    if now is None:
+        return "it is not in the publication any more: not copied; the next capture notes it"
+    copied = f"{now.bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
+    if fetched:
+        return f"what is in doubt of it is fetched where that is exact; else {copied}"
+    blocker = archives.refusal(ctx, record, now) or why_no_copy(now, found.publication, joining=record.state == "new")
+    return f"not copied: {blocker}" if blocker else copied
 
 
 def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[TableRecord]:
@@ -57,15 +71,19 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
 
 
 def present_facts(ctx: Context, records: Sequence[TableRecord]) -> dict[int, TableFacts]:
-    """Return what the source says of these tables now; raises SourceError("table-unpublished")."""
+    """Return what the source says of these tables now; raises SourceError("table-unpublished"), or why one is not to be copied."""
     found = published(ctx)
-    now = found.by_oid
-    _require_published(ctx, records, now)
-    archives.require_none(ctx, records, now, "a copy")
+    _require_copies(ctx, records, found)
+    return {record.oid: table_facts(ctx, found.by_oid[record.oid]) for record in records}
+
+
+def _require_copies(ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot) -> None:
+    """See that a copy makes each of these tables right, and loses nothing; raises why it would not."""
+    _require_published(ctx, records, found.by_oid)
+    archives.require_none(ctx, records, found.by_oid, "a copy")
     for record in records:
-        if blocker := why_no_copy(now[record.oid], found.publication, joining=record.state == "new"):
+        if blocker := why_no_copy(found.by_oid[record.oid], found.publication, joining=record.state == "new"):
             raise blocker
-    return {record.oid: table_facts(ctx, now[record.oid]) for record in records}
 
 
 def fit_to_copy(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord]:

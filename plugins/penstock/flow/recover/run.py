@@ -35,11 +35,15 @@ _OF_ONE_TABLE = "no-usable-identity"
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Say what a recovery would do, for a person to read; `slug` and `reason` are why, None when it is under way."""
+    """Say what a recovery would do, for a person to read; `slug` and `reason` are why, None when it is under way.
+
+    `refusal` is what somebody has to do first: the recovery ends with it.
+    """
 
     slug: str | None
     reason: str | None
     lines: tuple[str, ...]
+    refusal: SourceError | None = None
 
 
 def look(ctx: Context) -> Outlook:
@@ -56,7 +60,7 @@ def look(ctx: Context) -> Outlook:
         server, end = server_info.read(conn), server_info.position(conn)
         problem: PenstockError | None = _problem(ctx, conn, record)
         found = slot.read(conn, record.slot)
-        tables = _to_copy(ctx, conn)
+        published, tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
     if problem is None and (under_way := _under_way(status)):
@@ -67,6 +71,7 @@ def look(ctx: Context) -> Outlook:
     slug = problem.slug if problem else record.halted_slug or ""
     reason = problem.message if problem else record.halted_reason or ""
     unready, alone = _unready(ctx)
+    refusal = _not_ready(unready) if unready else _not_ours(record, found, server)
     size = sum(leaf.bytes for table in tables for leaf in table.leaves)
     return Outlook(
         slug,
@@ -77,24 +82,29 @@ def look(ctx: Context) -> Outlook:
             _lost(status, server, end),
             _landed(status, problem),
             _remains(record, found, server),
+            *([] if published or unready else [_new_publication(ctx, tables)]),
             *(f"must be fixed first: {check.line(finding)}" for finding in unready),
             *(f"paused, not copied: {check.line(finding)}" for finding in alone),
             f"then a new slot, and {several(len(tables), 'table')} ({size >> 20} MiB) copied into new tables, "
             + _readable(status),
         ),
+        refusal,
     )
 
 
 def start(ctx: Context, *, dry_run: bool) -> bool:
     """Say what recovery would do, and begin it unless this is a dry run; return whether it goes on.
 
-    Raises what `look` does, and LakeError("archive-kept").
+    Raises what `look` does, LakeError("archive-kept"), and SourceError("preflight-failed" | "slot-exists") for what somebody has to do
+    first: a dry run as well, since it says what would become of it.
     """
     outlook = look(ctx)
     for line in outlook.lines:
         ctx.progress(line)
+    if outlook.refusal is not None:
+        raise outlook.refusal
+    _require_no_archive(ctx)
     if not dry_run:
-        _require_no_archive(ctx)
         begin(ctx, outlook)
     return not dry_run
 
@@ -102,7 +112,7 @@ def start(ctx: Context, *, dry_run: bool) -> bool:
 def _require_no_archive(ctx: Context) -> None:
     """See that no table has rows that no copy brings back; raises LakeError("archive-kept")."""
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        now = {table.oid: table for table in _to_copy(ctx, conn)}
+        now = {table.oid: table for table in _to_copy(ctx, conn)[1]}
     archives.require_none(ctx, ctx.ledger.tables.all(ctx.name), now, "a recovery, which makes a copy,")
 
 
@@ -153,10 +163,14 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
     )
 
 
-def _to_copy(ctx: Context, conn: session.SourceSession) -> Sequence[SourceTable]:
-    """Return the tables of the publication, or those that it will have when it is created again."""
+def _to_copy(ctx: Context, conn: session.SourceSession) -> tuple[bool, Sequence[SourceTable]]:
+    """Return whether the publication is there, and its tables, or those that it will have when it is created again."""
     found = catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True)
-    return found.tables if found.publication else found.chosen
+    return found.publication is not None, found.tables if found.publication else found.chosen
+
+
+def _new_publication(ctx: Context, tables: Sequence[SourceTable]) -> str:
+    return f"would run: {publication.create_statement(ctx.pipeline.publication, tables, ctx.pipeline.source.publish)}"
 
 
 def _under_way(status: StatusRecord) -> Outlook | None:
@@ -191,26 +205,36 @@ def _unready(ctx: Context) -> tuple[list[Finding], list[Finding]]:
 def _require_ready(ctx: Context) -> None:
     failed, _ = _unready(ctx)
     if failed:
-        raise SourceError(
-            "preflight-failed",
-            "expected the source to be ready for a new slot and copy: " + "; ".join(map(check.line, failed)),
-        )
+        raise _not_ready(failed)
+
+
+def _not_ready(failed: Sequence[Finding]) -> SourceError:
+    return SourceError(
+        "preflight-failed",
+        "expected the source to be ready for a new slot and copy: " + "; ".join(map(check.line, failed)),
+    )
 
 
 def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> None:
     found = slot.read(conn, record.slot)
     if found is None:
         return
-    strange = slot_ownership.why_not_ours(record, found, server_info.read(conn))
-    statement = slot.drop_statement(record.slot)
-    if strange is not None:
-        raise SourceError(
-            "slot-exists",
-            f"expected slot {record.slot} to be ours to drop, but {strange}; if it is not needed, run: {statement}; "
-            "then run recovery again",
-        )
+    if refusal := _not_ours(record, found, server_info.read(conn)):
+        raise refusal
     slot.drop(conn, record.slot)
-    ctx.progress(f"ran: {statement}")
+    ctx.progress(f"ran: {slot.drop_statement(record.slot)}")
+
+
+def _not_ours(record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> SourceError | None:
+    """Return why a person has to drop what is left of the slot, None where recovery does it, or nothing is left."""
+    strange = None if found is None else slot_ownership.why_not_ours(record, found, server)
+    if strange is None:
+        return None
+    return SourceError(
+        "slot-exists",
+        f"expected slot {record.slot} to be ours to drop, but {strange}; if it is not needed, run: "
+        f"{slot.drop_statement(record.slot)}; then run recovery again",
+    )
 
 
 def _lost(status: StatusRecord, server: ServerFacts, end: Position) -> str:

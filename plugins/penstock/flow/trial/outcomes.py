@@ -141,7 +141,11 @@ class _Case:
             clash = f"{what}, and another table has its name in the lake: see lake.target"
             change = Change("target-clash", clash, "pauses", _COPY, "no such table until one of them has another name")
         else:
-            by = "its copy" if self.ctx.pipeline.tables.on_added == "copy" else "a person runs `penstock resync --new`"
+            by = (
+                "its copy"
+                if self.ctx.pipeline.tables.on_added == "copy"
+                else "a person runs `penstock resync --new --no-dry-run`"
+            )
             name = ".".join(self.ctx.pipeline.target(table.schema, table.name))
             cost = "a copy of what it holds by then" if new else _COPY
             change = Change("table-added", what, "free" if new else "copies", cost, f"a new table {name}, after {by}")
