@@ -150,3 +150,49 @@ def test_the_key_of_a_partitioned_table_and_one_beside_a_rewrite_cost_a_copy(env
     env16.capture()
     rebuild.switch(env16.ctx, ids, env16.submit)
     assert compare(env16.ctx).equal
+
+
+@pytest.mark.slow
+def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: PipelineEnv) -> None:
+    """Whole rows tell which are meant as long as two of them may have one key; the server keeps them apart before and after."""
+    names, shift = ("merged", "replayed", "resynced"), "update {t} set id = id + 1"
+    drop, add = "alter table {t} drop constraint {t}_pkey", "add constraint {t}_pkey primary key (id)"
+    for name in names:
+        env16.sql(f"{MADE.format(t=name)}; alter table {name} replica identity full")
+    env16.bootstrap()
+    windows = [
+        (f"update {{t}} set note = 'x' where id < 4; {drop}, {add} deferrable", shift, "delete from {t} where id = 4"),
+        (
+            shift,
+            "begin; set constraints all deferred; insert into {t} values (5, 'second', null); "
+            "delete from {t} where id = 5 and code <> 'second'; commit",
+            "update {t} set id = 15 - id where id in (7, 8)",
+        ),
+        (shift, f"{drop}, {add}", "update {t} set note = 'y' where id > 6; update {t} set id = 100 where id = 7"),
+    ]
+    for statements in windows:
+        for name in names:
+            for statement in statements:
+                env16.sql(statement.format(t=name))
+        flush(env16)
+        env16.capture()
+    env16.merge()
+    assert paused(env16) == {}
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+    told = [each.message for each in env16.ctx.ledger.events.untold(env16.name, "schema-followed")]
+    assert told.count("the key is the whole row now, it was (id)") == len(names)
+    assert told.count("the key is (id) now, it was the whole row") == len(names)
+
+    ids = [
+        *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),
+        *rebuild.resync(env16.ctx, ["public.resynced"], env16.submit),
+    ]
+    for name in names:
+        env16.sql(f"delete from {name} where id = 6")
+    flush(env16)
+    env16.capture()
+    rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.merge()
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}

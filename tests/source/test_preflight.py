@@ -9,7 +9,7 @@ import pytest
 
 from penstock.conditions import CONDITIONS
 from penstock.contract.table_state import VERSION
-from penstock.source import publication, session, slot
+from penstock.source import catalog, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight import run as preflight
@@ -158,6 +158,45 @@ def test_a_column_of_names_of_other_objects_is_warned_of_with_the_statement_that
     assert "relation (regclass), rules (regrole), to whom (aclitem)" in found.message
     shop.execute(found.next_step.partition("run: ")[2])
     assert warned() == []
+
+
+def test_a_deferrable_key_is_an_error_with_the_statement_that_lets_whole_rows_be_the_key(conn, shop):
+    shop.execute("create table shop.list (list int, pos int, primary key (list, pos) deferrable)")
+
+    found = only_error(preflight.check(conn, pipeline("shop.*")))
+
+    assert (found.slug, found.subject) == ("no-usable-identity", "shop.list")
+    assert "its primary key is deferrable" in found.message
+    statement, _, other = found.next_step.removeprefix("run: ").partition("; ")
+    assert (statement, other) == ('alter table "shop"."list" replica identity full', "or exclude it")
+    shop.execute(statement)
+    after = preflight.check(conn, pipeline("shop.*"))
+    assert level(after, "error") == []
+    (told,) = [finding for finding in after if finding.subject == "shop.list"]
+    assert (told.level, told.message.partition(", so ")[0]) == ("warn", "its primary key is deferrable")
+    (table,) = [table for table in catalog.all_tables(conn) if table.name == "list"]
+    assert (table.identity, table.key) == ("f", ())
+    publication.ensure(conn, pipeline("shop.*"))
+    shop.execute("insert into shop.list select 1, i from generate_series(1, 5) i; update shop.list set pos = pos + 1")
+
+
+def test_a_partition_whose_part_of_the_key_is_deferrable_is_an_error_until_whole_rows_are_the_key(conn, shop):
+    shop.execute(
+        "create table shop.late (id int, at int, primary key (id, at) deferrable); alter table shop.late replica identity full; "
+        "alter table shop.events attach partition shop.late for values from (10) to (20)"
+    )
+
+    found = only_error(preflight.check(conn, pipeline("shop.*")))
+
+    assert (found.slug, found.subject) == ("no-usable-identity", "shop.events")
+    assert "its key is deferrable, in a partition at least: two rows may have it" in found.message
+    assert found.next_step.startswith("set replica identity full for it and each partition")
+    shop.execute("alter table shop.events replica identity full; alter table shop.events_1 replica identity full")
+    after = preflight.check(conn, pipeline("shop.*"))
+    assert level(after, "error") == []
+    assert "its primary key is deferrable in a partition at least" in " ".join(
+        each.message for each in level(after, "warn")
+    )
 
 
 def test_a_table_without_a_key_is_fine_where_only_inserts_are_published(conn, shop):

@@ -27,6 +27,8 @@ SHAPES = {
     "two_keys": "create table t (v text, at int, id int, primary key (id, at))",
     "deferrable": "create table t (id int primary key deferrable, at int, v text)",
     "deferrable_full": "create table t (id int primary key deferrable, at int, v text); alter table t replica identity full",
+    "deferrable_parted": ROOT.format(key="primary key (id, at) deferrable") + PARTS + ATTACH,
+    "deferrable_part": KEYED.replace("id int not null);", "id int not null, primary key (id, at) deferrable);"),
     "unique_only": "create table t (id int not null unique, at int, v text)",
     "index": "create table t (id int primary key, at int not null, v text); create unique index i on t (at); "
     "alter table t replica identity using index i",
@@ -199,6 +201,9 @@ def test_the_statement_that_a_refusal_names_ends_it(ours_and_theirs: tuple[Sourc
         assert (shape, refused(theirs, schema)) == (shape, {each.name for each in found if not each.statements})
         theirs.execute(f"drop schema {schema} cascade; drop publication p")
     assert {("keyless", "none"), ("nothing", "none"), ("parted_nothing", "none")} <= run
+    assert {each for each in run if each[1] == "deferrable"} == {
+        (shape, "deferrable") for shape in ("deferrable", "deferrable_parted", "deferrable_part")
+    }
     assert ours.info.server_version < 180_000 or ("virtual_full", "generated") in run
 
 

@@ -87,6 +87,7 @@ class _HeapRow:
     parents: list[int]
     key: list[str]
     key_index: int
+    late_key: bool
     ranged: bool
     has_unique: bool
     chain: list[str]
@@ -239,6 +240,7 @@ class _Assembly:
             identity=row.identity if key or row.replica_identity == "f" else "n",
             key=key,
             key_index=row.key_index if key else 0,
+            late_key=row.late_key,
             columns=tuple(self._column(column, key, shown.get(column.name)) for column in streamed),
             hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
             hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),

@@ -73,7 +73,7 @@ class Refusal:
         """Return what ends it, where that can be known without a person's choice."""
         if self.keyed and self.fault in ("none", "list", "generated"):
             return (_alter(self.schema, self.name, "default"),)
-        if self.fault == "none" and self.full_rows:
+        if self.fault in ("none", "deferrable") and self.full_rows:
             root = [] if self.oid == self.table_oid else [_alter(self.table_schema, self.table_name, "full")]
             return (*root, _alter(self.schema, self.name, "full"))
         return ()

@@ -1,7 +1,8 @@
 """Whether we understand a published table's old rows; what the server refuses is `penstock.source.refusals`. Pure.
 
-A key with a column that is not sent is none for us. Under publish_via_partition_root the stream names the root's identity, while each partition logs old rows by its own:
-where the two differ, old rows would be misread.
+A key with a column that is not sent is none for us, nor is one that is deferrable: two rows may have it until a transaction ends. Under
+publish_via_partition_root the stream names the root's identity, while each partition logs old rows by its own: where the two differ,
+old rows would be misread.
 """
 
 from __future__ import annotations
@@ -14,12 +15,23 @@ from penstock.source.tables import Leaf, SourceTable
 
 def problem(table: SourceTable) -> str | None:
     """Say what is wrong with a table's replica identity if updates and deletes are published, or return None."""
+    if table.identity == "n" and table.late_key:
+        where = ", in a partition at least" if table.kind == "p" else ""
+        return f"its key is deferrable{where}: two rows may have it until a transaction ends, and it has no REPLICA IDENTITY FULL"
     if table.identity == "n":
         return "it has no primary key or identity index of columns that are sent (a generated one is not), and no REPLICA IDENTITY FULL"
     wrong = [leaf.qualified for leaf in strange_partitions(table)]
     if wrong:
         return f"these partitions have another replica identity than the partitioned table: {', '.join(wrong)}"
     return None
+
+
+def remedy(table: SourceTable) -> str:
+    """Say what ends that problem."""
+    if table.late_key:
+        each = " and each partition" if table.kind == "p" else ""
+        return f"set replica identity full for it{each}, or make the key not deferrable"
+    return "give it, and each partition, one replica identity of columns that are sent"
 
 
 def strange_partitions(table: SourceTable) -> list[Leaf]:

@@ -93,7 +93,8 @@ class SourceTable:
     `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
     given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
     or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
-    `f` the primary key's, or none; `key_index` is that index, 0 for none. `filter_digest` is equal as long as the publication's row filter is, None without one;
+    `f` the primary key's, or none; `key_index` is that index, 0 for none. `late_key`: there would be one, but the server enforces it
+    late, also if in one partition only, and two rows may have it meanwhile. `filter_digest` is equal as long as the publication's row filter is, None without one;
     `row_filter` is that filter in SQL, only where it was asked for. `membership` names what makes the table a member of the
     publication, with other names after it has left and come back. `attnums` counts the columns that it ever had.
     """
@@ -120,6 +121,7 @@ class SourceTable:
     row_filter: str | None = None
     attnums: int = 0
     key_index: int = 0
+    late_key: bool = False
 
     @property
     def qualified(self) -> str:

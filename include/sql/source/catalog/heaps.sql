@@ -1,7 +1,9 @@
 -- The wanted tables, and below each partitioned one its partitions down to the leaves, one row each.
 -- bounds: of each step of the chain the strategy, the key and the bounds, null where the key is not one plain column.
--- key: the columns of the replica identity's index; under FULL those of the primary key. A deferrable primary key is
--- no replica identity, but identifies rows at each commit, which is all that FULL needs of it. key_index: that index, 0 for none.
+-- key: the columns of the replica identity's index; under FULL those of the primary key. None where that is deferrable, also in
+-- one partition only (late_key): then two rows may have one key until the statement or the transaction ends. key_index: that index,
+-- 0 for none.
+-- late: the deferrable indexes of these relations, and those of partitioned tables that they are parts of.
 -- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
 -- attached again has another one.
 -- attached: place in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
@@ -42,6 +44,11 @@ with recursive tree (root, oid, chain, attached, bounds) as (
   from tree
   join pg_inherits i on i.inhparent = tree.oid
   join pg_class c on c.oid = i.inhrelid and c.relispartition
+),
+late (index) as (
+  select x.indexrelid from tree join pg_index x on x.indrelid = tree.oid where not x.indimmediate
+  union
+  select i.inhparent from late join pg_inherits i on i.inhrelid = late.index
 )
 select
   tree.root,
@@ -61,9 +68,11 @@ select
     select a.attname::text
     from unnest(identity.columns) with ordinality as k (attnum, place)
     join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
+    where not identity.late
     order by k.place
   ) as key,
-  coalesce(identity.index, 0) as key_index,
+  case when identity.late then 0 else coalesce(identity.index, 0) end as key_index,
+  coalesce(identity.late, false) as late_key,
   coalesce(m.amname = 'heap', false) as ranged,
   exists (
     select from pg_index x where x.indrelid = c.oid and x.indisunique and x.indimmediate and x.indpred is null
@@ -90,15 +99,13 @@ join pg_class c on c.oid = tree.oid
 join pg_namespace n on n.oid = c.relnamespace
 left join pg_am m on m.oid = c.relam
 left join lateral (
-  select x.indexrelid::bigint as index, (x.indkey::int2[])[0:x.indnkeyatts - 1] as columns
+  select
+    x.indexrelid::bigint as index,
+    (x.indkey::int2[])[0:x.indnkeyatts - 1] as columns,
+    x.indexrelid in (select late.index from late) as late
   from pg_index x
   where x.indrelid = c.oid
     and x.indisvalid
-    and case c.relreplident
-      when 'd' then x.indisprimary and x.indimmediate
-      when 'f' then x.indisprimary
-      when 'i' then x.indisreplident
-      else false
-    end
+    and case c.relreplident when 'n' then false when 'i' then x.indisreplident else x.indisprimary end
 ) as identity on true
 order by tree.root, n.nspname, c.relname

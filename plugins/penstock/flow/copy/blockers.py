@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.source import object_names
 from penstock.source.publication import PublicationFacts
-from penstock.source.replica_identity import problem, unlogged_partitions
+from penstock.source.replica_identity import problem, remedy, unlogged_partitions
 from penstock.source.tables import SourceTable
 
 
@@ -19,7 +19,7 @@ def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining:
         return SourceError(
             "no-usable-identity",
             f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
-            "give it (and each partition) one identity, then resync it",
+            f"{remedy(table)}, then resync it",
         )
     if asks_identity and (reason := object_names.problem(table)):
         return SourceError(

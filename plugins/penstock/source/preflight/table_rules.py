@@ -11,11 +11,10 @@ from penstock.source.patterns import chosen_by
 from penstock.source.preflight.report import Asked, Finding, Role, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal, explained
-from penstock.source.replica_identity import problem
+from penstock.source.replica_identity import problem, remedy
 from penstock.source.tables import SourceTable
 
 _CUTS = "_penstock_cuts"  # the table next to every pipeline's own
-_ONE_IDENTITY = "give it, and each partition, one replica identity of columns that are sent"
 
 
 def may_read(asked: Asked) -> Iterator[Finding]:
@@ -60,7 +59,7 @@ def identities(asked: Asked) -> Iterator[Finding]:
             yield error(table.qualified, why, f"{step}; or exclude it", "no-usable-identity")
         elif strange := problem(table):
             why = f"expected a replica identity that can be read, but {strange}: old rows would be misread"
-            yield error(table.qualified, why, f"{_ONE_IDENTITY}; or exclude it", "no-usable-identity")
+            yield error(table.qualified, why, f"{remedy(table)}; or exclude it", "no-usable-identity")
 
 
 def names_of_objects(asked: Asked) -> Iterator[Finding]:
@@ -118,7 +117,7 @@ def unfit(
         return ("no-usable-identity", *explained(found))
     silent = publication is not None and not (publication.update or publication.delete)
     if not silent and (reason := problem(table)):
-        return "no-usable-identity", reason, _ONE_IDENTITY
+        return "no-usable-identity", reason, remedy(table)
     if not silent and (reason := object_names.problem(table)):
         return "no-usable-identity", reason, object_names.remedy(table)
     if clash := _clash(table):
@@ -164,6 +163,14 @@ def _columns(table: SourceTable) -> Iterator[Finding]:
 
 
 def _rows(table: SourceTable) -> Iterator[Finding]:
+    if table.late_key and table.identity == "f":
+        where = " in a partition at least" if table.kind == "p" else ""
+        yield warn(
+            table.qualified,
+            f"its primary key is deferrable{where}, so its rows are told by all of their values: merges read all columns of its "
+            "files, and samples of verify leave it out",
+            "nothing to do if it is small; else give it a key that is not deferrable, or an identity index",
+        )
     if table.filter_digest is not None:
         yield warn(
             table.qualified,
