@@ -427,6 +427,7 @@ SCENES: dict[str, Scene] = {
     "source-disk-full": met(SourceError("source-disk-full", "expected room, got none; make some")),
     "source-corrupt": met(SourceError("source-corrupt", "expected whole files, got a damaged one; restore it")),
     "target-clash": met(LakeError("target-clash", "expected a target for each table, got one for two; map one")),
+    "cuts-unreadable": met(LakeError("cuts-unreadable", "expected the table of cuts, got no file; resync a table")),
     "decoding-limit": decoding_limit,
     "ddl-trigger-missing": ddl_trigger_missing,
     "no-usable-identity": no_usable_identity,
