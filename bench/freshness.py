@@ -81,7 +81,7 @@ def _figures(env: PipelineEnv, name: str, run: Callable[[], None]) -> list[Figur
     ledger = env.ctx.ledger
     known = len(ledger.merges.cuts(env.name, limit=10_000))
     run()
-    cuts = sorted(ledger.merges.cuts(env.name, limit=10_000), key=lambda cut: cut.published_at)[known - 1 :]
+    cuts = ledger.merges.cuts(env.name, limit=10_000)[::-1][known - 1 :]
     windows = [window for window in ledger.windows.all(env.name) if window.staged_at is not None]
     ages = sorted(reading.ages(windows, cuts[1:]))
     ways = sorted(reading.seconds(env.ctx.landing, windows, cuts))

@@ -42,7 +42,7 @@ class Watch:
 
     def cuts(self) -> list[CutRecord]:
         """Return the cuts, oldest first."""
-        return sorted(self.context.ledger.merges.cuts(self.context.name, limit=MANY), key=lambda cut: cut.published_at)
+        return self.context.ledger.merges.cuts(self.context.name, limit=MANY)[::-1]
 
     def runs(self, verb: str) -> Iterator[Json]:
         """Yield the runs of one DAG of this demo."""

@@ -27,8 +27,7 @@ PUBLISH = (
     "penstock.ledger.merges:Merges.publish",
     "penstock.ledger.merges:_advance",
     "penstock.ledger.merges:_record",
-    "penstock.ledger.merges:move",
-    "penstock.ledger.merges:move_elsewhere",
+    "penstock.ledger.merges:move_pointers",
 )
 RESYNC = (
     "penstock.ledger.rebuilds:Rebuilds.start",
@@ -36,11 +35,11 @@ RESYNC = (
     "penstock_spark.copy:land",
     "penstock.ledger.rebuilds:Rebuilds.finish_copy",
     "penstock.ledger.rebuilds:Rebuilds.run",
-    "penstock.ledger.rebuilds:move",
+    "penstock.ledger.rebuilds:move_pointers",
     "penstock.ledger.rebuilds:Rebuilds.advance",
     "penstock.ledger.merges:Merges.begin",
     "penstock.ledger.merges:Merges.publish",
-    "penstock.ledger.merges:move",
+    "penstock.ledger.merges:move_pointers",
 )
 
 FETCH = (

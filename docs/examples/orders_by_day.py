@@ -62,7 +62,7 @@ def cuts(lake: Any) -> list[Cut]:
             row["source_time"],
             {table["name"]: table["snapshot_id"] for table in row["tables"] if table["state"] == "ready"},
         )
-        for row in sorted(rows, key=lambda row: row["published_at"])
+        for row in sorted(rows, key=lambda row: (row["era"], row["cut_lsn"], row["published_at"]))
         if row["source_time"] is not None
     ]
     return [cut for cut in found if {ORDERS, LINES} <= cut.snapshots.keys()]

@@ -16,12 +16,12 @@ FIRST_CUT = """
 select snapshots
 from (
     select
-        published_at,
+        era, cut_lsn, published_at,
         map_from_entries(transform(filter(tables, t -> t.state = 'ready'), t -> struct(t.name, t.snapshot_id))) as snapshots
     from {cuts}
     where source_time >= timestamp '{day} 00:00:00+00' + interval 1 day 1 minute
 )
-order by published_at
+order by era, cut_lsn, published_at
 limit 1
 """
 SALES = """

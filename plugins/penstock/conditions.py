@@ -174,6 +174,11 @@ def _conditions() -> dict[str, Condition]:
             "The lake's catalog did not accept the connection, closed it, or is not set up.", retry
         ),
         "lake-unreadable": Condition("A file of the lake is gone or damaged, or its store did not answer.", retry),
+        "clock-skew": Condition(
+            "The clock of Spark's driver is not the ledger's: it is ahead or behind by more than half a minute.",
+            page,
+            _critical("as time passes: nothing is published", "merge"),
+        ),
         "publish-conflict": Condition("Another writer moved a lake table between our read and our publish.", retry),
         "foreign-commit": Condition("The lake table has commits that Penstock did not make.", pause),
         "cuts-unreadable": Condition(
@@ -318,6 +323,10 @@ def _conditions() -> dict[str, Condition]:
         ),
         "alerts-unheard": Condition(
             "Critical alarms have no channel, although warnings have one.", alarm=_warn("with the next alarm")
+        ),
+        "clocks-differ": Condition(
+            "The clock of the source or of an Airflow worker is not the ledger's, by more than half a minute.",
+            alarm=_warn("not by itself: times of two clocks are compared"),
         ),
         # events of a run or of a changelog
         "dag-failed": Condition("A DAG run failed after all its tries, was killed, or took too long.", note),

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
 from penstock.lake.ddl import create_namespaces
+from penstock_spark import clock
 from penstock_spark import session as sessions
 from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.table_changelog import fill_table
@@ -21,6 +22,7 @@ def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
     with sessions.worker(spark, plan.catalog, environment) as session:
+        clock.require_agreed(session, plan.catalog)
         for statement in create_namespaces(
             plan.catalog, [table.target[:-1] for table in plan.tables if not table.empty]
         ):

@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -155,9 +155,8 @@ def _in_place(staged: Pointer, plan: MergePlan) -> Pointer:
     """Return the pointer that gives a table which was begun anew its name, and the table that has it another one."""
     target = cuts_target(plan)
     kept = place_of(replaced(plan.namespace, target, plan.attempt))
-    return Pointer(
-        *place_of(target), old=plan.cuts_shown, new=staged.new, fresh=Fresh(*staged.place, staged.old or "", *kept)
-    )
+    fresh = Fresh(*staged.place, staged.old or "", *kept)
+    return replace(staged, namespace=place_of(target)[0], table=target[-1], old=plan.cuts_shown, fresh=fresh)
 
 
 def _append(staged: Staging, row: Mapping[str, Any]) -> None:

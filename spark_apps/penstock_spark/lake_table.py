@@ -25,6 +25,7 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock.lake.quoting import path
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.type_table import element_type
+from penstock_spark import clock
 from penstock_spark.failures import own_failure
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.session import file_io, iceberg_catalog, java
@@ -134,8 +135,8 @@ class LakeTable:
             return None, failure.cause
 
     def load(self) -> Any:
-        """Return Iceberg's own table, as the catalog shows it now."""
-        return iceberg_catalog(self.session, self.catalog).loadTable(self.identifier())
+        """Return Iceberg's own table, as the catalog shows it now, but for times that have not come yet."""
+        return clock.without_future(iceberg_catalog(self.session, self.catalog).loadTable(self.identifier()))
 
     def identifier(self) -> Any:
         """Return Iceberg's own form of the table's name."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableReport
+from penstock_spark import clock
+from penstock_spark import session as sessions
 from penstock_spark.drop_table import drop_old
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once
@@ -21,6 +23,8 @@ _OUT_OF_TIME = "the time budget was spent; it comes first next time"
 def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, str]) -> MaintenanceResult:
     """Carry out the plan; killed anywhere, the next run finds tables that are whole and continues."""
     started = time.monotonic()
+    with sessions.worker(spark, plan.catalog, environment, reads=False) as session:
+        clock.require_agreed(session, plan.catalog)
 
     def keep_up(session: SparkSession, order: MaintenanceOrder) -> TableReport:
         if time.monotonic() - started > plan.time_budget:

@@ -12,8 +12,8 @@ from penstock.engine.probe import probe
 from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
+from penstock_spark import clock, stores
 from penstock_spark import session as sessions
-from penstock_spark import stores
 from penstock_spark.cuts import Cuts, cuts_target, open_cuts, record_cut
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
@@ -27,6 +27,7 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
     with sessions.worker(spark, plan.catalog, environment, reads=False) as session:
+        clock.require_agreed(session, plan.catalog)
         _make_namespaces(session, plan)
         cuts = open_cuts(session, plan) if plan.cut else None  # before the work, which would be for nothing without it
         tables = _merge_tables(session, plan, environment)

@@ -226,8 +226,10 @@ class Staging:
         operations = self.there.java.operations()
         location = operations.metadataFileLocation(next_metadata_name(self.base))
         java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
-        pointer = Pointer(*place_of(self.table.target), old=self.base.metadataFileLocation(), new=location)
-        return pointer, int(staged.currentSnapshot().snapshotId())
+        head = staged.currentSnapshot()
+        stamped = max(int(staged.lastUpdatedMillis()), int(head.timestampMillis()))
+        places = {"old": self.base.metadataFileLocation(), "new": location}
+        return Pointer(*place_of(self.table.target), **places, stamped=stamped), int(head.snapshotId())
 
     def size(self) -> TableSize:
         """Return what the transaction's last snapshot says of the table's size."""

@@ -322,6 +322,7 @@ class TableMerge:
             *place_of(self.order.target),
             old=old,
             new=staged.new,
+            stamped=staged.stamped,
             fresh=Fresh(*staged.place, staged.old or "", *kept),
         )
 

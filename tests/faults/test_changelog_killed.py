@@ -29,8 +29,8 @@ PLANNING = [
 SETTLING = [
     ("penstock.ledger.changelogs:Changelogs.fill", "before"),
     ("penstock.ledger.changelogs:lock", "after"),
-    ("penstock.ledger.changelogs:move", "before"),
-    ("penstock.ledger.changelogs:move", "after"),
+    ("penstock.ledger.changelogs:move_pointers", "before"),
+    ("penstock.ledger.changelogs:move_pointers", "after"),
 ]
 ALL_STEPS = pytest.param(PLANNING, SETTLING, marks=pytest.mark.slow, id="at each step")
 LAST_STEPS = pytest.param(PLANNING[-1:], SETTLING[-1:], id="at the last of either")

@@ -214,7 +214,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
         ("penstock.ledger.merges:Merges.publish", "before"),
         ("penstock.ledger.merges:_advance", "after"),
         ("penstock.ledger.merges:_record", "after"),
-        ("penstock.ledger.merges:move", "after"),
+        ("penstock.ledger.merges:move_pointers", "after"),
     ):
         killed(env, f"publish:{attempt}", step, when)
         assert (pointers(env), cuts(env)) == (before, published)
@@ -250,7 +250,7 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
     attempt = planned(env)
     spark_merge(env, attempt)
     before, published = pointers(env), cuts(env)
-    for step, when in (("penstock.ledger.merges:_rename", "after"), ("penstock.ledger.merges:move", "after")):
+    for step, when in (("penstock.ledger.merges:_rename", "after"), ("penstock.ledger.merges:move_pointers", "after")):
         killed(env, f"publish:{attempt}", step, when)
         assert (pointers(env), cuts(env)) == (before, published)
 
@@ -418,9 +418,9 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(
             attempt = planned(env)
             spark_merge(env, attempt)
             before, published = pointers(env), cuts(env)
-            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "before")
+            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "before")
             assert (pointers(env), cuts(env)) == (before, published)
-            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after")
+            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after")
             assert f"{env.name}.public.left_{number + 1}" in pointers(env)
             assert cuts(env) == published
             if repeated:

@@ -41,12 +41,12 @@ BUILDING: list[Step] = [
     ("penstock.ledger.rebuilds:Rebuilds.run", "before", 1),
     ("penstock.ledger.rebuilds:Rebuilds.run", "after", 1),
     ("penstock.ledger.rebuilds:Rebuilds.advance", "before", 1),
-    ("penstock.ledger.rebuilds:move", "after", 1),
+    ("penstock.ledger.rebuilds:move_pointers", "after", 1),
     ("penstock.ledger.rebuilds:Rebuilds.advance", "after", 1),
     ("penstock.ledger.merges:Merges.begin", "after", 1),
     ("penstock.ledger.merges:Merges.publish", "before", 1),
     ("penstock.ledger.merges:_advance", "after", 1),
-    ("penstock.ledger.merges:move", "after", 1),
+    ("penstock.ledger.merges:move_pointers", "after", 1),
     ("penstock.ledger.merges:Merges.publish", "after", 1),
 ]
 COPYING: list[Step] = [
@@ -223,7 +223,7 @@ def test_a_switch_that_was_published_by_half_is_taken_over(
         env = begun(source, ledger, lake, spark, tmp_path_factory)
         change(env, 1)
         asked = f"resync:{','.join(TABLES)}"
-        for step in ("penstock.ledger.rebuilds:move_elsewhere", "penstock.ledger.merges:move_elsewhere"):
+        for step in ("penstock.ledger.rebuilds:move_pointers", "penstock.ledger.merges:move_pointers"):
             killed = run_with_spark(env, asked, step, "after", "1")
             assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
 

@@ -58,7 +58,7 @@ PUBLISHING = [
     ("penstock.ledger.merges:Merges.publish", "before"),
     ("penstock.ledger.merges:_advance", "after"),
     ("penstock.ledger.merges:_record", "after"),
-    ("penstock.ledger.merges:move", "after"),
+    ("penstock.ledger.merges:move_pointers", "after"),
 ]
 
 
@@ -199,7 +199,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
-        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
+        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after", "1")
 
         recover.begin(env.ctx, recover.look(env.ctx))
         recover.new_era(env.ctx)
@@ -208,7 +208,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
-        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_elsewhere", "after", "1")
+        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after", "1")
 
         follows(env)
         assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}

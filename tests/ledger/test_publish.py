@@ -1,6 +1,8 @@
 """All tables and the ledger move together, once, and only for the newest attempt."""
 
 import threading
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -441,3 +443,23 @@ def test_fresh_tables_of_a_catalog_elsewhere_are_known_to_have_moved(ledger: Led
 
     publish(ledger, elsewhere, due, ledger.merges.begin(due), pointers)
     assert moved(connection, elsewhere.catalog, pointers)
+
+
+# --- clocks -----------------------------------------------------------------------------------------
+
+
+def test_a_driver_whose_clock_is_ahead_of_the_ledgers_publishes_nothing(
+    ledger: Ledger, lake_rows: Lake, due: str
+) -> None:
+    pointers = lake_rows.add("a", "b")
+    ahead = [replace(pointers[0], stamped=milliseconds(3600)), pointers[1]]
+
+    with pytest.raises(LakeError, match=r"^\[clock-skew\].*that are 3[56]\d\d s ahead"):
+        publish(ledger, lake_rows, due, ledger.merges.begin(due), ahead)
+    assert unchanged(ledger, lake_rows, due)
+    present = [replace(each, stamped=milliseconds(0)) for each in pointers]
+    publish(ledger, lake_rows, due, ledger.merges.begin(due), present)
+
+
+def milliseconds(ahead: float) -> int:
+    return int((time.time() + ahead) * 1000)

@@ -32,7 +32,8 @@ class Pointer:
     """Name one catalog pointer to move: from the metadata file it must show to the staged one.
 
     With `fresh` the name passes to another table: the old one continues under a name of its own, the new one leaves
-    the name under which it was prepared. `old` is None where the catalog has no table of this name.
+    the name under which it was prepared. `old` is None where the catalog has no table of this name. `stamped` is the newest time in
+    the staged metadata, in milliseconds since 1970, by the clock of the driver.
     """
 
     namespace: str
@@ -40,6 +41,7 @@ class Pointer:
     old: str | None
     new: str
     fresh: Fresh | None = None
+    stamped: int | None = None
 
     @property
     def place(self) -> Place:

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from penstock.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
-from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
+from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
 from penstock.ledger.relation_records import RelationRecord
@@ -175,10 +175,7 @@ class Changelogs(Part):
                 tables=Jsonb([asdict(table) for table in tables]),
                 **between,
             )
-            if same_database(self.connection, catalog):
-                move(transaction, catalog, catalog_name, pointers)
-            else:
-                move_elsewhere(catalog, catalog_name, pointers)
+            move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
             (filled,) = transaction.records(FillRecord, "changelogs/fills", name=name, limit=1, **between)
         return filled
 

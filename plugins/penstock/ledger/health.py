@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
@@ -130,6 +130,12 @@ class OpenCopy(Row):
 
 class SlotHealth(Part):
     """Record what slot health sees, and return it."""
+
+    def clock(self) -> datetime:
+        """Return the ledger's time."""
+        with self.transaction() as transaction:
+            ((at,),) = transaction.rows("health/clock")
+        return cast(datetime, at)
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
         """Note what a health check saw of the slots."""

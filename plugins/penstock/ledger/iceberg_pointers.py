@@ -14,6 +14,7 @@ from psycopg import errors as pg
 
 from penstock.connections import Connection
 from penstock.errors import LakeError
+from penstock.jobs.clocks import TOLERANCE_SECONDS
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.session import Transaction, connect, said
 
@@ -26,6 +27,41 @@ _NAMESAKE = pg.UniqueViolation
 def same_database(one: Connection, other: Connection) -> bool:
     """Return whether two connections log in to the same database as the same role."""
     return all(getattr(one, part) == getattr(other, part) for part in ("host", "port", "database", "user"))
+
+
+def move_pointers(
+    transaction: Transaction,
+    ledger: Connection,
+    catalog: Connection,
+    catalog_name: str,
+    pointers: Sequence[Pointer],
+    *,
+    still: Mapping[Place, str | None] = _NOTHING,
+    renames: Sequence[Rename] = (),
+) -> None:
+    """Move the pointers: inside the ledger's transaction where the catalog is in its database, else just before its end.
+
+    Raises as `move` does, and LakeError("clock-skew") where the driver's clock was ahead of the ledger's.
+    """
+    _require_past(transaction, pointers)
+    if same_database(ledger, catalog):
+        move(transaction, catalog, catalog_name, pointers, still, renames=renames)
+    else:
+        move_elsewhere(catalog, catalog_name, pointers, still, renames=renames)
+
+
+def _require_past(transaction: Transaction, pointers: Sequence[Pointer]) -> None:
+    """See that no time in the staged metadata is yet to come: the next driver could not write until it has."""
+    stamped = max((each.stamped for each in pointers if each.stamped is not None), default=None)
+    if stamped is None:
+        return
+    ((ahead,),) = transaction.rows("iceberg_pointers/ahead", stamped=stamped)
+    if ahead > TOLERANCE_SECONDS:
+        raise LakeError(
+            "clock-skew",
+            f"expected snapshots of a time that has come by the ledger's clock, got some that are {ahead:.0f} s ahead of it; nothing was "
+            "published: set the clock of the machine on which Spark's driver runs",
+        )
 
 
 def move_elsewhere(

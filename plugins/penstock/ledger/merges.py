@@ -16,7 +16,7 @@ from penstock.connections import Connection
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.attempt import new_attempt
-from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
+from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PausedTable, PublishedTable
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CutRecord, MovedRecord
@@ -83,10 +83,7 @@ class Merges(Part):
             for table in paused:
                 pause(transaction, name, table.oid, table.slug, table.reason)
             cut = _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
-            if same_database(self.connection, catalog):
-                move(transaction, catalog, catalog_name, pointers, still, renames=renames)
-            else:
-                move_elsewhere(catalog, catalog_name, pointers, still, renames=renames)
+            move_pointers(transaction, self.connection, catalog, catalog_name, pointers, still=still, renames=renames)
         return cut
 
     def adopt_published(

@@ -16,7 +16,7 @@ from penstock.connections import Connection
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Pointer
-from penstock.ledger.iceberg_pointers import move, move_elsewhere, same_database
+from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.json_codec import column_to_json
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.session import Part, Transaction
@@ -159,10 +159,7 @@ class Rebuilds(Part):
                 raise _conflict(name, "to be advanced by this run")
             if not pointers:
                 return
-            if same_database(self.connection, catalog):
-                move(transaction, catalog, catalog_name, pointers)
-            else:
-                move_elsewhere(catalog, catalog_name, pointers)
+            move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
 
     def give_up(self, name: str, rebuild: RebuildRecord, *, slug: str, reason: str) -> None:
         """End a rebuild that cannot be finished, with an event for each new reason; its table stays as it is."""

@@ -16,7 +16,7 @@ import pytest
 from penstock.connections import Connection
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import run as capture
-from penstock.flow.health import paging
+from penstock.flow.health import clock_rule, paging
 from penstock.flow.health.standing import DagState
 from penstock.flow.health.watcher import watch_the_watcher
 from penstock.flow.recover import resume, teardown
@@ -421,6 +421,13 @@ def alerts_unheard(desk: Desk) -> Iterator[None]:
     desk.watched.policy(critical={"channels": ["hook"]})
 
 
+def clocks_differ(desk: Desk) -> Iterator[None]:
+    """Let no two clocks be near enough."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(clock_rule, "TOLERANCE_SECONDS", -60)
+        yield
+
+
 SCENES: dict[str, Scene] = {
     "source-unreachable": source_unreachable,
     "source-auth": source_auth,
@@ -428,6 +435,8 @@ SCENES: dict[str, Scene] = {
     "source-corrupt": met(SourceError("source-corrupt", "expected whole files, got a damaged one; restore it")),
     "target-clash": met(LakeError("target-clash", "expected a target for each table, got one for two; map one")),
     "cuts-unreadable": met(LakeError("cuts-unreadable", "expected the table of cuts, got no file; resync a table")),
+    "clock-skew": met(LakeError("clock-skew", "expected the driver's clock to be right, got one 60 s ahead; set it")),
+    "clocks-differ": clocks_differ,
     "decoding-limit": decoding_limit,
     "ddl-trigger-missing": ddl_trigger_missing,
     "no-usable-identity": no_usable_identity,

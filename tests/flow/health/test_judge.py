@@ -10,6 +10,7 @@ import pytest
 
 from penstock.conditions import ALARMS, LEVELS
 from penstock.flow.health import (
+    clock_rule,
     conflict_rule,
     lake_rules,
     own_rules,
@@ -21,6 +22,7 @@ from penstock.flow.health import (
     work_rules,
 )
 from penstock.flow.health.judge import LAKE_RULES, RULES
+from penstock.flow.health.readings import Reading
 from penstock.flow.health.standing import DagState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
@@ -46,7 +48,7 @@ from tests.flow.health.cases import (
 PAUSED = {"capture": DagState(paused=True)}
 
 
-@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule, refusal_rule])
+@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule, refusal_rule, clock_rule])
 def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
     rules = [each for each in functions if str(signature(each)) == "(case: 'Case') -> 'Iterator[Finding]'"]
@@ -319,3 +321,34 @@ def test_critical_findings_come_first_and_every_finding_is_in_the_catalogue() ->
     assert [each.level for each in found.findings] == sorted(each.level for each in found.findings)
     for each in found.findings:
         assert LEVELS.index(each.level) <= LEVELS.index(ALARMS[each.slug].level)
+
+
+@pytest.mark.parametrize(
+    ("source", "ledger", "slow", "found"),
+    [
+        (0, 0, 0, {}),
+        (20, -5, 0, {}),
+        (90, 0, 0, {"source": "the source's clock is 1 min 30 s ahead of the ledger's"}),
+        (-3600, 0, 0, {"source": "the source's clock is 1 h behind the ledger's"}),
+        (90, 90, 0, {"worker": "this worker's clock is 1 min 30 s behind the ledger's"}),
+        (0, -60, 0, dict.fromkeys(("worker", "source"), "1 min ahead of the ledger's")),
+        (90, 0, 70, {}),
+    ],
+    ids=[
+        "alike",
+        "near",
+        "source ahead",
+        "source behind",
+        "worker behind",
+        "ledger behind",
+        "a slow answer is no clock",
+    ],
+)
+def test_a_clock_that_is_not_the_ledgers_is_named(source: int, ledger: int, slow: int, found: dict[str, str]) -> None:
+    def reading(by: int) -> Reading:
+        return Reading(NOW + timedelta(seconds=by + slow), NOW, NOW + timedelta(seconds=slow))
+
+    findings = verdict(OWN, source_clock=reading(source), ledger_clock=reading(ledger)).findings
+
+    assert {each.subject: each.slug for each in findings} == dict.fromkeys(found, "clocks-differ")
+    assert all(found[each.subject] in each.message for each in findings)

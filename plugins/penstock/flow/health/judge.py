@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from penstock.conditions import LEVELS
 from penstock.flow.health import (
+    clock_rule,
     conflict_rule,
     ddl_trigger_rule,
     lake_rules,
@@ -51,6 +52,7 @@ RULES = (
     verified_rule.verified,
     conflict_rule.conflicts,
     ddl_trigger_rule.ddl_trigger,
+    clock_rule.clocks,
 )
 LAKE_RULES: dict[Callable[[Standing], Iterator[Finding]], frozenset[str]] = {
     lake_rules.stale: frozenset({"lake-stale"}),

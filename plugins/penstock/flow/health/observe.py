@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
 from penstock.config import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between
 from penstock.flow.context import Context
+from penstock.flow.health.readings import Reading
 from penstock.flow.health.standing import UNKNOWN, DagState, Standing, held
 from penstock.ledger.health import SlotSample, WindowRate
 from penstock.ledger.records import PipelineRecord
@@ -47,7 +48,8 @@ class Recorded:
 class Observation:
     """Hold all that one health check judges; `pause` is the time between two captures, in seconds.
 
-    `publish` names the kinds of change that the publication is meant to publish. `now` is what is known without the source.
+    `publish` names the kinds of change that the publication is meant to publish. `now` is what is known without the source, `source_clock`
+    the time of the source.
     """
 
     pipeline: str
@@ -57,6 +59,7 @@ class Observation:
     seen: Seen
     known: Recorded
     now: Standing
+    source_clock: Reading | None = None
     publish: Sequence[str] = CHANGES
 
     @property
@@ -92,6 +95,7 @@ class Observation:
 def observe(ctx: Context, now: Standing) -> Observation:
     """Look at source and ledger once; raises SourceError, LedgerError. What is known already is judged as of the source's time."""
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
+        before = datetime.now(UTC)
         seen = source.look(conn, publication=ctx.pipeline.publication, trigger=ctx.pipeline.source.ddl_trigger)
     return Observation(
         pipeline=ctx.name,
@@ -101,6 +105,7 @@ def observe(ctx: Context, now: Standing) -> Observation:
         seen=seen,
         known=recorded(ctx, seen),
         now=replace(now, at=seen.around.at),
+        source_clock=Reading(seen.around.at, before, datetime.now(UTC)),
         publish=ctx.pipeline.source.publish,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +17,7 @@ from penstock.config import Pipeline
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.flow.health import copy_progress
+from penstock.flow.health.readings import Reading
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, StillTable
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.page_queries import PipelinePanel
@@ -48,7 +49,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Hold what is judged without the source; `lake` is None for a pipeline that the ledger does not know."""
+    """Hold what is judged without the source; `lake` is None for a pipeline that the ledger does not know, whose time was read as `ledger_clock`."""
 
     pipeline: Pipeline
     at: datetime
@@ -60,6 +61,7 @@ class Standing:
     alarms: Sequence[AlarmRecord] = ()
     dags: Mapping[str, DagState] = field(default_factory=dict)
     disks: Sequence[Disk] = ()
+    ledger_clock: Reading | None = None
 
     def dag(self, verb: str) -> DagState:
         """Return how a DAG of the pipeline stands."""
@@ -99,6 +101,8 @@ def stand(ctx: Context, dags: Mapping[str, DagState], at: datetime) -> Standing:
                 lake = next(iter(panel.pipelines(name)), None)
             if lake is None:
                 return Standing(ctx.pipeline, at, dags=dags)
+            before = datetime.now(UTC)
+            clock = Reading(ledger.health.clock(), before, datetime.now(UTC))
             late = ledger.health.late_work(name)
             return Standing(
                 pipeline=ctx.pipeline,
@@ -111,6 +115,7 @@ def stand(ctx: Context, dags: Mapping[str, DagState], at: datetime) -> Standing:
                 alarms=ledger.health.alarms(name),
                 dags=dags,
                 disks=disks(ctx.landing.uri(""), late.lake_file),
+                ledger_clock=clock,
             )
     except LedgerError as error:
         if error.slug in UNKNOWN:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from penstock.flow.context import Context
 from penstock.landing import layout
@@ -29,7 +29,7 @@ class Released:
 
 def release(ctx: Context, now: datetime | None = None) -> Released:
     """Forget what is older than `landing.retention`, then delete what belongs to nothing; raises LakeError."""
-    now = now or datetime.now(UTC)
+    now = now or ctx.ledger.health.clock()
     retention = ctx.pipeline.landing.retention
     gone = (
         Forgotten()
@@ -51,7 +51,7 @@ def outlook(ctx: Context, now: datetime | None = None) -> Released:
     retention = ctx.pipeline.landing.retention
     if retention is None:
         return Released()
-    old = ctx.ledger.maintenance.old_windows(ctx.name, before=(now or datetime.now(UTC)) - _span(retention))
+    old = ctx.ledger.maintenance.old_windows(ctx.name, before=(now or ctx.ledger.health.clock()) - _span(retention))
     return Released(windows=len(old), bytes=sum(window.bytes for window in old))
 
 

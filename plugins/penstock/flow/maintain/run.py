@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from penstock.errors import LakeError, LedgerError, PenstockError
@@ -124,7 +124,7 @@ def _chosen(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
 
 
 def _trim_history(ctx: Context) -> None:
-    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    settings, now = ctx.pipeline.maintain, ctx.ledger.health.clock()
     ctx.ledger.maintenance.trim_history(
         ctx.name,
         before=now - timedelta(seconds=settings.history),
@@ -143,7 +143,7 @@ class _Chosen:
 
 
 def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
-    settings, now = ctx.pipeline.maintain, datetime.now(UTC)
+    settings, now = ctx.pipeline.maintain, ctx.ledger.health.clock()
     there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
     kept = _named_by_cuts(ctx.ledger.merges.cuts(ctx.name, limit=1 << 31))
     orders = [
