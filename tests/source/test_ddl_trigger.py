@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.contract import table_state
-from penstock.contract.table_state import PREFIX, FileBefore, TableState
+from penstock.contract import ddl_message
+from penstock.contract.ddl_message import PREFIX
+from penstock.contract.table_state import FileBefore, TableState
 from penstock.source import ddl_trigger, session
 from penstock.wire.messages import LogicalMessage
 from penstock.wire.pgoutput import Decoder
@@ -36,14 +37,14 @@ class Listener:
         return [each.content for each in messages if isinstance(each, LogicalMessage) and each.prefix == PREFIX]
 
     def told(self) -> list[dict[str, Any]]:
-        return [json.loads(content) for content in self.contents()]
+        return [json.loads(content[40:]) for content in self.contents()]
 
     def states(self) -> list[TableState]:
-        read = [table_state.read(content) for content in self.contents()]
+        read = [ddl_message.read(content).said for content in self.contents()]
         return [state for state in read if isinstance(state, TableState)]
 
     def files(self) -> list[FileBefore]:
-        read = [table_state.read(content) for content in self.contents()]
+        read = [ddl_message.read(content).said for content in self.contents()]
         return [file for file in read if isinstance(file, FileBefore)]
 
 
@@ -216,7 +217,7 @@ def test_a_partitions_file_is_told_before_it_is_rewritten(database: Database, li
     database.execute("alter table root alter a type bigint; alter table other alter a type bigint")
     ((after,),) = database.execute(file)
 
-    (full, empty), states = listener.files(), [table_state.read(content) for content in listener.contents()[told:]]
+    (full, empty), states = listener.files(), [ddl_message.read(content).said for content in listener.contents()[told:]]
     assert (full.file, full.empty, empty.file, empty.empty) == (before, False, empty.oid, True)
     told_after = next(each for each in listener.states()[::-1] if each.oid == full.oid)
     assert states.index(full) < states.index(told_after)
@@ -283,8 +284,8 @@ def test_what_cannot_be_found_out_is_said_to_be_missing(database: Database, list
     database.execute("create table t (id int)")
 
     told = listener.told()[-1]
-    assert told == {"version": table_state.VERSION, "tag": "CREATE TABLE", "missing": "22012"}
-    assert table_state.read(json.dumps(told).encode()) is None
+    assert told == {"version": ddl_message.VERSION, "tag": "CREATE TABLE", "missing": "22012"}
+    assert ddl_message.read(listener.contents()[-1]).said is None
 
 
 def test_installed_again_it_stays_as_it_is_and_whatever_is_altered_shows(
@@ -310,7 +311,7 @@ def test_installed_again_it_stays_as_it_is_and_whatever_is_altered_shows(
     assert found().condition == "disabled"
     database.execute(ddl_trigger.install_statement())
     assert found().condition == "installed"
-    database.execute(ddl_trigger.install_statement().replace(f"version {table_state.VERSION}", "version 0"))
+    database.execute(ddl_trigger.install_statement().replace(f"version {ddl_message.VERSION}", "version 0"))
     assert found().condition == "old"
     database.execute(ddl_trigger.remove_statement())
     assert found().condition == "missing"

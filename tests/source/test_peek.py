@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
+from penstock.contract import ddl_message
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import arrow, peek, server_info, session, slot
+from penstock.source import arrow, ddl_trigger, peek, server_info, session, slot
+from penstock.source.peek import Logical
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
 from stack.servers.postgres import Database
 from tests.source.conftest import connection_to, decoded, inserted, window
@@ -135,8 +137,7 @@ def test_names_are_quoted_whatever_they_hold(source, conn, writer):
     assert inserted(decoded(messages)) == [{"n": "1"}]
 
 
-def test_messages_and_origins_come_too_and_origin_none_leaves_foreign_changes_out(source, conn, filled, database):
-    filled.execute("select pg_logical_emit_message(true, 'mark', 'one'), pg_logical_emit_message(false, 'mark', 'two')")
+def test_origins_come_too_and_origin_none_leaves_foreign_changes_out(source, conn, filled, database):
     filled.execute("select pg_replication_origin_create(%s)", (f"elsewhere {database.name}",))
     filled.execute("select pg_replication_origin_session_setup(%s)", (f"elsewhere {database.name}",))
     filled.execute("insert into t values (1)")
@@ -147,8 +148,6 @@ def test_messages_and_origins_come_too_and_origin_none_leaves_foreign_changes_ou
 
     everything = decoded(window(source, upto))
 
-    marks = [message.content for message in everything if isinstance(message, LogicalMessage)]
-    assert sorted(marks) == [b"one", b"two"]
     assert [message.name for message in everything if isinstance(message, Origin)] == [f"elsewhere {database.name}"]
     assert [row["n"] for row in inserted(everything)] == ["1", "2"]
     if database.server.major >= 16:
@@ -157,6 +156,34 @@ def test_messages_and_origins_come_too_and_origin_none_leaves_foreign_changes_ou
     else:
         with pytest.raises(SourceError, match="unrecognized pgoutput option: origin"):
             window(source, upto, origin_none=True)
+
+
+def test_logical_messages_of_strangers_stay_on_the_server(source, conn, filled, database):
+    for content in ("'x'", "repeat('x', 50000000)", "'{}'"):
+        for prefix in ("mark", "penstock.ddl"):
+            filled.execute(f"select pg_logical_emit_message(true, '{prefix}', {content})")
+            filled.execute(f"select pg_logical_emit_message(false, '{prefix}', {content})")
+    filled.execute("insert into t values (1)")
+    filled.execute(ddl_trigger.install_statement())
+    filled.execute("alter table t add a int")
+    upto = server_info.position(conn).flushed
+
+    came = {logical: decoded(window(source, upto, logical=logical)) for logical in Logical}
+
+    proved = [each.content for each in came[Logical.PROVED] if isinstance(each, LogicalMessage)]
+    assert [sorted(ddl_message.read(content).said.columns) for content in proved] == [[1, 2, 3]]
+    assert not [
+        each
+        for logical in (Logical.UNSENT, Logical.PASSED_OVER)
+        for each in came[logical]
+        if isinstance(each, LogicalMessage)
+    ]
+    assert [row["n"] for row in inserted(came[Logical.UNSENT])] == ["1"]
+    begun = {
+        logical: [each.final_lsn for each in messages if isinstance(each, Begin)] for logical, messages in came.items()
+    }
+    assert begun[Logical.PROVED] == begun[Logical.PASSED_OVER]
+    filled.execute(ddl_trigger.remove_statement())
 
 
 def test_the_session_of_a_peek_has_the_memory_it_was_given(source, filled):

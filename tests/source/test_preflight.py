@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from penstock.conditions import CONDITIONS
-from penstock.contract.table_state import VERSION
+from penstock.contract.ddl_message import VERSION
 from penstock.source import catalog, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules

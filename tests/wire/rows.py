@@ -42,10 +42,14 @@ def batches(messages: Sequence[bytes], cuts: Iterable[int] = ()) -> list[pa.Bina
 
 
 def feed(
-    arrays: Iterable[pa.BinaryArray], horizon: int = HORIZON, skip_origins: frozenset[str] = NO_ORIGINS
+    arrays: Iterable[pa.BinaryArray],
+    horizon: int = HORIZON,
+    skip_origins: frozenset[str] = NO_ORIGINS,
+    *,
+    hears: bool = False,
 ) -> tuple[list[ChangeBlock], Totals]:
     """Run the columnar decoder over whole arrays."""
-    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins)
+    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins, hears=hears)
     blocks = [block for array in arrays for block in decoder.feed(array)]
     return blocks, decoder.finish()
 

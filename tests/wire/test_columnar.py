@@ -6,14 +6,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.contract.ddl_message import PREFIX, VERSION
 from penstock.contract.schema import landing_schema
-from penstock.contract.table_state import PREFIX, VERSION, FileBefore, TableState
+from penstock.contract.table_state import FileBefore, TableState
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire import controls, passes
@@ -441,7 +443,20 @@ def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> N
 
 def told(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
     state = TableState(1, "token", len(columns) + len(dropped), columns, dropped, 900)
-    return m.LogicalMessage(True, Lsn(0x90), PREFIX, json.dumps({"version": VERSION, **state.to_json()}).encode())
+    return message({"version": VERSION, **state.to_json(), "xid": "900"})
+
+
+PLACES = count(1)
+
+
+def message(said: object) -> m.LogicalMessage:
+    """Return a message as the event trigger writes it, each further on than the one before; that it is proved is the server's to say."""
+    return m.LogicalMessage(True, Lsn(0x90), PREFIX, content(said, next(PLACES)))
+
+
+def content(said: object, place: int) -> bytes:
+    text = said if isinstance(said, bytes) else json.dumps(said).encode()
+    return bytes(32) + place.to_bytes(8) + text
 
 
 def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_columns() -> None:
@@ -460,7 +475,7 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
     stream += [told({1: ("id", 23, -1)}, {2: 900}), told(second, {2: 900}), T, insert(T, "4", "d"), COMMIT]
 
     for cuts in ([], range(1, len(stream))):
-        blocks, totals = feed(batches(encoded(stream), cuts))
+        blocks, totals = feed(batches(encoded(stream), cuts), hears=True)
         ids = {
             split: [
                 row
@@ -476,20 +491,26 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
 
 
 def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_table() -> None:
-    content = {"version": VERSION, "trigger": "token", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
-    file = m.LogicalMessage(True, Lsn(0x90), PREFIX, json.dumps(content).encode())
-    state = told({1: ("id", 23, -1)}, {})
-    _, totals = feed(batches(encoded([BEGIN, state, file, state, state, COMMIT])))
+    before = {"version": VERSION, "trigger": "token", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
+    stream = [
+        BEGIN,
+        told({1: ("id", 23, -1)}, {}),
+        message(before),
+        told({1: ("id", 23, -1)}, {}),
+        told({1: ("id", 23, -1)}, {}),
+        COMMIT,
+    ]
+    _, totals = feed(batches(encoded(stream)), hears=True)
 
     assert [each.rewrote for each in totals.told[1]] == [None, FileBefore(1, "token", 900, 16400, empty=False), None]
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b"null", b'{"version": 1}', b'{"version": 2}', b"\xff", b"[" * 9999]
+    "text", [b"", b"[]", b"{}", b"null", b'{"version": 1}', b'{"version": 2}', b"\xff", b"[" * 9999]
 )
-def test_a_message_of_the_trigger_that_says_nothing_is_counted(content: bytes) -> None:
-    lapse = m.LogicalMessage(True, Lsn(0x90), PREFIX, content)
-    _, totals = feed(batches(encoded([BEGIN, told({1: ("id", 23, -1)}, {}), lapse, told({}, {1: 7}), COMMIT])))
+def test_a_message_of_the_trigger_that_says_nothing_is_counted(text: bytes) -> None:
+    stream = [BEGIN, told({1: ("id", 23, -1)}, {}), message(text), told({}, {1: 7}), COMMIT]
+    _, totals = feed(batches(encoded(stream)), hears=True)
 
     assert totals.lapses == 1
     assert [each.lapses for each in totals.told[1]] == [0, 1]
@@ -497,9 +518,24 @@ def test_a_message_of_the_trigger_that_says_nothing_is_counted(content: bytes) -
 
 def test_what_is_told_is_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controls, "TOLD_BYTES", 1000)
-    stream = [BEGIN, *([told({1: ("id", 23, -1)}, {})] * 100), COMMIT]
+    stream = [BEGIN, *(told({1: ("id", 23, -1)}, {}) for _ in range(100)), COMMIT]
 
-    _, totals = feed(batches(encoded(stream)))
+    _, totals = feed(batches(encoded(stream)), hears=True)
 
     assert len(totals.told[1]) + totals.lapses == 100
     assert len(totals.told[1]) < 10
+
+
+def test_a_message_that_is_sent_again_in_its_transaction_counts_once() -> None:
+    one, other = told({1: ("id", 23, -1)}, {}), told({}, {1: 7})
+    _, totals = feed(batches(encoded([BEGIN, one, one, other, one, other, COMMIT])), hears=True)
+
+    assert [list(each.state.columns) for each in totals.told[1]] == [[1], []]
+    assert totals.lapses == 0
+
+
+def test_who_does_not_hear_the_trigger_reads_none_of_its_messages() -> None:
+    lost = m.LogicalMessage(False, Lsn(0x90), PREFIX, content(b"no JSON", 1))
+    for hears, stream in ((False, [BEGIN, told({}, {1: 7}), message(b"no JSON"), COMMIT]), (True, [lost])):
+        _, totals = feed(batches(encoded(stream)), hears=hears)
+        assert (totals.heard, totals.told, totals.lapses) == (hears, {}, 0)

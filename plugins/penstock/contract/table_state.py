@@ -1,20 +1,14 @@
-"""What a table is after a command of DDL, as the source's event trigger writes it into the WAL: a JSON text in a logical message.
+"""What a table is after a command of DDL, as the source's event trigger tells it (`contract/ddl_message.py` reads it).
 
-Anybody who may connect to the source can write such a message. So none is believed by itself: a state has to agree with the
-stream's own RELATION messages, with the states before and after it, and with the catalog.
+That the trigger tells it is proved, that it has told everything is not. So a state has to agree with the stream's own RELATION
+messages, with the states before and after it, and with the catalog.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-PREFIX = "penstock.ddl"
-VERSION = 4
-"""Of the message's form; another one is not read."""
-_MOST_BYTES = 4 << 20  # 1,600 columns of the longest names come to a sixth of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +59,20 @@ class TableState:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableState:
-        """Read plain data; raises KeyError, TypeError or ValueError for other data."""
-        trigger = data["trigger"]
-        if data.get("gone"):
-            return cls(int(data["oid"]), trigger, gone=True)
-        columns = {int(n): (str(name), int(type_), int(typmod)) for n, name, type_, typmod, _ in data["columns"]}
-        dropped = {int(attnum): int(xid) for attnum, xid in data["dropped"]}
-        state = cls(
-            oid=int(data["oid"]),
-            trigger=trigger,
-            count=int(data["count"]),
-            columns=columns,
-            dropped=dropped,
-            xid=int(data["xid"]),
-            versions={int(attnum): int(version) for attnum, *_, version in data["columns"]},
-            file=int(data["file"]),
-            written=_pair(data.get("written", (0, 0))),
-            plain=data["plain"] is True,
-            unlogged=data["unlogged"] is True,
+        """Read plain data."""
+        return cls(
+            oid=data["oid"],
+            trigger=data["trigger"],
+            count=data["count"],
+            columns={attnum: (name, type_, typmod) for attnum, name, type_, typmod, _ in data["columns"]},
+            dropped=dict(data["dropped"]),
+            xid=data["xid"],
+            versions={attnum: version for attnum, *_, version in data["columns"]},
+            file=data["file"],
+            written=(data["written"][0], data["written"][1]),
+            plain=data["plain"],
+            unlogged=data["unlogged"],
         )
-        attnums = sorted([*columns, *dropped])
-        if attnums != list(range(1, state.count + 1)) or list(columns) != sorted(columns):
-            raise ValueError("expected every attnum once, and the columns in their order")
-        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +92,3 @@ class TableStates:
 
     last: Sequence[TableState] = ()
     lapsed: bool = False
-
-
-def read(content: bytes) -> TableState | FileBefore | None:
-    """Read a message's content; None where it says that something is missing, or is of another form."""
-    if len(content) > _MOST_BYTES:
-        return None
-    try:
-        data = json.loads(content)
-        if data["version"] != VERSION:
-            return None
-        return _file_before(data) if "rewrites" in data else TableState.from_json(data)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return None
-
-
-def _file_before(data: Mapping[str, Any]) -> FileBefore:
-    return FileBefore(int(data["oid"]), data["trigger"], int(data["xid"]), int(data["rewrites"]), data["empty"] is True)
-
-
-def _pair(values: Sequence[Any]) -> tuple[int, int]:
-    xid, command = values
-    return int(xid), int(command)

@@ -15,7 +15,7 @@ from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.session import Part
 from penstock.ledger.tables import pause
-from penstock.ledger.windows import moved, windows
+from penstock.ledger.windows import keep_states, moved, windows
 from penstock.lsn import Lsn
 
 _EMPTY = {"rows": 0, "bytes": 0, "max_xid": None, "transactions": 0, "messages": 0}
@@ -60,6 +60,7 @@ class Skips(Part):
             )
             if not staged:
                 raise moved(name, from_lsn, known.position)
+            keep_states(transaction, name, None)  # it may have altered tables, too
             facts = {"lsn": lsn, "xid": xid, "oids": list(oids), "known_lsn": known_lsn}
             transaction.change("skips/add_skipped", name=name, **facts)
             for oid in oids:

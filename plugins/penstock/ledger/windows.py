@@ -133,7 +133,7 @@ class Windows(Part):
                 _add_relations(transaction, name, relations, window.upto_lsn)
                 listed = [{"oid": oid, "version": version, **vars_of(each)} for (oid, version), each in numbers.items()]
                 transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(listed))
-                _keep_states(transaction, name, states)
+                keep_states(transaction, name, states)
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:
@@ -244,7 +244,7 @@ def windows(
     return transaction.records(WindowRecord, "windows/windows", name=name, **conditions)
 
 
-def _keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:
+def keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:
     """Keep the last states that were told; none of those known where something may have been missed since."""
     if states is None or states.lapsed:
         transaction.change("windows/doubt_column_looks", name=name)

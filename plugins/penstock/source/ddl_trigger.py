@@ -1,16 +1,17 @@
 """The event trigger that writes what each command of DDL made of a table into the WAL, where a reader finds it in its place.
 
-A superuser installs it with the statement that `install_statement` returns; Penstock itself only looks whether it is there.
+A superuser installs it with the statement that `install_statement` returns; Penstock itself only looks whether it is there. Anybody
+may write a message like its own: the source proves each one (`peek`), by a secret that stays there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, LiteralString
 
 from psycopg import sql
 
-from penstock.contract.table_state import PREFIX, VERSION
+from penstock.contract.ddl_message import PREFIX, VERSION
 from penstock.source.session import SourceSession, translating
 from penstock.sql import load
 
@@ -19,7 +20,10 @@ Condition = Literal["installed", "missing", "disabled", "old", "new"]
 
 @dataclass(frozen=True, slots=True)
 class DdlTrigger:
-    """Say which version of the trigger's function is there, None for none, and its token, None where it may miss commands."""
+    """Say which version of the trigger's function is there, None for none, and its token, None where it may miss commands.
+
+    One of another version than ours has no token: it writes what we do not read.
+    """
 
     version: int | None
     token: str | None
@@ -39,7 +43,8 @@ class DdlTrigger:
         return {
             "installed": None,
             "missing": "the event trigger is not installed in this database",
-            "disabled": "one of its three event triggers is missing, restricted, or not enabled in every session (enable always)",
+            "disabled": "one of its three event triggers is missing, restricted, or not enabled in every session (enable always), "
+            "or a function or the secret of schema penstock_ddl is missing, of another owner, or has other rights than it was made with",
             "old": f"its version {self.version} is older than {VERSION}, which this Penstock reads",
             "new": f"its version {self.version} is newer than {VERSION}, which this Penstock reads",
         }[self.condition]
@@ -49,12 +54,12 @@ def read(conn: SourceSession) -> DdlTrigger:
     """Look whether the trigger is there; raises SourceError."""
     with translating(conn.place):
         ((version, token),) = conn.execute(sql.SQL(load("source/ddl_trigger/state")).format(token=_token())).fetchall()
-    return DdlTrigger(version, token)
+    return DdlTrigger(version, token if version == VERSION else None)
 
 
 def install_statement() -> str:
     """Return what a superuser runs once in the source's database; run again, it changes nothing or brings up to date."""
-    return _install(sql.SQL("perform pg_logical_emit_message(true, {}, each)").format(sql.Literal(PREFIX)))
+    return _install(sql.SQL(_statement("source/ddl_trigger/emit")).format(prefix=sql.Literal(PREFIX)))
 
 
 def record(conn: SourceSession) -> None:
@@ -71,8 +76,10 @@ def recorded(conn: SourceSession) -> list[bytes]:
 
 def _install(emit: sql.Composable) -> str:
     parts = {"version": sql.Literal(VERSION), "emit": emit, "token": _token()}
-    body = sql.SQL(load("source/ddl_trigger/report")).format(**parts).as_string(None)
-    return sql.SQL(load("source/ddl_trigger/install")).format(body=sql.SQL(f"$report${body}$report$")).as_string(None)
+    report = sql.SQL(load("source/ddl_trigger/report")).format(**parts).as_string(None)
+    wrote = _statement("source/ddl_trigger/wrote")
+    bodies = {"report": sql.SQL(f"$report${report}$report$"), "wrote": sql.SQL(f"$wrote${wrote}$wrote$")}
+    return sql.SQL(load("source/ddl_trigger/install")).format(**bodies).as_string(None)
 
 
 def remove_statement() -> str:
@@ -81,5 +88,9 @@ def remove_statement() -> str:
 
 
 def _token() -> sql.SQL:
-    lines = load("source/ddl_trigger/token").splitlines()
-    return sql.SQL("\n".join(line for line in lines if not line.startswith("--")))
+    return sql.SQL(_statement("source/ddl_trigger/token"))
+
+
+def _statement(name: str) -> LiteralString:
+    """Return a statement that goes into another one, without the comment at its head."""
+    return "\n".join(line for line in load(name).splitlines() if not line.startswith("--"))

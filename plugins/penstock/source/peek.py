@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from penstock.connections import Connection
+from penstock.contract.ddl_message import MOST_BYTES, PREFIX
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source.arrow import ArrowSession, connect_arrow
@@ -31,6 +33,19 @@ _PIECE = 4 << 20
 _SKIPPED = "55000"  # the SQLSTATE of the warning "skipped loading publication"
 
 
+class Logical(Enum):
+    """Say which logical messages a peek brings: whoever may connect to the source may write them, of any size.
+
+    A transaction that has nothing else is sent only where the server is asked for them.
+    """
+
+    UNSENT = "unsent"
+    PROVED = "proved"
+    """Those that the event trigger wrote, which must be installed (`source.ddl_trigger`); all others stay on the server."""
+    PASSED_OVER = "passed over"
+    """None, but the transactions are those that come with the proved ones."""
+
+
 def peek(
     source: Connection,
     *,
@@ -41,6 +56,7 @@ def peek(
     work_mem: int,
     batch_bytes: int,
     origin_none: bool = False,
+    logical: Logical = Logical.UNSENT,
     what: str = "peek",
 ) -> Iterator[pa.BinaryArray]:
     """Yield the messages of the window that ends at `upto`, in order, in arrays of about `batch_bytes`; a large one alone.
@@ -50,7 +66,7 @@ def peek(
     Close the iterator to stop early. Raises SourceError.
     """
     chosen = settings(statement_timeout, work_mem)
-    query = peek_query(slot, publication, upto, origin_none=origin_none)
+    query = peek_query(slot, publication, upto, origin_none=origin_none, logical=logical)
     with connect_arrow(source, what=what, settings=chosen) as session:
         if not was_always_there(session, slot, publication):
             _refuse_skipped(source, query, chosen, what)
@@ -146,10 +162,12 @@ class Transaction:
     oids: list[int]
 
 
-def decodes(conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False) -> bool:
+def decodes(
+    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, logical: Logical
+) -> bool:
     """Return whether the server's limits allow the window that ends at `upto`; takes as long as a peek. Raises SourceError."""
     query = sql.SQL("select count(*) from ({}) as peeked").format(
-        peek_query(slot, publication, upto, origin_none=origin_none)
+        peek_query(slot, publication, upto, origin_none=origin_none, logical=logical)
     )
     try:
         conn.run(query)
@@ -161,34 +179,55 @@ def decodes(conn: SourceSession, slot: str, publication: str, upto: Lsn, *, orig
 
 
 def transactions(
-    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False
+    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, logical: Logical
 ) -> list[Transaction]:
     """Say which transactions the window that ends at `upto` holds, in the order of their commits, without their values.
 
     It is decoded in the types' binary form, in which a bytea takes half of the room. Raises SourceError.
     """
-    call = peek_query(slot, publication, upto, origin_none=origin_none, binary=True)
+    call = peek_query(slot, publication, upto, origin_none=origin_none, logical=logical, binary=True)
     query = sql.SQL(load("source/peek/transactions")).format(peek=call)
     with translating(conn.place), conn.cursor(row_factory=class_row(Transaction)) as cursor:
         return cursor.execute(query).fetchall()
 
 
 def peek_query(
-    slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, binary: bool = False
+    slot: str,
+    publication: str,
+    upto: Lsn,
+    *,
+    origin_none: bool = False,
+    logical: Logical = Logical.UNSENT,
+    binary: bool = False,
 ) -> sql.Composed:
     """Compose the query; the publication's name is quoted twice, as an identifier inside a literal."""
     options = {
         "proto_version": _PROTOCOL,
         "publication_names": sql.Identifier(publication).as_string(None),
-        "messages": "true",
+        "messages": "false" if logical is Logical.UNSENT else "true",
         **({"origin": "none"} if origin_none else {}),
         **({"binary": "true"} if binary else {}),
     }
-    return sql.SQL("select {}data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {})").format(
+    return sql.SQL("select {}data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {}) {}").format(
         sql.SQL("xid, " if binary else ""),
         sql.Literal(slot),
         sql.Literal(str(upto)),
         sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),
+        _of_messages(logical),
+    )
+
+
+def _of_messages(logical: Logical) -> sql.Composable:
+    match logical:
+        case Logical.UNSENT:
+            return sql.SQL("")
+        case Logical.PASSED_OVER:
+            return sql.SQL(load("source/peek/passed_over"))
+    prefix = PREFIX.encode() + b"\0"
+    content = 1 + 1 + 1 + 8 + len(prefix) + 4  # substr counts from 1
+    numbers = {"most": content - 1 + MOST_BYTES, "size": len(prefix), "content": content}
+    return sql.SQL(load("source/peek/proved")).format(
+        prefix=sql.Literal(prefix), **{name: sql.Literal(number) for name, number in numbers.items()}
     )
 
 

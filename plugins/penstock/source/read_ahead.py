@@ -23,6 +23,7 @@ from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import peek
 from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source.peek import Logical
 from penstock.source.session import SourceSession
 from penstock.sql import load
 
@@ -39,6 +40,7 @@ class Wanted:
     from_lsn: Lsn
     upto: Lsn
     origin_none: bool
+    logical: Logical
 
 
 class ReadAhead:
@@ -112,7 +114,9 @@ class ReadAhead:
                 raise self._refused("a publication that is older than what is decoded")
             _copy(session, wanted.slot, copy, wanted.from_lsn)
             own, main = (
-                peek.peek_query(slot, wanted.publication, wanted.upto, origin_none=wanted.origin_none)
+                peek.peek_query(
+                    slot, wanted.publication, wanted.upto, origin_none=wanted.origin_none, logical=wanted.logical
+                )
                 for slot in (copy, wanted.slot)
             )
             with closing(peek.large(self._source, main, "read-ahead", self._settings)) as large:

@@ -50,8 +50,9 @@ class ChangeBlock:
 class Totals:
     """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
 
-    `told` holds what the event trigger told, by table; `lapses` counts its messages that say nothing. `after` says for each
-    relation and split where it was announced: so many states of the table had been told; `order` has these by table as they came.
+    `told` holds what the event trigger told, by table, where it was `heard`; `lapses` counts its messages that say nothing. `after`
+    says for each relation and split where it was announced: so many states of the table had been told; `order` has these by table
+    as they came.
     """
 
     messages: int
@@ -61,12 +62,12 @@ class Totals:
     skipped_changes: int
     transactional_messages: int
     other_messages: int
-    message_prefixes: frozenset[str]
     origins: frozenset[str]
     types: frozenset[Type]
     partitions: tuple[Partition, ...]
     first_commit_lsn: Lsn | None
     last_commit_lsn: Lsn | None
+    heard: bool = False
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
     lapses: int = 0
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
@@ -77,16 +78,17 @@ class ColumnarDecoder:
     """Decode the messages of one peek, batch by batch; after a ProtocolError it is of no more use.
 
     `xid_horizon` is the 64-bit xmax of `pg_current_snapshot()`, taken before the peek. Transactions whose origin is in
-    `skip_origins` are checked and counted but give no rows.
+    `skip_origins` are checked and counted but give no rows. `hears`: the peek brings the event trigger's messages, each proved
+    to be its own; else no content of a logical message is looked at.
     """
 
-    def __init__(self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset()) -> None:
+    def __init__(self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset(), hears: bool = False) -> None:
         # numba takes a second to import: not before the first decoding
         from penstock.wire import assemble, passes  # noqa: PLC0415
 
         self._passes, self._assemble = passes, assemble
         self._horizon = xid_horizon
-        self._controls = ControlReader(skip_origins)
+        self._controls = ControlReader(skip_origins, hears=hears)
         self._progress = Progress()
         self._transactions = Transactions.allocate(0)
         self._messages = 0
@@ -123,12 +125,12 @@ class ColumnarDecoder:
             skipped_changes=progress.skipped_changes,
             transactional_messages=controls.transactional,
             other_messages=controls.other,
-            message_prefixes=frozenset(controls.prefixes),
             origins=frozenset(controls.origins),
             types=frozenset(controls.types),
             partitions=tuple(self._partitions.values()),
             first_commit_lsn=self._first_lsn,
             last_commit_lsn=self._newest_lsn() if progress.transactions else None,
+            heard=controls.hears,
             told=controls.told,
             lapses=controls.lapses,
             after=controls.places(),

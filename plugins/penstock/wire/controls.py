@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.contract import table_state
+from penstock.contract import ddl_message
 from penstock.contract.table_state import FileBefore, TableState
 from penstock.wire.arrays import NONE, Catalogue, Controls
 from penstock.wire.cursor import Cursor
@@ -50,10 +50,11 @@ class ControlReader:
 
     `shapes` are all relation shapes so far, by version, and `splits` count for each how often its content had stood for other
     columns before; `after` are the places of its announcements: so many states of its table had been `told`. `origins` are all
-    origins, by number; `lapses` counts the event trigger's messages that say nothing.
+    origins, by number; `lapses` counts the event trigger's messages that say nothing, where the reader `hears` it.
     """
 
-    def __init__(self, skip_origins: frozenset[str]) -> None:
+    def __init__(self, skip_origins: frozenset[str], *, hears: bool) -> None:
+        self.hears = hears
         self.shapes: list[Relation] = []
         self.splits: list[int] = []
         self.after: list[set[int]] = []
@@ -61,13 +62,13 @@ class ControlReader:
         self.lapses = 0
         self._rewritten: dict[int, FileBefore] = {}
         self._told_bytes = 0
+        self._told_last = (0, 0)
         self._numbers: list[tuple[int, ...] | None] = []
         self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
         self._times: dict[Relation, int] = {}
         self.origins: list[str] = []
         self.types: set[Type] = set()
         self._bases: dict[int, str] = {}
-        self.prefixes: set[str] = set()
         self.transactional = 0
         self.other = 0
         self.catalogue = Catalogue._make(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int32, np.int64))
@@ -118,8 +119,7 @@ class ControlReader:
                     self.origins.append(name)
                 return self.origins.index(name)
             case LogicalMessage(transactional=transactional, prefix=prefix, content=content):
-                self.prefixes.add(prefix)
-                if prefix == table_state.PREFIX:
+                if self.hears and transactional and prefix == ddl_message.PREFIX:
                     self._hear(content)
                 self.transactional += transactional
                 self.other += not transactional
@@ -158,12 +158,16 @@ class ControlReader:
         return version
 
     def _hear(self, content: bytes) -> None:
-        """Note what the event trigger tells; anybody else may have written it, so it is bounded and proves nothing alone."""
+        """Note what the event trigger tells, once: whoever reads the WAL may send a message again, in its own transaction."""
         self._told_bytes += len(content)
-        state = table_state.read(content) if self._told_bytes <= TOLD_BYTES else None
+        place, state = ddl_message.read(content) if self._told_bytes <= TOLD_BYTES else (0, None)
         if state is None:
             self.lapses += 1
-        elif isinstance(state, FileBefore):
+            return
+        if (state.xid, place) <= self._told_last and state.xid == self._told_last[0]:
+            return
+        self._told_last = (state.xid, place)
+        if isinstance(state, FileBefore):
             self._rewritten[state.oid] = state
         else:
             told = Told(state, self.lapses, self._rewritten.pop(state.oid, None))

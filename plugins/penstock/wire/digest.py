@@ -1,7 +1,8 @@
 """A digest of a stream of messages: the same history gives the same digest at every peek, another history never does.
 
 BEGIN and COMMIT carry places, times and ids that no second history repeats, and the changes carry every byte of the rows.
-RELATION and TYPE are left out: the server repeats them whenever another session has it look at its catalog again.
+RELATION and TYPE are left out: the server repeats them whenever another session has it look at its catalog again. So are logical
+messages: which of them come depends on a secret of the source, which may be replaced.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from penstock.wire.batch import MessageBatch
 
-_REPEATED = b"RY"
+_LEFT_OUT = b"RYM"
 _DIGITS = 32
 
 
@@ -30,13 +31,13 @@ class StreamDigest:
             yield batch
             del batch  # it may be large, and the next one comes before this name would mean that
 
-    def text(self, origin: str) -> str:
-        """Return the digest of what has passed, after the option `origin` that the messages were asked for with."""
-        return f"{origin}:{self._hash.hexdigest()[:_DIGITS]}"
+    def text(self, asked: str) -> str:
+        """Return the digest of what has passed, after the options with which it was `asked` for."""
+        return f"{asked}:{self._hash.hexdigest()[:_DIGITS]}"
 
     def _update(self, batch: MessageBatch) -> None:
         start = 0
-        for number in batch.tagged(_REPEATED).tolist():
+        for number in batch.tagged(_LEFT_OUT).tolist():
             self._hash.update(batch.data[batch.offsets[start] : batch.offsets[number]].data)
             start = number + 1
         self._hash.update(batch.data[batch.offsets[start] : batch.offsets[-1]].data)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.contract.table_state import TableState
 from penstock.flow.capture.relation_columns import attnums
-from penstock.flow.capture.told_columns import History, read
+from penstock.flow.capture.told_columns import History, contradicts, read
 from penstock.ledger.relation_records import ColumnLook, ColumnState
 from penstock.wire.columnar import Told
 from penstock.wire.messages import Relation, RelationColumn
@@ -99,6 +99,14 @@ def test_where_the_trigger_may_have_missed_something_nothing_is_guessed(history:
 def test_states_that_cannot_follow_one_another_are_not_used_at_all(states: list[TableState]) -> None:
     for place in range(len(states) + 1):
         assert read(relation(AFTER), [place], History(LOOKS, None, told(*states))) is None
+
+
+def test_a_version_that_a_column_has_again_contradicts_the_one_between() -> None:
+    one, other = (replace(AGAIN, versions={1: 90, 3: version}) for version in (101, 102))
+
+    assert not contradicts(History(LOOKS, DROPPED, told(one, one, other)))
+    assert contradicts(History(LOOKS, DROPPED, told(one, other, one)))
+    assert contradicts(History(LOOKS, one, told(other, one)))
 
 
 def test_what_the_stream_says_otherwise_than_the_trigger_is_left_to_the_looks() -> None:

@@ -97,6 +97,22 @@ def test_a_later_window_goes_on_from_what_an_earlier_one_has_told() -> None:
     assert read(history(before=replace(WIDER, trigger=OTHER)), BEFORE, {1: "100"}) == OPEN
 
 
+def test_a_state_of_before_that_is_told_after_a_rewrite_contradicts_it_in_every_window() -> None:
+    computed, before, now = (
+        state(100, 501, plain=False),
+        state(99, FILE, INT4, version=90),
+        state(101, 501, version=100),
+    )
+
+    assert read(history(computed, before), BEFORE, {1: "100"}) == DOUBTFUL
+    assert (
+        read(history(before, before=computed, looks=(look(INT8),)), replace(BEFORE, checked=True), {1: "100"})
+        == DOUBTFUL
+    )
+    assert read(history(now, before=before), BEFORE, {1: "100"}).doubtful == set()
+    assert read(history(computed, before, now), BEFORE, {1: "100"}) == DOUBTFUL
+
+
 def test_what_the_look_before_has_seen_already_counts_for_nothing() -> None:
     seen = state(90, FILE, INT4, plain=False)
 

@@ -1,7 +1,9 @@
 -- For a superuser, in the source's database. Run again it changes nothing, or makes what is missing, disabled or of another version.
 do $install$
 declare
-  body constant text := {body};
+  report constant text := {report};
+  wrote constant text := {wrote};
+  other text;
 begin
   create schema if not exists penstock_ddl;
   if exists (
@@ -11,15 +13,68 @@ begin
   ) then
     raise exception 'expected schema penstock_ddl to be owned by a superuser, it is not; drop it, or change its owner';
   end if;
+  -- Two keys for the digest of every message. No table: pg_dump reads none of a materialized view's rows, nor locks it, so that whoever
+  -- dumps the database needs no right to it, and a database that is restored has keys of its own.
+  if not exists (
+    select from pg_catalog.pg_class as c
+    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+    where n.nspname = 'penstock_ddl' and c.relname = 'secret'
+  ) then
+    create materialized view penstock_ddl.secret as
+    select
+      (
+        select pg_catalog.string_agg(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), ''::pg_catalog.bytea)
+        from pg_catalog.generate_series(1, 4)
+      ) as inner_key,
+      (
+        select pg_catalog.string_agg(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), ''::pg_catalog.bytea)
+        from pg_catalog.generate_series(1, 4)
+      ) as outer_key;
+  end if;
+  -- what default privileges have given away
+  for other in
+    select distinct case a.grantee when 0 then 'public' else pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) end
+    from pg_catalog.pg_class as c
+    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+    cross join pg_catalog.aclexplode(c.relacl) as a
+    where n.nspname = 'penstock_ddl' and c.relname = 'secret' and a.grantee <> c.relowner
+  loop
+    execute 'revoke all on penstock_ddl.secret from ' || other;
+  end loop;
+  if exists (
+    select from pg_catalog.pg_class as c
+    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+    where n.nspname = 'penstock_ddl' and c.relname = 'secret' and not c.relispopulated
+  ) then
+    refresh materialized view penstock_ddl.secret;
+  end if;
   if not exists (
     select from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where n.nspname = 'penstock_ddl' and p.proname = 'report' and p.pronargs = 0 and p.prosecdef and p.prosrc = body
+    where n.nspname = 'penstock_ddl' and p.proname = 'wrote' and p.pronargs = 2 and p.prosecdef and p.prosrc = wrote
       and p.proconfig = array['search_path=pg_catalog, pg_temp']
   ) then
     execute pg_catalog.format(
+      'create or replace function penstock_ddl.wrote(pg_catalog.xid, pg_catalog.bytea) returns pg_catalog.bool '
+      'language sql stable strict security definer set search_path = pg_catalog, pg_temp as %L', wrote
+    );
+  end if;
+  -- it says yes or no to whoever asks, and a digest of 256 bits is not guessed
+  if not pg_catalog.has_schema_privilege('public', 'penstock_ddl', 'usage') then
+    grant usage on schema penstock_ddl to public;
+  end if;
+  if not pg_catalog.has_function_privilege('public', 'penstock_ddl.wrote(pg_catalog.xid, pg_catalog.bytea)', 'execute') then
+    grant execute on function penstock_ddl.wrote(pg_catalog.xid, pg_catalog.bytea) to public;
+  end if;
+  if not exists (
+    select from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where n.nspname = 'penstock_ddl' and p.proname = 'report' and p.pronargs = 0 and p.prosecdef and p.prosrc = report
+      and p.proconfig = array['search_path=pg_catalog, pg_temp', 'lock_timeout=0']
+  ) then
+    execute pg_catalog.format(
       'create or replace function penstock_ddl.report() returns event_trigger language plpgsql security definer '
-      'set search_path = pg_catalog, pg_temp as %L', body
+      'set search_path = pg_catalog, pg_temp set lock_timeout = 0 as %L', report
     );
   end if;
   if exists (

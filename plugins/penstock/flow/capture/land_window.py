@@ -22,6 +22,7 @@ from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek
+from penstock.source.peek import Logical
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation, Totals
 
 VersionOf = Callable[[Relation, int], int]
@@ -51,7 +52,9 @@ class Landed:
         return found
 
 
-def messages(ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str) -> Iterator[pa.BinaryArray]:
+def messages(
+    ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
+) -> Iterator[pa.BinaryArray]:
     """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
     settings = ctx.pipeline.capture
     return peek.peek(
@@ -60,6 +63,7 @@ def messages(ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str) -> I
         publication=known.publication,
         upto=upto,
         origin_none=origin == "none",
+        logical=logical,
         statement_timeout=settings.statement_timeout,
         work_mem=settings.work_mem,
         batch_bytes=settings.batch_bytes,

@@ -115,7 +115,7 @@ def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) 
     if not oids:
         return {}
     looks = ctx.ledger.windows.column_looks(ctx.name, oids, since=since)
-    if not ctx.pipeline.source.ddl_trigger:
+    if not landed.totals.heard:
         return {oid: History(found) for oid, found in looks.items()}
     before = ctx.ledger.windows.table_states(ctx.name, oids)
     totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
@@ -125,11 +125,11 @@ def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) 
     }
 
 
-def told_states(ctx: Context, landed: Landed) -> TableStates | None:
-    """Return what the source's event trigger told last of each table, None where the pipeline does not listen."""
-    if not ctx.pipeline.source.ddl_trigger:
-        return None
+def told_states(landed: Landed) -> TableStates | None:
+    """Return what the source's event trigger told last of each table, None where the window was read without it."""
     totals = landed.totals
+    if not totals.heard:
+        return None
     last = [told[-1].state for told in totals.told.values() if told[-1].lapses == totals.lapses]
     return TableStates(last, lapsed=totals.lapses > 0)
 

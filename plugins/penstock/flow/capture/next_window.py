@@ -17,6 +17,7 @@ from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import read_ahead
+from penstock.source.peek import Logical
 from penstock.source.read_ahead import ReadAhead, Wanted
 from penstock.source.session import SourceSession
 
@@ -36,19 +37,20 @@ class NextWindow:
         """Return where the window ends that is read ahead."""
         return None if self._reading is None else self._reading.wanted.upto
 
-    def plan(self, conn: SourceSession, known: ExpectedState, after: Lsn, upto: Lsn) -> None:
+    def plan(self, conn: SourceSession, known: ExpectedState, after: Lsn, upto: Lsn, logical: Logical) -> None:
         """Note the window that follows the one that ends at `after`, as far as there is WAL for it and a slot to spare."""
         self._wanted = None
         if self._is_on and upto > after and read_ahead.has_room(conn):
             origin_none = self._ctx.pipeline.source.origin == "none"
-            self._wanted = Wanted(known.slot, known.publication, after, upto, origin_none)
+            self._wanted = Wanted(known.slot, known.publication, after, upto, origin_none, logical)
 
-    def take(self, window: WindowRecord) -> tuple[Iterator[pa.BinaryArray], float] | None:
+    def take(self, window: WindowRecord, logical: Logical) -> tuple[Iterator[pa.BinaryArray], float] | None:
         """Return the messages of a planned window where they were read ahead, and since when; the slot stands at its beginning."""
         reading, self._reading = self._reading, None
         if reading is None:
             return None
-        if (reading.wanted.from_lsn, reading.wanted.upto) != (window.from_lsn, window.upto_lsn):
+        wanted = reading.wanted
+        if (wanted.from_lsn, wanted.upto, wanted.logical) != (window.from_lsn, window.upto_lsn, logical):
             reading.stop()
             return None
         messages = reading.messages()

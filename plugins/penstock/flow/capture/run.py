@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
 
+from penstock.errors import SourceError
 from penstock.flow.capture import landed_drift, schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.next_window import NextWindow
@@ -28,6 +29,8 @@ from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import catalog_snapshot, ddl_trigger, lock, publication, server_info, session, slot
+from penstock.source.ddl_trigger import DdlTrigger
+from penstock.source.peek import Logical
 from penstock.wire.columnar import ColumnarDecoder
 from penstock.wire.digest import StreamDigest
 
@@ -68,7 +71,7 @@ def capture_window(
         written = None
         if due.window is not None:
             if following:
-                following.plan(conn, due.known, due.window.upto_lsn, due.following)
+                following.plan(conn, due.known, due.window.upto_lsn, due.following, due.logical)
             written = _land(ctx, due, due.window, following)
             with ctx.ledger.session():
                 _stage(ctx, conn, due, due.window, written)
@@ -94,11 +97,18 @@ class _Due:
     window: WindowRecord | None
     following: Lsn
     """Where the window after this one could end by now; where this one ends if it had too little to be read ahead."""
+    trigger: DdlTrigger | None
+    """The source's event trigger as it was before the look, None where the pipeline does not ask for it."""
 
     @property
     def upto(self) -> Lsn:
         """Return where the window ends, which is where it begins where there is none."""
         return self.known.position if self.window is None else self.window.upto_lsn
+
+    @property
+    def logical(self) -> Logical:
+        """Return which logical messages to read: the event trigger's, while it is there to prove them."""
+        return Logical.PROVED if self.trigger and self.trigger.token else Logical.UNSENT
 
 
 def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None) -> _Due:
@@ -127,7 +137,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     after = window.upto_lsn if window else upto
     reach = _reach(ctx, recent, after, before)
     following = min(end.flushed, reach) if end.flushed - after >= (reach - after) * _WORTH else after
-    return _Due(record, before, end, look, window, Lsn(following))
+    return _Due(record, before, end, look, window, Lsn(following), trigger)
 
 
 def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, before: SourceState) -> int:
@@ -139,12 +149,18 @@ def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, bef
     )
 
 
-def _judge_again(ctx: Context, conn: session.SourceSession, known: ExpectedState, before: SourceState) -> None:
+def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
-    published = publication.read(conn, known.publication)
-    now = source_state.with_readings(conn, known, published, server_info.flushed(conn))
-    slot_verdict.judge_again(known, before, now)
+    published = publication.read(conn, due.known.publication)
+    now = source_state.with_readings(conn, due.known, published, server_info.flushed(conn))
+    slot_verdict.judge_again(due.known, due.before, now)
     follow_options(ctx, conn, published)
+    if due.logical is Logical.PROVED and ddl_trigger.read(conn) != due.trigger:
+        raise SourceError(
+            "source-error",
+            f"expected the event trigger at {conn.place} to stay as it was while a window was read, got another one, which "
+            "proves other messages; nothing of the window was staged: capture again",
+        )
 
 
 def sweep(ctx: Context) -> None:
@@ -180,19 +196,27 @@ class _Written:
 
 def _land(ctx: Context, due: _Due, window: WindowRecord, following: NextWindow | None) -> _Written:
     """Peek a planned window and write it; nothing refers to what is written."""
-    source, digest, ahead = ctx.pipeline.source, StreamDigest(), following.take(window) if following else None
-    peeked, started = ahead or (messages(ctx, due.known, window.upto_lsn, origin=source.origin), monotonic())
-    decoder = ColumnarDecoder(xid_horizon=due.end.xid_horizon, skip_origins=frozenset(source.skip_origins))
+    source, digest, logical = ctx.pipeline.source, StreamDigest(), due.logical
+    ahead = following.take(window, logical) if following else None
+    peeked, started = ahead or (
+        messages(ctx, due.known, window.upto_lsn, origin=source.origin, logical=logical),
+        monotonic(),
+    )
+    decoder = ColumnarDecoder(
+        xid_horizon=due.end.xid_horizon,
+        skip_origins=frozenset(source.skip_origins),
+        hears=logical is Logical.PROVED,
+    )
     folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
     batches = digest.passing(following.starting(peeked) if following else peeked)
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    return _Written(landed, digest.text(source.origin), started, ahead is not None)
+    return _Written(landed, digest.text(window_proof.asked(source.origin, logical)), started, ahead is not None)
 
 
 def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowRecord, written: _Written) -> None:
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
-    _judge_again(ctx, conn, due.known, due.before)
+    _judge_again(ctx, conn, due)
     numbers = landed_drift.settle(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
@@ -201,7 +225,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         files=landed.files,
         relations=landed.relations,
         numbers=numbers,
-        states=landed_drift.told_states(ctx, landed),
+        states=landed_drift.told_states(landed),
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,

@@ -25,7 +25,7 @@ from penstock.flow.guards import running
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import lock, peek, server_info, session, slot
-from penstock.source.peek import Transaction
+from penstock.source.peek import Logical, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.messages import POSTGRES_EPOCH_US
 
@@ -101,7 +101,9 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         if _decodes(ctx, conn, known, upto):
             return False
         end = server_info.position(conn)
-        digest = window_proof.skipped_digest(conn, known, upto, origin=ctx.pipeline.source.origin)
+        digest = window_proof.skipped_digest(
+            conn, known, upto, origin=ctx.pipeline.source.origin, logical=_logical(ctx)
+        )
         slot_verdict.judge_again(known, before, source_state.found(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
         committed = _committed(ctx, offender, end)
@@ -141,7 +143,13 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
 
 
 def _decodes(ctx: Context, conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
-    return peek.decodes(conn, known.slot, known.publication, upto, origin_none=ctx.pipeline.source.origin == "none")
+    none = ctx.pipeline.source.origin == "none"
+    return peek.decodes(conn, known.slot, known.publication, upto, origin_none=none, logical=_logical(ctx))
+
+
+def _logical(ctx: Context) -> Logical:
+    """Return which logical messages to ask for: as capture does, for the server may fail at one of them."""
+    return Logical.PASSED_OVER if ctx.pipeline.source.ddl_trigger else Logical.UNSENT
 
 
 def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn) -> Offender:
@@ -150,7 +158,7 @@ def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn)
     def fails(place: int) -> bool:
         return not _decodes(ctx, conn, known, Lsn(place + 1))
 
-    found = window_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin)
+    found = window_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin, logical=_logical(ctx))
     if found is None:
         places: Sequence[int] = range(known.position, end)
     else:

@@ -42,6 +42,7 @@ class _Known:
     lapses: int = 0
     dropped: Mapping[int, int] = field(default_factory=dict)
     xid: int = 0
+    versions: Mapping[int, int] = field(default_factory=dict)
 
 
 def read(relation: Relation, after: Collection[int], history: History) -> tuple[int, ...] | None:
@@ -72,18 +73,33 @@ def contradicts(history: History) -> bool:
 
 
 def _told(state: TableState, lapses: int) -> _Known:
-    return _Known(ColumnLook(state.count, state.columns, state.trigger), lapses, state.dropped, state.xid)
+    look = ColumnLook(state.count, state.columns, state.trigger)
+    return _Known(look, lapses, state.dropped, state.xid, state.versions)
 
 
 def _agree(chain: Sequence[_Known | None]) -> bool:
-    """Return whether these can follow one another: numbers are given out once, and a dropped column stays dropped."""
+    """Return whether these can follow one another: numbers and versions are given out once, and a dropped column stays dropped."""
     known = [each for each in chain if each is not None]
-    return all(
+    return _once(known) and all(
         one.look.count <= other.look.count
         and not one.dropped.keys() & other.look.columns.keys()
         and (not other.xid or all(other.dropped.get(attnum) == xid for attnum, xid in one.dropped.items()))
         for one, other in pairwise(known)
     )
+
+
+def _once(known: Sequence[_Known]) -> bool:
+    """Return whether no column has a version again that it had before another one."""
+    newest: dict[int, int] = {}
+    past: set[tuple[int, int]] = set()
+    for each in known:
+        for attnum, version in each.versions.items():
+            if newest.get(attnum, version) != version:
+                past.add((attnum, newest[attnum]))
+            newest[attnum] = version
+        if not past.isdisjoint(each.versions.items()):
+            return False
+    return True
 
 
 def _at(relation: Relation, here: _Known | None, following: _Known | None, history: History) -> tuple[int, ...] | None:

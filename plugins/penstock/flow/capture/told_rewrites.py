@@ -50,7 +50,11 @@ def read(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
     if not (looks and token and everything and history.complete) or history.lapses or silent or contradicts(history):
         return Rewrites(frozenset(now))
     earlier = history.before if history.before is not None and history.before.trigger == token else None
-    doubtful = frozenset(attnum for attnum in now if not _kept(attnum, earlier, told, before))
+    doubtful = frozenset(
+        attnum
+        for attnum, version in now.items()
+        if not (_follow_one_another(attnum, earlier, told, version) and _kept(attnum, earlier, told, before))
+    )
     last = told[-1] if told else earlier
     complete = last is not None and all(str(last.versions.get(attnum)) == version for attnum, version in now.items())
     return Rewrites(doubtful, complete)
@@ -68,12 +72,17 @@ def _since(looks: Sequence[ColumnLook], before: Before, attnums: Mapping[int, st
     return looks if before.checked else ()
 
 
+def _follow_one_another(attnum: int, earlier: TableState | None, told: Sequence[TableState], now: str) -> bool:
+    """Return whether each version of a column comes once, up to that which the look found: one that comes again contradicts the others."""
+    states = told if earlier is None else [earlier, *told]
+    versions = [*(str(state.versions.get(attnum)) for state in states), now]
+    return len(list(groupby(versions))) == len(set(versions))
+
+
 def _kept(attnum: int, earlier: TableState | None, told: Sequence[TableState], before: Before) -> bool:
     """Return whether no command that was told of can have changed a column's values since they were right."""
     right = before.versions[attnum]
     versions = [str(state.versions.get(attnum)) for state in told]
-    if len(list(groupby(versions))) != len(set(versions)):
-        return False  # a version that comes again is somebody's invention
     type_, version, steps = before.types[attnum], right, told
     if right in versions:  # up to there the earlier look has seen it
         place = len(versions) - 1 - versions[::-1].index(right)

@@ -17,11 +17,12 @@ from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, slot
-from penstock.source.peek import Transaction
+from penstock.source.peek import Logical, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.digest import StreamDigest
 
 _SKIPPED = "skipped-"
+_TOLD = "told"
 
 
 def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
@@ -76,17 +77,31 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, bef
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
-def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str) -> str:
+def asked(origin: str, logical: Logical) -> str:
+    """Return how a digest says with which options its messages were asked for."""
+    return origin if logical is Logical.UNSENT else f"{origin}+{_TOLD}"
+
+
+def _asked_again(asked: str) -> tuple[str, Logical]:
+    """Return the options with which the same transactions come again; what the event trigger told of them is not read twice."""
+    origin, _, told = asked.partition("+")
+    return origin, Logical.PASSED_OVER if told else Logical.UNSENT
+
+
+def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical) -> str:
     """Return what stands for the digest of a window whose one transaction cannot be decoded: its id and place."""
-    found = decodable(conn, known, upto, origin=origin)
+    found = decodable(conn, known, upto, origin=origin, logical=logical)
     held = "undecodable" if found is None else ",".join(f"{each.xid}@{Lsn(each.lsn)}" for each in found)
-    return f"{_SKIPPED}{origin}:{held}"
+    return f"{_SKIPPED}{asked(origin, logical)}:{held}"
 
 
-def decodable(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str) -> list[Transaction] | None:
+def decodable(
+    conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
+) -> list[Transaction] | None:
     """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
+    none = origin == "none"
     try:
-        return peek.transactions(conn, known.slot, known.publication, upto, origin_none=origin == "none")
+        return peek.transactions(conn, known.slot, known.publication, upto, origin_none=none, logical=logical)
     except SourceError as error:
         if error.slug != "decoding-limit":
             raise
@@ -103,13 +118,14 @@ def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> N
 
 def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: WindowRecord) -> None:
     before = source_state.found(conn, known)
-    origin = (window.digest or "").partition(":")[0]
-    if origin.startswith(_SKIPPED):
-        now = skipped_digest(conn, known, window.upto_lsn, origin=origin.removeprefix(_SKIPPED))
+    options = (window.digest or "").partition(":")[0]
+    origin, logical = _asked_again(options.removeprefix(_SKIPPED))
+    if options.startswith(_SKIPPED):
+        now = skipped_digest(conn, known, window.upto_lsn, origin=origin, logical=logical)
     else:
         seen = StreamDigest()
-        for _ in seen.passing(messages(ctx, known, window.upto_lsn, origin=origin)):
+        for _ in seen.passing(messages(ctx, known, window.upto_lsn, origin=origin, logical=logical)):
             pass
-        now = seen.text(origin)
+        now = seen.text(options)
     slot_verdict.judge_again(known, before, source_state.found(conn, known))
     slot_verdict.same_window(window, now)

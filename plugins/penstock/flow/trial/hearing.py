@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.contract import table_state
+from penstock.contract import ddl_message
 from penstock.contract.table_state import FileBefore
 from penstock.errors import SourceError
 from penstock.flow.capture.column_changes import Following
@@ -67,7 +67,7 @@ def heard(conn: SourceSession, token: str | None) -> Heard:
     """Read what was told since `listen`; raises SourceError."""
     if token is None or ddl_trigger.read(conn).token != token:
         return Heard()
-    states = [table_state.read(content) for content in ddl_trigger.recorded(conn)]
+    states = [ddl_message.read_text(content) for content in ddl_trigger.recorded(conn)]
     told: dict[int, list[Told]] = {}
     rewritten: dict[int, FileBefore] = {}
     for state in states:
