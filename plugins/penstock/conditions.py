@@ -163,6 +163,11 @@ def _conditions() -> dict[str, Condition]:
         # the lake
         "landing-unreachable": Condition("The landing zone did not answer.", retry),
         "landing-unwritable": Condition("The landing zone could not be written.", retry),
+        "landing-changed": Condition(
+            "Another landing zone is behind landing.uri than the one in which the pipeline lands.",
+            page,
+            _critical(dag="resume"),
+        ),
         "landing-file-missing": Condition("A landing file that a manifest lists is not there or is damaged.", halt),
         "landing-version": Condition("A landing file has a contract version this code does not read.", halt),
         "interval-invalid": Condition("An interval to fill ends before it begins, or is not over yet.", fail),

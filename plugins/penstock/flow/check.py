@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
 
 from croniter import croniter
 
-from penstock.errors import LedgerError, SourceError
+from penstock.errors import LakeError, LedgerError, SourceError
+from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.policy import Health
 from penstock.source import session
@@ -16,6 +18,9 @@ from penstock.source.preflight import run as preflight
 from penstock.source.preflight.run import Finding
 
 __all__ = ["Finding", "check", "failures", "require"]
+
+_UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
+"""What the ledger says of a pipeline that it does not know."""
 
 
 def check(ctx: Context) -> list[Finding]:
@@ -27,7 +32,7 @@ def check(ctx: Context) -> list[Finding]:
             schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
             own_slot=_owns_slot(ctx),
         )
-    return [*asked, notified(ctx.pipeline.health)]
+    return [*asked, *_landing(ctx), notified(ctx.pipeline.health)]
 
 
 def notified(health: Health) -> Finding:
@@ -54,13 +59,24 @@ def seconds_between(schedule: str | None) -> int | None:
     return max(int((later - earlier).total_seconds()) for earlier, later in pairwise(ticks))
 
 
+def _landing(ctx: Context) -> Iterator[Finding]:
+    """Find a landing zone that is not the one in which the pipeline lands, or one that cannot be asked."""
+    try:
+        landing_mark.require(ctx)
+    except LedgerError as error:
+        if error.slug not in _UNKNOWN:
+            raise
+    except LakeError as error:
+        yield Finding("error", error.slug, "landing.uri", error.message, f"docs/runbooks/{error.slug}.md")
+
+
 def _owns_slot(ctx: Context) -> bool:
     """Return whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
     try:
         record = ctx.ledger.pipelines.get(ctx.name)
         return record.slot_intent_at is not None and record.state != "torn_down"
     except LedgerError as error:
-        if error.slug in ("ledger-not-migrated", "not-bootstrapped"):
+        if error.slug in _UNKNOWN:
             return False
         raise
 

@@ -9,6 +9,11 @@ from __future__ import annotations
 from penstock.lsn import Lsn
 
 
+def mark_file(pipeline: str) -> str:
+    """Name the file by which the ledger knows the zone."""
+    return f"{pipeline}/landing-mark.txt"
+
+
 def windows_folder(pipeline: str) -> str:
     """Name the folder of all windows of a pipeline."""
     return f"{pipeline}/windows"

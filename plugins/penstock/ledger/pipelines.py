@@ -72,6 +72,14 @@ class Pipelines(Part):
             lock(transaction, name)
             transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
 
+    def note_landing(self, name: str, mark: str, *, marked: bool) -> PipelineRecord:
+        """Note the landing zone's mark before it is written, and again when the zone has it: from then on it stays.
+
+        Raises LedgerError("ledger-conflict") when the zone of another run is marked.
+        """
+        need = "to have no landing zone yet"
+        return self._change_pipeline(name, "pipelines/note_landing", need, mark=mark, marked=marked)
+
     def note_unproved(self, name: str, lsn: Lsn | None) -> None:
         """Note from where on the source has another history than the one that was read; None once it is proved to be that one."""
         with self.transaction() as transaction:

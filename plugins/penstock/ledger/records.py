@@ -86,6 +86,7 @@ class PipelineRecord(PipelineFacts):
     Penstock made the present one, None before the first slot, as
     `publishing` is.
     `unproved_from` is where the source was found with another history than the one that was read, None if it was not.
+    `landing_mark` is the landing zone's random name; until it is `landing_marked` the one that a bootstrap was about to give it.
     """
 
     publication_oid: int | None
@@ -96,6 +97,8 @@ class PipelineRecord(PipelineFacts):
     slot_made: bool | None
     publishing: Publishing | None
     unproved_from: Lsn | None
+    landing_mark: str | None
+    landing_marked: bool
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:

@@ -437,6 +437,9 @@ SCENES: dict[str, Scene] = {
     "cuts-unreadable": met(LakeError("cuts-unreadable", "expected the table of cuts, got no file; resync a table")),
     "clock-skew": met(LakeError("clock-skew", "expected the driver's clock to be right, got one 60 s ahead; set it")),
     "clocks-differ": clocks_differ,
+    "landing-changed": met(
+        LakeError("landing-changed", "expected the zone's mark, but there is no such file; mount it")
+    ),
     "decoding-limit": decoding_limit,
     "ddl-trigger-missing": ddl_trigger_missing,
     "no-usable-identity": no_usable_identity,

@@ -85,6 +85,8 @@ RECORD = PipelineRecord(
     slot_made=True,
     publishing=None,
     unproved_from=None,
+    landing_mark=None,
+    landing_marked=False,
 )
 
 

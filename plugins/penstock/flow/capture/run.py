@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from penstock.errors import SourceError
+from penstock.flow import landing_mark
 from penstock.flow.capture import landed_drift, schema_drift, slot_verdict, source_state, window_proof, window_size
 from penstock.flow.capture.land_window import Landed, land, messages
 from penstock.flow.capture.next_window import NextWindow
@@ -114,6 +115,7 @@ class _Due:
 def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None) -> _Due:
     """Hold ledger and source against each other, let them follow each other, and plan the window, to `ahead` where that is read."""
     record = running(ctx)
+    landing_mark.require(ctx)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
     known = schema_drift.looked(ctx)

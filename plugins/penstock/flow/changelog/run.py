@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from penstock.errors import LakeError
+from penstock.flow import landing_mark
 from penstock.flow.changelog import coverage, late_changes
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.changelog.table_plan import table_orders
@@ -57,6 +58,7 @@ def precedes(ctx: Context, interval: Interval) -> bool:
 def plan(ctx: Context, interval: Interval) -> str:
     """Write the orders of a new attempt at the interval; return the attempt."""
     coverage.require_valid(interval, datetime.now(UTC))
+    landing_mark.require(ctx)
     work = ctx.ledger.changelogs.interval_work(ctx.name, from_time=interval.start, upto_time=interval.end)
     through = coverage.require(ctx, work.history, interval)
     attempt = new_attempt()

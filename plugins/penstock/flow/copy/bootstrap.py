@@ -9,9 +9,10 @@ paused, and the others continue.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from penstock.errors import LakeError, PenstockError, SourceError
+from penstock.flow import landing_mark
 from penstock.flow.capture import publication_options
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
@@ -28,18 +29,20 @@ from penstock.source.slot import Exported
 from penstock.source.tables import SourceTable
 
 UNCOPIED = ("new", "copying")
+_KILLED_RUN_SECONDS = 5  # in which the ledger's server notices that a run was killed
 
 
 def prepare(ctx: Context) -> str:
     """Migrate the ledger, register the pipeline, create or adopt its publication; return the publication's name."""
     ctx.ledger.migrate()
-    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
+    with _alone(ctx), session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         ctx.ledger.pipelines.register(
             ctx.name,
             database=server_info.read(conn).database,
             slot=ctx.pipeline.slot,
             publication=ctx.pipeline.publication,
         )
+        landing_mark.ensure(ctx)
         publication.ensure(conn, ctx.pipeline)
     return ctx.pipeline.publication
 
@@ -48,8 +51,20 @@ def copy(ctx: Context, submit: Submit) -> list[str]:
     """Copy every table that has no copy yet; create the slot first if there is none. Return the tables copied.
 
     The snapshot's connection stays open while Spark reads. Tables that were finished before an error stay
-    finished; one that cannot be read is paused. Raises SourceError, LakeError, LedgerError.
+    finished; one that cannot be read is paused. Raises SourceError, LakeError, LedgerError, "work-under-way" while another
+    bootstrap is at work.
     """
+    with _alone(ctx):
+        landing_mark.ensure(ctx)
+        return _copy_all(ctx, submit)
+
+
+def _alone(ctx: Context) -> AbstractContextManager[None]:
+    """Keep another bootstrap from making the same slot and copying the same tables; raises LedgerError("work-under-way")."""
+    return ctx.ledger.locks.hold(ctx.name, "first copy", wait=_KILLED_RUN_SECONDS)
+
+
+def _copy_all(ctx: Context, submit: Submit) -> list[str]:
     _collect(ctx)
     tried: dict[int, str] = {}
     for tries_left in reversed(range(TRIES)):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
+from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.copy.watch import watched
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
@@ -51,6 +52,7 @@ def copy_tables(
 
     `order` may ask for less than a range's whole rows. Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
     """
+    landing_mark.require(ctx)
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
     readable, failures = _with_filters(ctx, exported, sources)

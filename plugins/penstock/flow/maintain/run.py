@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from penstock.errors import LakeError, LedgerError, PenstockError
+from penstock.flow import landing_mark
 from penstock.flow.changelog import run as changelog
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
@@ -57,6 +58,7 @@ def maintain(
     if ctx.ledger.pipelines.get(ctx.name).state in ("new", "bootstrapping"):
         ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
         return None
+    landing_mark.require(ctx)
     chosen = _chosen(ctx, tables)
     if not dry_run:
         _trim_history(ctx)

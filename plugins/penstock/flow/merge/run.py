@@ -6,6 +6,7 @@ overtaken can never publish, even if its Spark application outlived its task.
 
 from __future__ import annotations
 
+from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.due import due, evolved, settled
@@ -47,6 +48,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     The `last` merge of an era is that of a pipeline that is halted: what was landed before its slot was left behind.
     """
     with ctx.ledger.session():
+        landing_mark.require(ctx)
         return _plan(ctx, force=force, last=last)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import LakeError
+from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.attempt import read_result
@@ -78,6 +79,7 @@ def _building(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
 
 def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
     """Write the orders of the next chunk of each rebuild; from here only this run may advance them."""
+    landing_mark.require(ctx)
     run, settings = new_attempt(), ctx.pipeline
     position = ctx.ledger.pipelines.get(ctx.name).position or Lsn(0)
     first = min(each.after or position for each in rebuilds)

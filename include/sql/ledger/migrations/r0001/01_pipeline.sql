@@ -16,6 +16,9 @@ create table penstock.pipeline (
     era integer not null default 1 check (era > 0),
     consistent_point pg_lsn,
     position pg_lsn check (position >= consistent_point),
+    -- the random name of the landing zone, and whether the zone has it: else it is the one that a bootstrap was about to give
+    landing_mark text,
+    landing_marked boolean not null default false check (landing_mark is not null or not landing_marked),
     -- from here on the source has been found with another history: nothing ends that but reading the windows since as
     -- they were staged
     unproved_from pg_lsn,
