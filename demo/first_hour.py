@@ -37,8 +37,9 @@ create table sales.order_line (order_id bigint references sales."order", line_no
 insert into sales.customer (name, since) select 'customer ' || n, date '2020-01-01' + n % 2000 from generate_series(1, 20000) n;
 insert into sales."order" (customer_id) select 1 + n % 20000 from generate_series(1, 50000) n;
 insert into sales.order_line select n, 1, n / 7.0 from generate_series(1, 50000) n;
-create role penstock_reader login replication password '{password}';
-grant pg_monitor to penstock_reader;
+create role penstock_capture login replication password '{password}';
+create role penstock_reader login password '{password}';
+grant pg_monitor to penstock_capture;
 grant usage on schema sales to penstock_reader;
 grant select on all tables in schema sales to penstock_reader;
 create publication penstock_sales for table sales.customer, sales."order", sales.order_line with (publish_via_partition_root = true);

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from demo import every_type
 from stack.servers import databases
-from stack.servers.databases import READER, SHOP_OWNER, Room
+from stack.servers.databases import CAPTURE, READER, SHOP_OWNER, Room
 from stack.servers.postgres import Database
 
 SCALE = 10
@@ -38,7 +38,7 @@ def create(database: Database, *, scale: int = SCALE, progress: Progress = lambd
     """
     progress(f"a new database {database.name}")
     database.drop()
-    databases.prepare(database.server, (), [Room(database.name, SHOP_OWNER, (READER,))], {})
+    databases.prepare(database.server, (), [Room(database.name, SHOP_OWNER, (CAPTURE, READER))], {})
     with database.connect() as connection:
         every_type.create_extensions(connection)
     progress(f"pgbench's tables at scale {scale}")
@@ -93,7 +93,7 @@ def measure(connection: Connection) -> Size:
 
 
 def _publish(connection: Connection) -> None:
-    """Do what only the tables' owner can, so that the reader needs no more than REPLICATION and SELECT."""
+    """Do what only the tables' owner can, so that our roles need no more than REPLICATION, and SELECT."""
     # pgbench's history has no key. A publication that publishes updates makes PostgreSQL refuse updates and deletes
     # of such a table (pgbench itself only inserts), and Penstock refuses to do that to anybody's table. FULL keeps
     # the table as usable as it was.

@@ -28,6 +28,7 @@ fernet_key() { # 32 bytes in URL-safe base64
 
 # The source: superuser (for you), and the role that Penstock reads with
 make_up source_superuser openssl rand -hex 32
+make_up penstock_capture openssl rand -hex 32
 make_up penstock_reader openssl rand -hex 32
 # The control server: superuser (for you), Airflow's metadata, ledger and lake catalog
 make_up control_superuser openssl rand -hex 32

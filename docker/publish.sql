@@ -1,4 +1,4 @@
--- What only the tables' owner can do, so that the reader needs no more than REPLICATION and SELECT. Penstock takes the
+-- What only the tables' owner can do, so that our roles need no more than REPLICATION, and SELECT. Penstock takes the
 -- publication over (`adopt: true` in pipelines/shop.yaml) and never changes it.
 
 -- No key: without the whole old row PostgreSQL would refuse updates and deletes of a published table.

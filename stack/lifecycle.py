@@ -147,7 +147,12 @@ def _with_free_ports(stack: Stack) -> Stack:
 def _start_servers(stack: Stack, progress: Progress) -> None:
     with progress.step("The source server") as step:
         stack.source.start()
-        passwords = {"shop_app": stack.secrets.shop_app, "penstock_reader": stack.secrets.penstock_reader}
+        secrets = stack.secrets
+        passwords = {
+            "shop_app": secrets.shop_app,
+            "penstock_capture": secrets.penstock_capture,
+            "penstock_reader": secrets.penstock_reader,
+        }
         databases.prepare(stack.source, databases.SOURCE_ROLES, databases.SOURCE_ROOMS, passwords)
         step.result = f"PostgreSQL {stack.source.version} on 127.0.0.1:{stack.source.port}"
     with progress.step("The control server") as step:

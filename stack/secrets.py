@@ -31,6 +31,7 @@ class Secrets:
     source_superuser: str = _secret()
     control_superuser: str = _secret()
     shop_app: str = _secret()
+    penstock_capture: str = _secret()
     penstock_reader: str = _secret()
     penstock: str = _secret()
     airflow: str = _secret()

@@ -104,7 +104,7 @@ class Stack:
         return [self.session(record.stem) for record in sorted(self.project.sessions.glob("*.json"))]
 
     def source_dsn(self, role: str = databases.SHOP_OWNER) -> str:
-        """Return the shop database's connection string for one of its two roles (it holds the password)."""
+        """Return the shop database's connection string for one of its roles (it holds the password)."""
         return self.source.dsn(databases.SHOP, role, getattr(self.secrets, role))
 
     def ledger_dsn(self) -> str:

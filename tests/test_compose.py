@@ -300,6 +300,7 @@ def test_the_connections_are_those_that_a_pipeline_names_by_default(services: di
     named = {part.connection for part in (default.source, default.ledger, default.lake, default.spark)}
     given = services["scheduler"]["environment"]
 
+    named.add("penstock_reader")  # of the sample's pipelines
     assert {f"AIRFLOW_CONN_{name.upper()}" for name in named} == {n for n in given if n.startswith("AIRFLOW_CONN_")}
 
 
@@ -336,7 +337,12 @@ def fresh_server(
 ) -> Iterator[dict[str, str]]:
     """A server of our own, because the scripts make roles and databases; what the image would give them."""
     mounted = tmp_path_factory.mktemp("mounted")
-    for name, value in {"penstock_reader": "reads", "airflow_db": "flies", "penstock_db": "it's kept"}.items():
+    for name, value in {
+        "penstock_capture": "decodes",
+        "penstock_reader": "reads",
+        "airflow_db": "flies",
+        "penstock_db": "it's kept",
+    }.items():
         (mounted / name).write_text(value)
     for name in ("demo/schema.sql", "demo/content.sql", "docker/publish.sql"):
         shutil.copy(ROOT / name, mounted)
@@ -381,7 +387,12 @@ def test_the_source_script_makes_a_reader_of_a_shop_that_its_owner_published(fre
         for schema, name, _ in tables:
             connection.execute(sql.SQL("select from {}").format(sql.Identifier(schema, name)))
         orders = connection.execute("select count(*) from shop.orders").fetchone()
-    assert role == (True, False)
+    assert role == (False, False)
+    with login(fresh_server, "shop", "penstock_capture", "decodes") as connection:
+        found = connection.execute(
+            "select rolreplication, rolsuper from pg_roles where rolname = current_user"
+        ).fetchone()
+    assert found == (True, False)
     assert len(tables) == TABLES
     assert {owner for _, _, owner in tables} == {"shop_owner"}
     assert orders == (3000,)

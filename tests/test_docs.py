@@ -424,7 +424,7 @@ PSQL_VARIABLES = {
     "slot": "penstock_shop",
     "publication": "penstock_shop",
     "pipeline": "shop",
-    "role": "penstock_reader",
+    "role": "penstock_capture",
     "table": "sales.order_line",
     "pid": "0",
     "position": "0/16B3748",
@@ -432,7 +432,8 @@ PSQL_VARIABLES = {
 }
 SOURCE_OBJECTS = """
 create role shop_owner;
-create role penstock_reader login replication;
+create role penstock_capture login replication;
+create role penstock_reader login;
 create schema sales authorization shop_owner;
 create table sales.customer (id bigint primary key);
 create table sales."order" (id bigint primary key);
@@ -441,6 +442,7 @@ create table sales.audit (id bigint not null, natural_key text not null, relatio
 create unique index audit_natural_key on sales.audit (natural_key);
 create table sales.price (natural_key text not null, valid_until date);
 create unique index price_natural_key on sales.price (natural_key);
+create function sales.immutable_unaccent(text) returns text language sql immutable as 'select lower($1)';
 """
 
 

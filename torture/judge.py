@@ -17,6 +17,8 @@ from penstock.source.text_rows import rendered
 from tests.pipeline_env import PipelineEnv
 from torture.model import Model, Table
 
+SECONDS = 3600
+"""So long may the source be read."""
 ANONYMOUS = "a table that the source does not have under this name"
 
 
@@ -30,7 +32,7 @@ def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
     """Yield each ready table, by the name that readers know, and what is wrong with it (nothing: equal)."""
     ctx = env.ctx
     with (
-        rendered(ctx.source, what="torture") as texts,
+        rendered(ctx.reader, seconds=SECONDS, what="torture") as texts,
         lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake,
     ):
         for record in ready(env):

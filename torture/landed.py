@@ -22,6 +22,7 @@ from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from torture import stand
+from torture.judge import SECONDS
 from torture.model import Model, Table
 from torture.report import Report
 from torture.rounds import Mix, Torture
@@ -62,7 +63,7 @@ def _env(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineE
 def judge(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
     copies = {copied.oid: copied for copied in env.ctx.ledger.tables.copies(env.name)}
-    with rendered(env.ctx.source, what="torture") as texts:
+    with rendered(env.ctx.reader, seconds=SECONDS, what="torture") as texts:
         for record in env.ctx.ledger.tables.all(env.name):
             if record.state not in JUDGED or record.left_lsn is not None or record.oid not in copies:
                 continue

@@ -134,6 +134,9 @@ def _conditions() -> dict[str, Condition]:
         "copy-failed": Condition(
             "A table could not be copied by bootstrap; its reason says why.", pause, needs_copy=True
         ),
+        "planning-failed": Condition(
+            "A function in a table's index or statistics fails whenever a query over the table is planned.", pause
+        ),
         "table-joining": Condition("Transactions that were open when a table joined keep it from being copied.", retry),
         "table-added": Condition("A table joined the publication and waits for its copy.", note),
         "schema-followed": Condition("A table's shape changed at the source, and the lake's table follows.", note),

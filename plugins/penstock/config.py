@@ -53,6 +53,10 @@ class Source(Section):
     """Say which database is read, through which publication and slot."""
 
     connection: ConnectionId = "penstock_source"
+    reader_connection: ConnectionId | None = None
+    """The same database as a role that may read the tables and nothing else; it reads them in place of the role above."""
+    read_timeout: ServerSeconds = 86400
+    """Give up a read of one table, or of one range of it, after so long."""
     publication: Name | None = None
     slot: Name | None = None
     adopt: bool = False

@@ -90,7 +90,8 @@ def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZo
 
     writer = _writer(zone, range_)
     try:
-        for batch in read_range(source, range_, snapshot_name=plan.snapshot_name, batch_bytes=plan.batch_bytes):
+        size, seconds = plan.batch_bytes, plan.seconds
+        for batch in read_range(source, range_, snapshot_name=plan.snapshot_name, batch_bytes=size, seconds=seconds):
             writer.write(batch)
         return writer.close(oid=range_.oid).to_json()
     except BaseException:

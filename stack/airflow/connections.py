@@ -5,15 +5,17 @@ from urllib.parse import quote
 
 from stack.ports import LOOPBACK
 from stack.secrets import Secrets
-from stack.servers.databases import PENSTOCK, READER, SHOP
+from stack.servers.databases import CAPTURE, PENSTOCK, READER, SHOP
 
 
 def environment(source_port: int, control_port: int, secrets: Secrets) -> dict[str, str]:
-    """Return `AIRFLOW_CONN_*` for source, ledger, catalog and Spark, and PyIceberg's own variables for readers of the lake."""
-    source = _postgres(source_port, SHOP, READER, secrets.penstock_reader)
+    """Return `AIRFLOW_CONN_*` for source and its reader, ledger, catalog and Spark, and PyIceberg's own variables for readers of the lake."""
+    source = _postgres(source_port, SHOP, CAPTURE, secrets.penstock_capture)
+    reader = _postgres(source_port, SHOP, READER, secrets.penstock_reader)
     ledger = _postgres(control_port, PENSTOCK, PENSTOCK, secrets.penstock)
     return {
         "AIRFLOW_CONN_PENSTOCK_SOURCE": source,
+        "AIRFLOW_CONN_PENSTOCK_READER": reader,
         "AIRFLOW_CONN_PENSTOCK_LEDGER": ledger,
         "AIRFLOW_CONN_PENSTOCK_CATALOG": ledger,
         "AIRFLOW_CONN_PENSTOCK_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),

@@ -1,6 +1,6 @@
 """The roles and databases of the two servers, brought to what they should be on every `up`.
 
-Source: database `shop` of its application's role, and a reader with no more than capture needs. Control: one database
+Source: database `shop` of its application's role, a role that decodes, and one that reads tables and may do nothing else. Control: one database
 for Airflow's metadata, one for the ledger and the lake's catalog, each with a role of its own.
 """
 
@@ -15,6 +15,7 @@ from stack.servers.postgres import Server
 
 SHOP = "shop"
 SHOP_OWNER = "shop_app"
+CAPTURE = "penstock_capture"
 READER = "penstock_reader"
 PENSTOCK = "penstock"
 AIRFLOW = "airflow"
@@ -41,9 +42,10 @@ class Room:
 SOURCE_ROLES = (
     Role(SHOP_OWNER),
     # pg_monitor: to name the sessions that block the creation of a slot
-    Role(READER, "replication", ("pg_monitor",)),
+    Role(CAPTURE, "replication", ("pg_monitor",)),
+    Role(READER, "noreplication"),
 )
-SOURCE_ROOMS = (Room(SHOP, SHOP_OWNER, (READER,)),)
+SOURCE_ROOMS = (Room(SHOP, SHOP_OWNER, (CAPTURE, READER)),)
 CONTROL_ROLES = (Role(PENSTOCK), Role(AIRFLOW))
 CONTROL_ROOMS = (Room(PENSTOCK, PENSTOCK), Room(AIRFLOW, AIRFLOW))
 

@@ -111,6 +111,7 @@ class Bench:
             [table],
             self.catalog,
             self.properties,
+            seconds=60,
             **options,  # type: ignore[arg-type]
         ).tables
         return found

@@ -122,7 +122,7 @@ class Followed:
     def unlike(self) -> dict[str, tuple[Rows, Rows]]:
         """Return by table the rows that only the server has, and those that only the lake has, as the server's texts."""
         found = {}
-        with rendered(self.source) as texts:
+        with rendered(self.source, seconds=60) as texts:
             for name, table in self.tables.items():
                 heaps = [(leaf.schema, leaf.name) for leaf in table.leaves]
                 named = [column.name for column in table.columns]

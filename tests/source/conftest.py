@@ -133,7 +133,7 @@ def copied(source: Connection, ranges: Iterable[CopyRange], exported: Exported, 
         batch
         for each in ranges
         for batch in read_range(
-            source, replace(each, typed=()), snapshot_name=exported.snapshot_name, batch_bytes=batch_bytes
+            source, replace(each, typed=()), snapshot_name=exported.snapshot_name, batch_bytes=batch_bytes, seconds=60
         )
     ]
     return pa.Table.from_batches(batches)

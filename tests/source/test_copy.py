@@ -81,6 +81,7 @@ def test_batches_are_rows_of_a_copy_of_bounded_size(source, conn, writer):
                 *planned(conn, range_bytes=1 << 30),
                 snapshot_name=exported.snapshot_name,
                 batch_bytes=100_000,
+                seconds=60,
             )
         )
 
@@ -168,7 +169,7 @@ def values(source, ranges, exported):
     return [
         row
         for each in ranges
-        for batch in copy.read_range(source, each, snapshot_name=exported.snapshot_name, batch_bytes=10_000)
+        for batch in copy.read_range(source, each, snapshot_name=exported.snapshot_name, batch_bytes=10_000, seconds=60)
         for row in batch.to_pylist()
     ]
 

@@ -64,7 +64,11 @@ def test_a_source_that_is_ready_has_no_error_and_nothing_is_made(conn, shop):
     found = preflight.check(conn, pipeline("shop.*"))
 
     assert level(found, "error") == []
-    assert [finding.subject for finding in level(found, "warn")] == ["max_slot_wal_keep_size", "partitions"]
+    assert [finding.subject for finding in level(found, "warn")] == [
+        "max_slot_wal_keep_size",
+        "source.reader_connection",
+        "partitions",
+    ]
     subjects = {finding.subject: finding.message for finding in level(found, "ok")}
     assert subjects["wal_level"] == "logical"
     assert subjects["publication penstock_shop"] == "does not exist, bootstrap will make it for 2 tables"
@@ -548,3 +552,69 @@ def test_an_event_trigger_that_is_asked_for_is_looked_at(
 
     assert (finding.level, said in finding.message) == (level_, True)
     assert list(server_rules.ddl_trigger(replace(asked, ddl_trigger=None))) == []
+
+
+def test_check_asks_for_a_reader_and_its_advice_makes_one_that_it_then_finds_in_order(source, database, conn, shop):
+    (asks,) = [each for each in preflight.check(conn, pipeline("shop.*")) if each.subject == "source.reader_connection"]
+    statements = asks.next_step[asks.next_step.index("create role") : asks.next_step.index(" Then set a password")]
+    assert "functions that their owners put into indexes run as" in asks.message
+
+    shop.execute(statements)  # the advice is tried
+    try:
+        shop.execute("alter role penstock_reader password 'of the role'")
+        with session.connect(connection_to(database, "penstock_reader", "of the role"), what="test") as reader:
+            found = preflight.check(conn, pipeline("shop.*"), reader=reader)
+            refused = preflight.check(conn, pipeline("*.*"), reader=conn)
+        subjects = {each.subject: (each.level, each.message) for each in found}
+        assert subjects["source.reader_connection"] == (
+            "ok",
+            "penstock_reader reads tables, and may do nothing else".replace("penstock_reader", '"penstock_reader"'),
+        )
+        assert subjects["privileges"] == ("ok", "may read all 2 heaps to copy")
+        assert "got the same" in next(each.message for each in refused if each.subject == "source.reader_connection")
+
+        shop.execute("alter role penstock_reader replication; revoke select on shop.events_1 from penstock_reader")
+        with session.connect(connection_to(database, "penstock_reader", "of the role"), what="test") as reader:
+            found = preflight.check(conn, pipeline("shop.*"), reader=reader)
+        worse = {each.subject: each for each in found if each.level != "ok"}
+        assert "it has the attribute REPLICATION" in worse["source.reader_connection"].message
+        assert worse["privileges"].next_step == 'run: grant select on "shop"."events_1" to "penstock_reader"'
+    finally:
+        shop.execute("drop owned by penstock_reader; drop role penstock_reader")
+
+
+def test_a_reader_that_leads_elsewhere_is_an_error(conn, shop, postgres16):
+    with (
+        postgres16.temporary_database("elsewhere") as other,
+        session.connect(connection_to(other), what="test") as reader,
+    ):
+        found = preflight.check(conn, pipeline("shop.*"), reader=reader)
+    first = next(each for each in found if each.subject == "source.reader_connection")
+    assert first.level == "error"
+    assert "got elsewhere on one" in first.message
+
+
+def test_defaults_of_transactions_that_a_dba_has_set_for_a_role_are_pinned_and_others_are_named(
+    database, new_role, shop
+):
+    reader = new_role("careful", "login superuser")
+    shop.execute(
+        f"alter role {reader.user} set default_transaction_read_only = on; "
+        f"alter role {reader.user} set default_transaction_isolation = 'serializable'; "
+        f"alter role {reader.user} set default_transaction_deferrable = on; "
+        f"alter role {reader.user} set session_replication_role = replica; "
+        f"alter database {database.name} set default_transaction_read_only = on"
+    )
+    with session.connect(reader, what="test") as conn:
+        made = publication.ensure(conn, pipeline("shop.*"))
+        isolation = conn.execute("show default_transaction_isolation").fetchone()
+        found = {each.subject: each for each in preflight.check(conn, pipeline("shop.*"))}
+        publication.drop(conn, "penstock_shop")
+
+    assert made > 0
+    assert isolation == ("read committed",)
+    assert found["session_replication_role"].level == "warn"
+    shop.execute(f"alter database {database.name} reset default_transaction_read_only")
+    shop.execute(found["session_replication_role"].next_step.partition("run: ")[2])  # the advice is tried
+    with session.connect(reader, what="test") as conn:
+        assert "session_replication_role" not in {each.subject for each in preflight.check(conn, pipeline("shop.*"))}

@@ -74,17 +74,21 @@ def test_status_says_what_does_not_run_how_to_start_it_and_what_the_ledger_lacks
     assert "[ledger-not-migrated]" in said.getvalue()
 
 
-def test_the_reader_may_decode_but_neither_read_ungranted_tables_nor_make_any(servers: Stack):
+def test_one_role_may_decode_and_the_reader_may_not_and_neither_reads_ungranted_tables_nor_makes_any(servers: Stack):
     one(servers.source_dsn(), "create table if not exists public.orders (id int)")
-    reader = servers.source_dsn(databases.READER)
+    making = "select slot_name from pg_create_logical_replication_slot('s', 'pgoutput')"
+    capture, reader = servers.source_dsn(databases.CAPTURE), servers.source_dsn(databases.READER)
 
-    slot = one(reader, "select slot_name from pg_create_logical_replication_slot('s', 'pgoutput')")
-    one(reader, "select pg_drop_replication_slot('s')")
+    slot = one(capture, making)
+    one(capture, "select pg_drop_replication_slot('s')")
 
     assert slot == "s"
-    for refused in ("select count(*) from public.orders", "create table public.mine (id int)"):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            one(reader, refused)
+    for dsn in (capture, reader):
+        for refused in ("select count(*) from public.orders", "create table public.mine (id int)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                one(dsn, refused)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        one(reader, making)
 
 
 def test_ledger_and_catalog_share_a_database_that_airflow_cannot_enter(servers: Stack):

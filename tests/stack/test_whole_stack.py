@@ -36,7 +36,8 @@ def trial():
     @task(pool="penstock_source")
     def source():
         from airflow.providers.postgres.hooks.postgres import PostgresHook
-        assert PostgresHook("penstock_source").get_first("select current_user") == ("penstock_reader",)
+        assert PostgresHook("penstock_source").get_first("select current_user") == ("penstock_capture",)
+        assert PostgresHook("penstock_reader").get_first("select current_user") == ("penstock_reader",)
         ledger = PostgresHook("penstock_ledger").get_first("select current_database()")
         assert ledger == ("penstock",), ledger
 

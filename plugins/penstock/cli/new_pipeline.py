@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,18 +23,20 @@ from penstock.places import environment, folder, home
 from penstock.quantities import several, size
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose
+from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
 from penstock.source.tables import SourceTable
 from penstock.texts import NAME
 
 _MOST_TABLES = 100
 
 
-def init(name: str, connection: str, include: Sequence[str], *, adopt: bool, json: bool) -> None:
+def init(name: str, connection: str, include: Sequence[str], *, reader: str | None, adopt: bool, json: bool) -> None:
     """Write the file, print what was found and the next step, and end the process with a status."""
     try:
         path = _free_path(name)
         source = Connection.from_airflow_environment(connection, os.environ)
-        pipeline, tables, findings = _asked(name, source, include, adopt=adopt)
+        reads = Connection.from_airflow_environment(reader, os.environ) if reader else None
+        pipeline, tables, findings = _asked(name, source, reads, include, adopt=adopt)
         _write(path, "\n".join(_lines(path, pipeline, tables, findings)) + "\n")
     except PenstockError as error:
         printing.say(str(error))
@@ -46,6 +49,8 @@ def init(name: str, connection: str, include: Sequence[str], *, adopt: bool, jso
     else:
         printing.show_findings(f"{name}: {source.host}:{source.port}/{source.database}", findings)
         printing.show(f"{path}: written, {several(len(tables), 'table')}")
+        for line in () if reader else _roles(source.database, tables):
+            printing.show(line)
         for line in _next_steps(name, len(failed)):
             printing.show(line)
     raise typer.Exit(Status.FOUND if failed else Status.DONE)
@@ -66,14 +71,14 @@ def _free_path(name: str) -> Path:
 
 
 def _asked(
-    name: str, source: Connection, include: Sequence[str], *, adopt: bool
+    name: str, source: Connection, reads: Connection | None, include: Sequence[str], *, adopt: bool
 ) -> tuple[Pipeline, list[SourceTable], list[Finding]]:
     """Ask the source for its tables, and for what forbids to read them; raises SourceError, ConfigError."""
-    with session.connect(source, what=f"{name}:init") as conn:
+    with session.connect(source, what=f"{name}:init") as conn, _session(name, reads) as reader:
         found = catalog.all_tables(conn)
         relations = catalog.relations(conn)
         patterns = list(include) or _patterns(found)
-        pipeline = _pipeline(name, source.id, patterns, adopt=adopt)
+        pipeline = _pipeline(name, source.id, reads.id if reads else None, patterns, adopt=adopt)
         chosen = {relation.oid for relation in choose(relations, pipeline.tables).chosen}
         tables = [table for table in found if table.oid in chosen]
         if not tables:
@@ -84,8 +89,12 @@ def _asked(
                 "leads to the right database, and whether its role may use the schemas",
             )
         seconds = seconds_between(pipeline.capture.schedule)
-        findings = preflight.run.check(conn, pipeline, schedule_seconds=seconds)
+        findings = preflight.run.check(conn, pipeline, reader=reader, schedule_seconds=seconds)
     return pipeline, tables, [*findings, notified(pipeline.health)]
+
+
+def _session(name: str, place: Connection | None) -> AbstractContextManager[session.SourceSession | None]:
+    return session.connect(place, what=f"{name}:init") if place else nullcontext()
 
 
 def _patterns(tables: Sequence[SourceTable]) -> list[str]:
@@ -93,10 +102,14 @@ def _patterns(tables: Sequence[SourceTable]) -> list[str]:
     return [f"{_quoted(schema)}.*" for schema in sorted({table.schema for table in tables})]
 
 
-def _pipeline(name: str, connection: str, patterns: Sequence[str], *, adopt: bool) -> Pipeline:
+def _pipeline(name: str, connection: str, reader: str | None, patterns: Sequence[str], *, adopt: bool) -> Pipeline:
     uri = Landing.model_fields["uri"].default.replace("${PENSTOCK_HOME}", str(home()))
     tables = {"include": list(patterns) or ["*.*"]}
-    given = {"name": name, "source": {"connection": connection, "adopt": adopt}, "tables": tables}
+    given = {
+        "name": name,
+        "source": {"connection": connection, "reader_connection": reader, "adopt": adopt},
+        "tables": tables,
+    }
     try:
         return Pipeline.model_validate({**given, "landing": {"uri": uri}})
     except ValueError as error:
@@ -113,6 +126,8 @@ def _lines(path: Path, pipeline: Pipeline, tables: Sequence[SourceTable], findin
     yield ""
     yield "source:"
     yield f"  connection: {pipeline.source.connection}"
+    if pipeline.source.reader_connection:
+        yield f"  reader_connection: {pipeline.source.reader_connection}"
     if pipeline.source.adopt:
         yield "  adopt: true"
     yield ""
@@ -145,6 +160,16 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(
             "config-invalid", f"expected to write {path}, got: {error.strerror}; set PENSTOCK_PIPELINES to a folder"
         ) from None
+
+
+def _roles(database: str, tables: Sequence[SourceTable]) -> Iterator[str]:
+    """Yield the statements that make the two roles, for whoever may make roles."""
+    schemas = {table.schema for table in tables} | {leaf.schema for table in tables for leaf in table.leaves}
+    yield "Two roles read a source: one decodes, and one that may do nothing else reads tables (docs/postgresql.md). A superuser"
+    yield f"makes those that are missing, in database {database}:"
+    yield from (f"  {line}" for line in (*capture_statements(database), *reader_statements(database, schemas)))
+    yield "Set their passwords, and name the connection of the second one as source.reader_connection. For tables to come, their owner runs:"
+    yield f"  {later_statement(schemas)}"
 
 
 def _next_steps(name: str, failed: int) -> Iterator[str]:

@@ -36,6 +36,13 @@ def register(app: typer.Typer) -> None:
 def init(
     name: Annotated[str, typer.Argument(help="The name of the new pipeline: a-z, digits and _.")],
     connection: Annotated[str, typer.Option(help="The Airflow connection of the source database.")] = "penstock_source",
+    *,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            "--reader-connection", help="The Airflow connection of the role that reads tables, if there is one."
+        ),
+    ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +57,7 @@ def init(
     """Ask a source for its tables, and write a pipeline file with them and with what check says; never overwrites."""
     from penstock.cli import new_pipeline
 
-    new_pipeline.init(name, connection, include or (), adopt=adopt, json=json)
+    new_pipeline.init(name, connection, include or (), reader=reader, adopt=adopt, json=json)
 
 
 def validate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
@@ -25,14 +26,21 @@ _UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
 
 def check(ctx: Context) -> list[Finding]:
     """Return every finding of the preflight, the good ones too; raises SourceError when the source cannot be asked."""
-    with session.connect(ctx.source, what=f"{ctx.name}:check") as conn:
+    with session.connect(ctx.source, what=f"{ctx.name}:check") as conn, _reader(ctx) as reader:
         asked = preflight.check(
             conn,
             ctx.pipeline,
+            reader=reader,
             schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
             own_slot=_owns_slot(ctx),
         )
     return [*asked, *_landing(ctx), notified(ctx.pipeline.health)]
+
+
+def _reader(ctx: Context) -> AbstractContextManager[session.SourceSession | None]:
+    if ctx.pipeline.source.reader_connection is None:
+        return nullcontext()
+    return session.connect(ctx.reader, what=f"{ctx.name}:check")
 
 
 def notified(health: Health) -> Finding:

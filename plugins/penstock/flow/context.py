@@ -65,6 +65,12 @@ class Context:
         return self.connections(self.pipeline.source.connection)
 
     @cached_property
+    def reader(self) -> Connection:
+        """Return the connection by which rows of tables are read: functions of their owners run as its role."""
+        named = self.pipeline.source.reader_connection
+        return self.source if named is None else self.connections(named)
+
+    @cached_property
     def catalog(self) -> Connection:
         """Return the connection of the database that holds the lake's catalog."""
         return self.connections(self.pipeline.lake.connection)

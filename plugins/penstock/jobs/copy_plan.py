@@ -14,7 +14,8 @@ class CopyRange:
 
     `last_block` None means to the end. `relation` is the heap to read: a leaf of a partitioned table, else the table.
     `where` is the publication's row filter, or None. `typed` pairs the columns to be landed as values with their lake
-    types; a range with a text that is none is landed as texts. `reals` are columns of type `real`. In a fetch, the columns
+    types; a range with a text that is none is landed as texts. `reals` are columns of type `real`. A `plain` range is a whole
+    relation over which no query can be planned: it is read by its name. In a fetch, the columns
     have these `attnums`, and their values are landed as changes that were committed at `commit_lsn`.
     """
 
@@ -30,11 +31,12 @@ class CopyRange:
     attnums: tuple[int, ...] = ()
     commit_lsn: int | None = None
     reals: tuple[str, ...] = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """Order one copy: every range is read in the exported snapshot `snapshot_name` and landed at its path."""
+    """Order one copy: every range is read in the exported snapshot `snapshot_name`, and landed at its path, within `seconds`."""
 
     pipeline: str
     attempt: str
@@ -45,6 +47,7 @@ class CopyPlan:
     batch_bytes: int
     ranges: tuple[CopyRange, ...]
     landing_options: dict[str, str] = field(default_factory=dict)
+    seconds: int = 86400
     version: int = 1
 
     def dumps(self) -> str:

@@ -7,7 +7,7 @@ the source: this module needs drivers and Arrow only, because Spark's tasks impo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from psycopg import sql
@@ -18,55 +18,83 @@ from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
+from penstock.source.planning import Heap
+from penstock.source.reading import BACKEND, BEGIN, bounded, taking
+from penstock.source.session import assert_pinned, showing
 from penstock.source.tables import Leaf, SourceTable
+from penstock.source.text_rows import rendered
 from penstock.sql import load
-from penstock.values.parsed import parsed_type, value_of
+from penstock.values.parsed import parsed_type, value_of, widened
 from penstock.values.type_change import is_real
 from penstock.values.type_table import describe
 
 _SETTINGS = {
-    "statement_timeout": "0",
     "lock_timeout": "10s",
     "max_parallel_workers_per_gather": "0",  # the plan says how many connections read at once; each is one process
 }
 
 
-def plan_ranges(tables: Iterable[SourceTable], *, range_bytes: int, folder: str) -> list[CopyRange]:
+def plan_ranges(
+    tables: Iterable[SourceTable], *, range_bytes: int, folder: str, plain: Container[Heap] = ()
+) -> list[CopyRange]:
     """Cut each heap into equal ranges of at most `range_bytes`, each landed as one file below `folder`.
 
     Every heap has at least one range, an empty one too, and its last range is open: rows written between the look at
-    its size and the snapshot are in it. Partitions whose rows are not in the WAL (foreign, unlogged) are left out.
+    its size and the snapshot are in it. Those that are `plain` have no other. Partitions whose rows are not in the WAL
+    (foreign, unlogged) are left out.
     """
     return [
-        _range(table, leaf, first, last, copy_file(folder, f"{table.oid}-{part:05d}"))
+        _range(
+            table,
+            leaf,
+            first,
+            last,
+            copy_file(folder, f"{table.oid}-{part:05d}"),
+            plain=(leaf.schema, leaf.name) in plain,
+        )
         for table in tables
-        for part, (leaf, first, last) in enumerate(_cuts(table, range_bytes))
+        for part, (leaf, first, last) in enumerate(_cuts(table, range_bytes, plain))
     ]
 
 
 def read_range(
-    source: Connection, range_: CopyRange, *, snapshot_name: str, batch_bytes: int, what: str = "copy"
+    source: Connection, range_: CopyRange, *, snapshot_name: str, batch_bytes: int, seconds: int, what: str = "copy"
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one range that the snapshot sees, in a copy's schema, in batches of about `batch_bytes`.
 
-    Close the iterator to stop early. Raises SourceError, "snapshot-gone" when the exporting connection has ended;
+    Close the iterator to stop early. Raises SourceError, "snapshot-gone" when the exporting connection has ended,
+    "source-timeout" after `seconds`;
     TableError for what concerns this table only, "table-rewritten" when the snapshot's rows are gone; pa.ArrowInvalid
     where a value of a `typed` column is none of its lake type.
     """
     schema = copy_schema(range_.columns, dict(range_.typed))
-    with connect_arrow(source, what=what, settings=_SETTINGS) as session:
-        session.run(sql.SQL("begin isolation level repeatable read, read only"))
-        session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
-        with of_one_table():
+    if range_.plain:
+        with rendered(source, seconds=seconds, snapshot_name=snapshot_name, what=what) as texts, of_one_table():
+            for block in texts.rows([_heap(range_)], range_.columns):
+                for batch in block.to_batches():
+                    yield _rows(batch, schema, range_)
+            texts.require_same([_heap(range_)])
+        return
+    settings = {**_SETTINGS, "statement_timeout": f"{seconds}s"}
+    with connect_arrow(source, what=what, settings=settings) as session:
+        (backend,) = session.rows(BACKEND)
+        session.run(BEGIN)
+        session.run(taking(snapshot_name))
+        with of_one_table(), bounded(source, backend, seconds):
             for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
                 yield _rows(batch, schema, range_)
             _require_same_file(session, range_)
 
 
 def _require_same_file(session: ArrowSession, range_: CopyRange) -> None:
-    heap = (range_.relation_schema, range_.relation_name)
-    if session.rows(rewritten_query([heap])):
-        raise rewritten_error(heap)
+    (shown,) = session.rows(showing())
+    assert_pinned(shown, session.place)  # a function may have set what names mean, and how values are written
+    if session.rows(rewritten_query([_heap(range_)])):
+        raise rewritten_error(_heap(range_))
+
+
+def _heap(range_: CopyRange) -> Heap:
+    return range_.relation_schema, range_.relation_name
 
 
 def having_labels(columns: Sequence[str], labels: Sequence[str]) -> str:
@@ -137,7 +165,11 @@ def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.Rec
     """Dress columns of texts as a copy's rows."""
     typed = dict(range_.typed)
     values = [
-        value_of(column, typed[name]) if name in typed else column
+        value_of(column, typed[name])
+        if name in typed
+        else widened(column)
+        if range_.plain and name in range_.reals
+        else column
         for name, column in zip(schema.names, batch.columns, strict=True)
     ]
     return pa.record_batch(
@@ -145,10 +177,11 @@ def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.Rec
     )
 
 
-def _cuts(table: SourceTable, range_bytes: int) -> Iterator[tuple[Leaf, int, int | None]]:
+def _cuts(table: SourceTable, range_bytes: int, plain: Container[Heap]) -> Iterator[tuple[Leaf, int, int | None]]:
     for leaf in table.leaves:
         if leaf.kind == "r" and leaf.persistence == "p":
-            yield from ((leaf, first, last) for first, last in _block_ranges(leaf, range_bytes))
+            whole = (leaf.schema, leaf.name) in plain
+            yield from ((leaf, *ends) for ends in ([(0, None)] if whole else _block_ranges(leaf, range_bytes)))
 
 
 def _block_ranges(leaf: Leaf, range_bytes: int) -> list[tuple[int, int | None]]:
@@ -160,7 +193,7 @@ def _block_ranges(leaf: Leaf, range_bytes: int) -> list[tuple[int, int | None]]:
     return list(zip(firsts, [*firsts[1:], None], strict=True))
 
 
-def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: str) -> CopyRange:
+def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: str, *, plain: bool) -> CopyRange:
     return CopyRange(
         oid=table.oid,
         relation_schema=leaf.schema,
@@ -172,4 +205,5 @@ def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: s
         path=path,
         typed=tuple((column.name, found) for column in table.columns if (found := parsed_type(column.type))),
         reals=tuple(column.name for column in table.columns if is_real(column.type)),
+        plain=plain,
     )

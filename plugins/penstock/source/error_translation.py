@@ -31,11 +31,13 @@ _UNSPOKEN = "a message that may quote a row's values and is not shown; it is in 
 
 def translate(error: BaseException, place: str) -> SourceError:
     """Return a driver's error as one of our kinds; `place` says where the source is, without a secret."""
-    state, said = _state(error), _primary(error)
-    rule = _rule(error, state, said)
-    shown = said if rule.speakable or _is_speakable(error, state) else _UNSPOKEN
-    code = f" ({state})" if state else ""
-    return SourceError(rule.slug, f"expected {place} {rule.expected}, got: {shown}{code}; {rule.next_step}")
+    rule = _rule(error, _state(error), _primary(error))
+    return SourceError(rule.slug, f"expected {place} {rule.expected}, got: {_shown(error, rule)}; {rule.next_step}")
+
+
+def shown(error: BaseException) -> str:
+    """Return what the server said, as far as it may be repeated, with its SQLSTATE."""
+    return _shown(error, _rule(error, _state(error), _primary(error)))
 
 
 @contextmanager
@@ -46,6 +48,12 @@ def translating(place: str) -> Iterator[None]:
     except (psycopg.Error, adbc_driver_manager.Error) as error:
         # `from None`: a chained driver error would print DETAIL and CONTEXT in the traceback
         raise translate(error, place) from None
+
+
+def _shown(error: BaseException, rule: Rule) -> str:
+    state = _state(error)
+    said = _primary(error) if rule.speakable or _is_speakable(error, state) else _UNSPOKEN
+    return f"{said} ({state})" if state else said
 
 
 def _rule(error: BaseException, state: str | None, said: str) -> Rule:

@@ -1,23 +1,64 @@
 """What the rows of one leaf say of its past, where the catalog alone does not: each look is bounded, and reads no value.
 
-A row's own transaction and command show whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
+Looks are the reader's, on a session of their own, for they run functions of the leaf's owner. A row's own transaction and command show whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
 not; a row that a partition brought along is older than the ATTACH. What stays unknown, the caller leaves undecided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
 
 from psycopg import sql
 
-from penstock.source.session import SourceSession, translating
+from penstock.connections import Connection
+from penstock.errors import SourceError
+from penstock.source.reading import reading
+from penstock.source.session import SourceSession, connect, translating
 from penstock.source.tables import Attach, Leaf
 
 _BLOCKS = 64
-_TIMEOUT = "5s"
+_SECONDS = 5
+
+Said = ParamSpec("Said")
+Found = TypeVar("Found")
 
 
-def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
+@dataclass
+class LeafRows:
+    """Look at the rows of one table's leaves; the first look that fails is the last one."""
+
+    source: Connection
+    conn: SourceSession
+    failed: bool = False
+
+    def ask(
+        self,
+        look: Callable[Concatenate[LeafRows, Leaf, Said], Found],
+        leaf: Leaf,
+        *args: Said.args,
+        **words: Said.kwargs,
+    ) -> Found | None:
+        """Return what a look at a leaf finds; None for one that cannot be looked at, or not in time."""
+        if leaf.kind != "r" or self.failed:
+            return None
+        try:
+            return look(self, leaf, *args, **words)
+        except SourceError:
+            self.failed = True
+            return None
+
+
+@contextmanager
+def looking(source: Connection, *, what: str) -> Iterator[LeafRows]:
+    """Lend the way to look at the leaves of one table; raises SourceError where the reader cannot log in."""
+    with connect(source, what=what, statement_timeout=_SECONDS) as conn:
+        yield LeafRows(source, conn)
+
+
+def kept(rows: LeafRows, leaf: Leaf, oldest_xid: int) -> bool:
     """Return whether a leaf holds a row of a transaction below `oldest_xid`, in its first blocks; raises SourceError.
 
     Such a row in a new file proves that the rows were moved as they were.
@@ -30,10 +71,10 @@ def kept(conn: SourceSession, leaf: Leaf, oldest_xid: int) -> bool:
         "(select (now.xmax >> 32 << 32) + t.xmin::text::bigint) as x (id) "
         "where t.ctid < {end}::tid and case when x.id > now.xmax then x.id - (1::bigint << 32) else x.id end < {oldest})"
     )
-    return _ask(conn, look.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid)))
+    return _ask(rows, look.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid)))
 
 
-def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bool:
+def only_sent(rows: LeafRows, leaf: Leaf, attached: Sequence[Attach]) -> bool:
     """Return whether a leaf is empty, or holds only rows that were written after it was attached; raises SourceError.
 
     Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not. Of a leaf that
@@ -48,32 +89,32 @@ def only_sent(conn: SourceSession, leaf: Leaf, attached: Sequence[Attach]) -> bo
     ]
     proved = sql.SQL(" and ").join(sent) if sent and len(sent) == len(attached) else sql.SQL("false")
     return not _ask(
-        conn, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
+        rows, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
     )
 
 
-def holds_row_of(conn: SourceSession, leaf: Leaf, xid: int, command: int) -> bool:
+def holds_row_of(rows: LeafRows, leaf: Leaf, xid: int, command: int) -> bool:
     """Return whether a leaf holds a row that one command of a transaction wrote, untouched since; raises SourceError."""
     look = sql.SQL(
         "select exists (select from only {} as t "
         "where t.xmin = {}::xid and t.cmin::text::bigint = {} and t.xmax = '0'::xid)"
     )
-    return _ask(conn, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
+    return _ask(rows, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
 
 
-def count_of(conn: SourceSession, leaf: Leaf, xid: int) -> int:
+def count_of(rows: LeafRows, leaf: Leaf, xid: int) -> int:
     """Count the rows of a leaf that one transaction wrote and nobody has touched since; raises SourceError."""
     look = sql.SQL("select count(*) from only {} as t where t.xmin = {}::xid and t.xmax = '0'::xid")
-    found = _asked(conn, look.format(_name(leaf), sql.Literal(str(xid))))
+    found = _asked(rows, look.format(_name(leaf), sql.Literal(str(xid))))
     return int(str(found))
 
 
-def empty_in(conn: SourceSession, leaf: Leaf) -> str | None:
+def empty_in(rows: LeafRows, leaf: Leaf) -> str | None:
     """Return the text of a snapshot in which a leaf is empty; None where it is not; raises SourceError."""
     look = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(
         _name(leaf)
     )
-    found = _asked(conn, look)
+    found = _asked(rows, look)
     return None if found is None else str(found)
 
 
@@ -81,12 +122,11 @@ def _name(leaf: Leaf) -> sql.Identifier:
     return sql.Identifier(leaf.schema, leaf.name)
 
 
-def _ask(conn: SourceSession, look: sql.Composed) -> bool:
-    return bool(_asked(conn, look))
+def _ask(rows: LeafRows, look: sql.Composed) -> bool:
+    return bool(_asked(rows, look))
 
 
-def _asked(conn: SourceSession, look: sql.Composed) -> object:
-    with translating(conn.place), conn.transaction():
-        conn.execute(sql.SQL("set local statement_timeout = {}").format(sql.Literal(_TIMEOUT)))
-        found = conn.execute(look).fetchone()
+def _asked(rows: LeafRows, look: sql.Composed) -> object:
+    with reading(rows.source, rows.conn, _SECONDS), translating(rows.conn.place):
+        found = rows.conn.execute(look).fetchone()
     return found[0] if found else None

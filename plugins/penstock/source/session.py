@@ -46,6 +46,14 @@ LIMITS = {
 }
 """Limits that a role may have and that would end our sessions; set where the server knows them."""
 
+MODES = {
+    "default_transaction_read_only": "off",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "array_nulls": "on",  # how our own arrays are read
+}
+"""What transactions are where nothing else is said: a role or a database may have set another default."""
+
 KEEPALIVE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
 """libpq's keywords that notice a dead network, also on a connection that holds a snapshot for hours."""
 
@@ -118,7 +126,7 @@ def pinning(settings: Mapping[str, str]) -> sql.Composed:
     return sql.SQL("select {}").format(
         sql.SQL(", ").join(
             [
-                *(_set(name, value) for name, value in {**PINNED, **settings}.items()),
+                *(_set(name, value) for name, value in {**PINNED, **MODES, **settings}.items()),
                 *(_set_if_known(name, value) for name, value in LIMITS.items()),
                 # the server notices that we are gone while it decodes, and does not hold the slot until the end
                 sql.SQL("case when version() ~ 'linux' then {} end").format(
@@ -131,7 +139,7 @@ def pinning(settings: Mapping[str, str]) -> sql.Composed:
 
 def showing() -> sql.Composed:
     """Compose the statement that shows the pinned settings, in their order."""
-    shown = (sql.SQL("current_setting({})").format(sql.Literal(name)) for name in PINNED)
+    shown = (sql.SQL("pg_catalog.current_setting({})").format(sql.Literal(name)) for name in PINNED)
     return sql.SQL("select {}").format(sql.SQL(", ").join(shown))
 
 

@@ -19,13 +19,13 @@ from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import server_info, transactions
+from penstock.source.reading import BEGIN, taking
 from penstock.source.session import SourceSession, connect, pinning, translating
 
 _SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
 _OPTION_LISTS = 150_000  # the version that brought the parentheses
 _NO_LIMITS = {"statement_timeout": "0", "lock_timeout": "0"}
 _CANCEL_SECONDS = 10
-_BEGIN = sql.SQL("begin isolation level repeatable read, read only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) ->
         with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
             conn.run(pinning(_NO_LIMITS))
             lsn, name = _create(conn, source, slot, timeout, temporary=True)
-            keeper.run(_BEGIN)
-            keeper.run(_importing(name))
+            keeper.run(BEGIN)
+            keeper.run(taking(name))
             kept, snapshot, _ = keeper.row("slot/export_snapshot")
             # the end of its session drops it as well, but some time later
             conn.run(sql.SQL("DROP_REPLICATION_SLOT {}").format(sql.Identifier(slot)))
@@ -113,7 +113,7 @@ def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Expor
     """Hold an exported snapshot of now, in an ordinary transaction; raises SourceError."""
     # closing, not committing: a holder that died after the last reader had finished is no failure
     with closing(connect(source, what=what, statement_timeout=0)) as conn:
-        conn.run(_BEGIN)
+        conn.run(BEGIN)
         name, snapshot, lsn = conn.row("slot/export_snapshot")
         yield Exported(lsn, name, snapshot, conn)
 
@@ -121,9 +121,9 @@ def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Expor
 @contextmanager
 def importing(conn: SourceSession, exported: Exported) -> Iterator[None]:
     """Read inside as the exported snapshot sees it, the catalog's tables too; raises SourceError("snapshot-gone")."""
-    conn.run(_BEGIN)
+    conn.run(BEGIN)
     try:
-        conn.run(_importing(exported.snapshot_name))
+        conn.run(taking(exported.snapshot_name))
         yield
     finally:
         conn.run(sql.SQL("rollback"))
@@ -189,10 +189,6 @@ def _create_statement(slot: str, version: int, temporary: bool) -> sql.Composed:
     return sql.SQL(f"CREATE_REPLICATION_SLOT {{}} {kind} pgoutput {option}").format(sql.Identifier(slot))
 
 
-def _importing(snapshot_name: str) -> sql.Composed:
-    return sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name))
-
-
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     with connect(source, what="blockers") as conn:
         found = "; ".join(each.describe() for each in transactions.open_now(conn))
@@ -208,7 +204,7 @@ def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
 
 def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
     with closing(connect(source, what=what)) as conn:
-        conn.run(_BEGIN)
-        conn.run(_importing(snapshot_name))
+        conn.run(BEGIN)
+        conn.run(taking(snapshot_name))
         (text,) = conn.row("slot/snapshot")
     return str(text)

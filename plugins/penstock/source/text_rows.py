@@ -1,7 +1,8 @@
-"""The source's own text of every row, for whoever checks what the pipeline made of it.
+"""The source's own text of every row, for whoever checks what the pipeline made of it, and of what cannot be queried.
 
-Values are rendered by the types' output functions, which is what COPY writes, under the pinned settings. All
-tables are read in one transaction, hence as of one moment; a table may be read twice and shows the same rows.
+Values are rendered by the types' output functions, which is what COPY writes, under the pinned settings. One transaction
+reads one table, as often as asked, and shows the same rows. Whole relations are read by their names, which plans no
+query and so runs no function of their owners.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pyarrow import csv
 
 from penstock.connections import Connection
 from penstock.source.key_range import KeyRange
-from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
-from penstock.source.session import SourceSession, connect, translating
+from penstock.source.one_table import rewritten_error, rewritten_query
+from penstock.source.planning import generated, require_planned
+from penstock.source.reading import reading
+from penstock.source.session import SourceSession, assert_pinned, connect, showing, translating
 
 _BLOCK_BYTES = 8 << 20
 
@@ -31,6 +34,7 @@ _NULLS = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "nul
 class RenderedSource:
     """Read tables as texts within one transaction."""
 
+    source: Connection
     session: SourceSession
 
     def rows(
@@ -44,13 +48,11 @@ class RenderedSource:
 
         Rows are in no order. `heaps` are (schema, name) of the relations that hold them: the leaves of a partitioned
         table. Columns come in the order asked for, named by their position; without any there is one column of NULLs,
-        for a table without columns has rows all the same. Raises SourceError.
+        for a table without columns has rows all the same. Raises SourceError, TableError("planning-failed").
         """
         for heap in heaps:
-            with (
-                translating(self.session.place),
-                self.session.cursor().copy(_statement(heap, columns, where, part)) as copy,
-            ):
+            statement = self._statement(heap, columns, where, part)
+            with translating(self.session.place), self.session.cursor().copy(statement) as copy:
                 for block, count in _blocks(copy):
                     yield _table(block, count, len(columns))
 
@@ -60,6 +62,8 @@ class RenderedSource:
         Ask after reading: from then on the transaction's locks prevent that. Raises SourceError.
         """
         with translating(self.session.place):
+            # a function may have set what names mean, and how values are written
+            assert_pinned(self.session.execute(showing()).fetchone() or (), self.session.place)
             return [(schema, name) for schema, name in self.session.execute(rewritten_query(heaps))]
 
     def require_same(self, heaps: Sequence[tuple[str, str]]) -> None:
@@ -67,34 +71,39 @@ class RenderedSource:
         for heap in self.rewritten(heaps):
             raise rewritten_error(heap)
 
-    @contextmanager
-    def one_table(self) -> Iterator[None]:
-        """Read one table inside: what concerns only that is raised as a TableError, and the transaction can be used on."""
-        with of_one_table(), translating(self.session.place), self.session.transaction():
-            yield
+    def _statement(
+        self, heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None
+    ) -> sql.Composed:
+        if columns and not where and part is None and not generated(self.session, heap, columns):
+            return _copied(sql.SQL("{} ({})").format(sql.Identifier(*heap), _listed(columns)))
+        require_planned(self.session, self.source, heap)
+        return _copied(sql.SQL("({})").format(_query(heap, columns, where, part)))
 
 
 @contextmanager
 def rendered(
-    source: Connection, *, snapshot_name: str | None = None, what: str = "compare"
+    source: Connection, *, seconds: int, snapshot_name: str | None = None, what: str = "compare"
 ) -> Iterator[RenderedSource]:
-    """Open one read-only transaction on the source, in an exported snapshot if one is named; raises SourceError."""
-    with connect(source, what=what, statement_timeout=0) as session:
-        session.run(sql.SQL("begin isolation level repeatable read, read only"))
-        if snapshot_name is not None:
-            session.run(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name)))
-        yield RenderedSource(session)
-        session.run(sql.SQL("commit"))
+    """Open a transaction for one table, in an exported snapshot if one is named; raises SourceError, also after `seconds`."""
+    with connect(source, what=what) as session, reading(source, session, seconds, snapshot_name=snapshot_name):
+        yield RenderedSource(source, session)
 
 
-def _statement(heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None) -> sql.Composed:
-    chosen = sql.SQL(", ").join(map(sql.Identifier, columns))
+def _copied(what: sql.Composed) -> sql.Composed:
+    return sql.SQL("copy {} to stdout (format csv, force_quote *)").format(what)
+
+
+def _listed(columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _query(heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None) -> sql.Composed:
+    chosen = _listed(columns)
     # the server's own text of a publication's row filter
     conditions = [sql.SQL("(") + sql.SQL(where) + sql.SQL(")")] if where else []
     conditions += [part.condition()] if part else []
     condition = sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
-    query = sql.SQL("select {} from only {}{}").format(chosen, sql.Identifier(*heap), condition)
-    return sql.SQL("copy ({}) to stdout (format csv, force_quote *)").format(query)
+    return sql.SQL("select {} from only {}{}").format(chosen, sql.Identifier(*heap), condition)
 
 
 def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[tuple[bytes, int]]:

@@ -56,6 +56,15 @@ def value_of(column: pa.Array, lake_type: str) -> pa.Array:
     return column
 
 
+def widened(texts: pa.StringArray) -> pa.StringArray:
+    """Return the texts of `real` values as those of doubles, as the server writes them."""
+    doubles = texts.cast(pa.float32()).cast(pa.float64())
+    written = doubles.cast(pa.string())
+    for theirs, ours in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+        written = pc.if_else(pc.equal(written, theirs), ours, written)
+    return written
+
+
 _NUMBERS = {32: pa.int32(), 64: pa.int64()}
 _DAYS = (-719_162, 2_932_897)
 """The first day of the year 1, and of the year 10000, as days of 1970."""

@@ -30,7 +30,7 @@ HERE = Project.here()
 MINUTE = timedelta(minutes=1)
 PIPELINE = """
 name: tiny
-source: {adopt: true}
+source: {adopt: true, reader_connection: penstock_reader}
 tables: {include: ["tiny.*"]}
 capture: {schedule: null}
 merge: {schedule: null}

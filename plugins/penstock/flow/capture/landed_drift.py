@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from penstock.contract.table_state import TableStates
-from penstock.errors import SourceError
 from penstock.flow.capture import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns, truncated
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.partition_doubts import vanished_partition
@@ -17,7 +16,7 @@ from penstock.flow.capture.rewritten import Rewritten
 from penstock.flow.capture.schema_drift import Look, followed_of
 from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.capture.told_columns import History
-from penstock.flow.capture.told_files import ToldFile, told_file
+from penstock.flow.capture.told_files import told_file
 from penstock.flow.capture.told_rewrites import Before, Rewrites, read
 from penstock.flow.capture.undecided import Undecided
 from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take, take_back
@@ -29,7 +28,7 @@ from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
-from penstock.source.tables import Leaf, SourceTable
+from penstock.source.tables import SourceTable
 from penstock.wire.messages import Relation
 
 Numbers = Mapping[tuple[int, int], RelationNumbers]
@@ -45,7 +44,7 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
     brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
         if isinstance(case, Rewritten):
-            _settle_rewritten(ctx, conn, case, landed, window)
+            _settle_rewritten(ctx, case, landed, window)
         else:
             _settle(ctx, conn, case, landed, window)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
@@ -164,13 +163,13 @@ def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Bro
 def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
     upto = window.upto_lsn
     heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
-    explained = truncated.explained(ctx, conn, case, landed) | _told_rewrites(ctx, conn, case, landed, window)
+    explained = truncated.explained(ctx, case, landed) | _told_rewrites(ctx, case, landed, window)
     unused = {oid for oid, through in case.empty.items() if oid not in heard and upto >= through}
     unused |= explained & case.empty.keys()
     decided = case.verdict(explained, unused)
     over = upto >= case.through or case.is_refused
     if decided.reason is not None and over and case.following.partitions is not None:
-        decided = case.verdict(explained, unused, _emptied(conn, case, explained))
+        decided = case.verdict(explained, unused, _emptied(ctx, case, explained))
     if decided.reason is None:
         digest = case.now.digest()
         if decided.gone:
@@ -185,14 +184,14 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
         take(ctx, case.known, replace(case.best(), changes=()), case.digest(heard, explained))
 
 
-def _settle_rewritten(ctx: Context, conn: SourceSession, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
+def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
     """Follow a rewritten table if it was told that all values were kept, refuse it if that is not so or was not told."""
     oid = case.known.oid
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
     told = Rewrites(frozenset(case.versions)) if history is None else read(history, case.before(), case.versions)
     over = told.complete or window.upto_lsn >= case.through
     token = history.looks[-1].trigger if history else None
-    if told.doubtful or (over and not (told.complete and _rows_kept(ctx, conn, case, landed, token))):
+    if told.doubtful or (over and not (told.complete and _rows_kept(ctx, case, landed, token))):
         refused = case.refusal
         refuse(ctx, case.known, refused.reason or "", refused.slug, fetchable=refused.fetch is not None)
     elif told.complete:
@@ -201,19 +200,17 @@ def _settle_rewritten(ctx: Context, conn: SourceSession, case: Rewritten, landed
         take(ctx, case.known, replace(case.best(), changes=()), case.digest(checked=True))
 
 
-def _rows_kept(ctx: Context, conn: SourceSession, case: Rewritten, landed: Landed, token: str | None) -> bool:
+def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
     """Return whether the window told how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
     before, now = case.files()
     new = {oid for oid, file in now.items() if before[oid] != file}
     files = {oid: before[oid] for oid in new}
-    return new <= _rewritten_as_told(ctx, conn, case.known, case.now, landed, token=token, before=files)
+    return new <= _rewritten_as_told(ctx, case.known, case.now, landed, token=token, before=files)
 
 
-def _told_rewrites(
-    ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord
-) -> frozenset[int]:
+def _told_rewrites(ctx: Context, case: Undecided, landed: Landed, window: WindowRecord) -> frozenset[int]:
     """Return the partitions of which a window told that a command rewrote them as they were: one that the stream has no column of."""
     oid, leaves = case.known.oid, case.known.catalog_digest["leaves"]
     if case.now.kind != "p" or truncated.is_reshaped(case):
@@ -223,12 +220,11 @@ def _told_rewrites(
         return frozenset()
     before = {leaf: int(leaves[str(leaf)][2]) for leaf in case.leaves if str(leaf) in leaves}
     token = history.looks[-1].trigger
-    return _rewritten_as_told(ctx, conn, case.known, case.now, landed, token=token, before=before)
+    return _rewritten_as_told(ctx, case.known, case.now, landed, token=token, before=before)
 
 
 def _rewritten_as_told(
     ctx: Context,
-    conn: SourceSession,
     known: Known,
     now: SourceTable,
     landed: Landed,
@@ -244,18 +240,15 @@ def _rewritten_as_told(
     }
     found = {oid: each for oid, each in stories.items() if each is not None}
     wrote = _writers(ctx, landed, known.oid) if any(each.empty for each in found.values()) else set()
-    return frozenset(
-        oid
-        for oid, each in found.items()
-        if (each.xid & 0xFFFFFFFF not in wrote if each.empty else _holds_row(conn, leaves[oid], each))
-    )
-
-
-def _holds_row(conn: SourceSession, leaf: Leaf, told: ToldFile) -> bool:
-    try:
-        return leaf_rows.holds_row_of(conn, leaf, told.writer, told.command)
-    except SourceError:
-        return False
+    kept = {oid for oid, each in found.items() if each.empty and each.xid & 0xFFFFFFFF not in wrote}
+    full = {oid: each for oid, each in found.items() if not each.empty}
+    if not full:
+        return frozenset(kept)
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        for oid, each in full.items():
+            if rows.ask(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
+                kept.add(oid)
+    return frozenset(kept)
 
 
 def _writers(ctx: Context, landed: Landed, oid: int) -> set[int]:
@@ -268,19 +261,15 @@ def _xids(ctx: Context, oid: int, landed: Landed) -> set[int]:
     return {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
 
 
-def _emptied(conn: SourceSession, case: Undecided, explained: Set[int]) -> dict[int, str]:
+def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, str]:
     """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
     known = case.known.catalog_digest["leaves"]
-    open_ = (leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and str(leaf.oid) in known)
-    found = {leaf.oid: _ask_snapshot(conn, leaf) for leaf in open_}
+    open_ = [leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and str(leaf.oid) in known]
+    if not open_:
+        return {}
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        found = {leaf.oid: rows.ask(leaf_rows.empty_in, leaf) for leaf in open_}
     return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
-
-
-def _ask_snapshot(conn: SourceSession, leaf: Leaf) -> str | None:
-    try:
-        return leaf_rows.empty_in(conn, leaf) if leaf.kind == "r" else None
-    except SourceError:
-        return None
 
 
 def _shape_misfit(record: TableRecord, brought: _Brought) -> _Misfit | None:

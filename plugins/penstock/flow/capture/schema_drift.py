@@ -7,12 +7,11 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.capture import enum_labels, named_objects
 from penstock.flow.capture.column_changes import ADDED_ONLY, Following
@@ -92,10 +91,12 @@ def _follow(
     if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
         await_copy(ctx, known, now)
         return []
-    cleared = frozenset() if now is None else _cleared(ctx, conn, known, now)
+    cleared = frozenset() if now is None else _cleared(ctx, known, now)
     following = followed_of(ctx, known)
     decided = verdict_of(known, now, following, cleared)
-    case = None if now is None or decided.reason is None else _undecided(conn, known, now, following, cleared)
+    case = (
+        None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
+    )
     if case is not None:
         if not case.is_refused:
             take(ctx, known, case.best(), case.digest())
@@ -150,15 +151,17 @@ def followed_of(ctx: Context, known: Known) -> Following:
     )
 
 
-def _cleared(ctx: Context, conn: SourceSession, known: Known, now: SourceTable) -> frozenset[int]:
+def _cleared(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
     suspected = suspects(known.columns, known.catalog_digest, now)
-    cleared = {leaf.oid for leaf, since in suspected.arrived if _seen(leaf_rows.only_sent, conn, leaf, since)}
     oldest = _oldest_unseen(ctx, known) if suspected.files else None
-    if oldest is not None:
-        waiting = waiting_files(known.catalog_digest)  # for these the last look was not before the change
-        sure = (leaf for leaf in suspected.files if str(leaf.oid) not in waiting)
-        cleared |= {leaf.oid for leaf in sure if _seen(leaf_rows.kept, conn, leaf, oldest)}
+    waiting = waiting_files(known.catalog_digest)  # for these the last look was not before the change
+    sure = [] if oldest is None else [leaf for leaf in suspected.files if str(leaf.oid) not in waiting]
+    if not (suspected.arrived or sure):
+        return frozenset()
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        cleared = {leaf.oid for leaf, since in suspected.arrived if rows.ask(leaf_rows.only_sent, leaf, since)}
+        cleared |= {leaf.oid for leaf in sure if oldest is not None and rows.ask(leaf_rows.kept, leaf, oldest)}
     return frozenset(cleared)
 
 
@@ -172,16 +175,16 @@ def _oldest_unseen(ctx: Context, known: Known) -> int | None:
     return next((Snapshot.parse(snapshot).xmin for snapshot in snapshots), None)
 
 
-def _seen(look: Callable[..., bool], conn: SourceSession, leaf: Leaf, what: object) -> bool:
-    """Ask the rows; a leaf that cannot be looked at, or not in time, is not cleared."""
-    try:
-        return leaf.kind == "r" and look(conn, leaf, what)
-    except SourceError:
-        return False
+def _blank(ctx: Context, leaves: Sequence[Leaf]) -> list[Leaf]:
+    """Return the leaves that are empty."""
+    if not leaves:
+        return []
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        return [leaf for leaf in leaves if rows.ask(leaf_rows.only_sent, leaf, ())]
 
 
 def _undecided(
-    conn: SourceSession, known: Known, now: SourceTable, following: Following, cleared: frozenset[int]
+    ctx: Context, conn: SourceSession, known: Known, now: SourceTable, following: Following, *, cleared: frozenset[int]
 ) -> Undecided | None:
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if altered_with_its_rows(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
@@ -189,9 +192,7 @@ def _undecided(
     suspected = suspects(known.columns, known.catalog_digest, now)
     files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
     heard = known.catalog_digest.get("heard", ())
-    blank = [
-        leaf for leaf in suspected.rewritten if leaf.oid not in heard and _seen(leaf_rows.only_sent, conn, leaf, ())
-    ]
+    blank = _blank(ctx, [leaf for leaf in suspected.rewritten if leaf.oid not in heard])
     waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
     # after the rows were looked at: what they were before is in the WAL up to here
     here = server_info.flushed(conn)

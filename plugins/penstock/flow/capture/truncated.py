@@ -6,19 +6,16 @@ TRUNCATE is in no message: a rewrite of them with other values, a TRUNCATE of on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import SourceError
 from penstock.flow.capture.land_window import Landed
 from penstock.flow.capture.new_files import added_since, altered
 from penstock.flow.capture.undecided import Undecided
 from penstock.flow.context import Context
 from penstock.source import leaf_rows
-from penstock.source.session import SourceSession
 from penstock.source.tables import SourceTable
 
 _XID = 0xFFFFFFFF
@@ -32,7 +29,7 @@ class Refill:
     rows: int
 
 
-def explained(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed) -> frozenset[int]:
+def explained(ctx: Context, case: Undecided, landed: Landed) -> frozenset[int]:
     """Return the leaves of a case whose files are the work of a TRUNCATE, after which every row was sent as it is."""
     refills = truncations(ctx, landed, case.known.oid)
     blank = {leaf.oid: leaf.changed_by for leaf in case.now.leaves if leaf.oid in case.empty}
@@ -41,7 +38,7 @@ def explained(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed
     sure = {
         xid
         for xid in refills.keys() & set(writers.values())
-        if not (reshaped and refills[xid].wrote) and _has_all(conn, case.now, xid, refills[xid].rows)
+        if not (reshaped and refills[xid].wrote) and _has_all(ctx, case.now, xid, refills[xid].rows)
     }
     return frozenset(oid for oid, xid in writers.items() if xid in sure)
 
@@ -71,18 +68,13 @@ def _count(ops: pa.ChunkedArray, op: str) -> int:
     return int(pc.sum(pc.equal(ops, op)).as_py() or 0)
 
 
-def _has_all(conn: SourceSession, now: SourceTable, xid: int, rows: int) -> bool:
+def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
     """Return whether the rows of a transaction are there that the stream brought, where some may have come or gone without it.
 
     Rows that others have changed since are not counted: then it is not known.
     """
     if not now.changes_silently:
         return True
-    try:
-        return sum(_rows(conn, now, xid)) == rows
-    except SourceError:
-        return False
-
-
-def _rows(conn: SourceSession, now: SourceTable, xid: int) -> Iterable[int]:
-    return (leaf_rows.count_of(conn, leaf, xid) for leaf in now.leaves if leaf.kind == "r")
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as look:
+        found = [look.ask(leaf_rows.count_of, leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
+    return sum(each or 0 for each in found) == rows and None not in found

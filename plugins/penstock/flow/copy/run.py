@@ -7,7 +7,8 @@ finished table is proved by a small result file next to its data, whatever becom
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
@@ -22,6 +23,7 @@ from penstock.quantities import several
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table
+from penstock.source.planning import Heap, generated, unplannable
 from penstock.source.slot import Exported, importing
 from penstock.source.tables import SourceTable
 
@@ -55,7 +57,10 @@ def copy_tables(
     landing_mark.require(ctx)
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
-    readable, failures = _with_filters(ctx, exported, sources)
+    filtered, unread = _with_filters(ctx, exported, sources)
+    readable, plain, unplanned = _by_query(ctx, filtered)
+    failures = unread | unplanned
+    ranges = plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder, plain=plain)
     plan = CopyPlan(
         pipeline=ctx.name,
         attempt=copy_id,
@@ -65,7 +70,9 @@ def copy_tables(
         snapshot_name=exported.snapshot_name,
         parallel=settings.parallel,
         batch_bytes=ctx.pipeline.capture.batch_bytes,
-        ranges=tuple(map(order, plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder))),
+        seconds=ctx.pipeline.source.read_timeout,
+        # a condition of an order only spares what need not be read
+        ranges=tuple(replace(ordered, where=None) if ordered.plain else ordered for ordered in map(order, ranges)),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
     for oid in {table.oid for table in readable} - {each.oid for each in plan.ranges}:
@@ -98,6 +105,31 @@ def _with_filters(
                 failures[table.oid] = error
                 ctx.progress(f"{table.qualified} was not copied: {error}")
     return found, failures
+
+
+def _by_query(
+    ctx: Context, sources: Sequence[SourceTable]
+) -> tuple[list[SourceTable], Mapping[Heap, SourceError], dict[int, SourceError]]:
+    """Return the tables that can be read, their relations over which no query can be planned, and why others cannot be read."""
+    heaps = [
+        (leaf.schema, leaf.name)
+        for table in sources
+        for leaf in table.leaves
+        if (leaf.kind, leaf.persistence) == ("r", "p")
+    ]
+    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn:
+        plain = unplannable(conn, ctx.reader, heaps, what=f"{ctx.name}:copy")
+        failures: dict[int, SourceError] = {}
+        for table in sources if plain else ():
+            hit = [heap for leaf in table.leaves if (heap := (leaf.schema, leaf.name)) in plain]
+            names = [column.name for column in table.columns]
+            if hit and (table.where or not names or any(generated(conn, heap, names) for heap in hit)):
+                failures[table.oid] = plain[hit[0]]
+                ctx.progress(f"{table.qualified} was not copied: {plain[hit[0]]}")
+            else:
+                for heap in hit:
+                    ctx.progress(f"{table.qualified} is copied by one COPY, not in parallel: {plain[heap]}")
+    return [table for table in sources if table.oid not in failures], plain, failures
 
 
 def passes(error: PenstockError) -> bool:
@@ -138,4 +170,4 @@ def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict
 
 
 def _job(ctx: Context, plan: str) -> SparkJob:
-    return describe(ctx, "copy_tables", plan, ctx.source.environment("SOURCE"))
+    return describe(ctx, "copy_tables", plan, ctx.reader.environment("SOURCE"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.connections import Connection
 from penstock.flow.capture.new_files import suspects
 from penstock.flow.capture.sync_publication import Alteration, decide
 from penstock.flow.context import Context
@@ -52,7 +53,7 @@ def left_to_owner(ctx: Context, before: Settled, after: Settled) -> list[str]:
     return [f"Penstock may not alter publication {name} ({after.blocker}): its owner runs {after.steps(name)}"]
 
 
-def blank(conn: SourceSession, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
+def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
     """Name the partitions that the migration made, and that had no row when they were attached; raises SourceError."""
     there = {relation.oid for relation in before.relations}
     found = set[int]()
@@ -62,7 +63,9 @@ def blank(conn: SourceSession, before: CatalogSnapshot, after: CatalogSnapshot) 
             continue
         possible = suspects(tuple(map(column_plan, table.columns)), table.digest(), now)
         new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
-        found |= {leaf.oid for leaf, since in new if leaf.oid not in there and leaf_rows.only_sent(conn, leaf, since)}
+        if new := [(leaf, since) for leaf, since in new if leaf.oid not in there]:
+            with leaf_rows.looking(place, what="trial") as rows:
+                found |= {leaf.oid for leaf, since in new if rows.ask(leaf_rows.only_sent, leaf, since)}
     return frozenset(found)
 
 

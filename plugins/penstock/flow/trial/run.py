@@ -115,7 +115,7 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         notes += [f"passed over: {error}" for error in tried.passed_over]
         with _session(ctx, made) as conn:
             after = looks.settled(ctx, conn, source.hindrance if source else None)
-            blank = looks.blank(conn, before.found, after.found)
+            blank = looks.blank(made, before.found, after.found)
             heard = hearing.heard(conn, token)
     tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, heard))
     notes += looks.left_to_owner(ctx, before, after)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,6 +36,7 @@ from penstock.flow.context import Context, Progress
 from penstock.ledger.table_records import TableRecord
 from penstock.source import catalog, catalog_snapshot, partition_bounds, session
 from penstock.source.one_table import TableError, of_one_table
+from penstock.source.slot import export_snapshot
 from penstock.source.tables import SourceTable
 from penstock.source.text_rows import RenderedSource, rendered
 
@@ -90,7 +91,14 @@ def compare(
         if not again:
             break
         said = _counted(ctx, len(again))
-        some = compare_tables(ctx.source, again, ctx.pipeline.lake.catalog, properties, progress=said)
+        some = compare_tables(
+            ctx.reader,
+            again,
+            ctx.pipeline.lake.catalog,
+            properties,
+            seconds=ctx.pipeline.source.read_timeout,
+            progress=said,
+        )
         found |= {table.target: table for table in some.tables}
     return Comparison((*found.values(), *gone))
 
@@ -142,32 +150,36 @@ def compare_tables(
     catalog_name: str,
     catalog_properties: Mapping[str, str],
     *,
+    seconds: int,
     snapshots: Mapping[Target, int] | None = None,
-    source_snapshot: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Comparison:
     """Compare tables as of one moment of the source with the lake's current, or the named, snapshots.
 
-    `catalog_name` is the name that Spark has for it; `catalog_properties` are PyIceberg's and hold secrets.
+    `catalog_name` is the name that Spark has for it; `catalog_properties` are PyIceberg's and hold secrets. A table is read
+    for so many seconds at most.
     Raises SourceError or LakeError for what concerns all tables; a difference is no error, nor is a table that cannot be
     read: the report names it.
     """
     snapshots = snapshots or {}
-    with (
-        rendered(source, snapshot_name=source_snapshot) as texts,
-        lake_reader(catalog_name, catalog_properties) as lake,
-    ):
+    with export_snapshot(source, what="compare") as exported, lake_reader(catalog_name, catalog_properties) as lake:
         found = []
         for table in tables:
-            found.append(_tried(table, texts, lake, snapshots.get(table.target)))
+            reading = partial(rendered, source, seconds=seconds, snapshot_name=exported.snapshot_name)
+            found.append(_tried(table, reading, lake, snapshots.get(table.target)))
             progress("\n".join(found[-1].lines()))
         return Comparison(tuple(found))
 
 
-def _tried(table: ComparedTable, texts: RenderedSource, lake: LakeReader, snapshot: int | None) -> TableComparison:
+def _tried(
+    table: ComparedTable,
+    reading: Callable[[], AbstractContextManager[RenderedSource]],
+    lake: LakeReader,
+    snapshot: int | None,
+) -> TableComparison:
     """Compare one table, or say why it could not be read."""
     try:
-        with texts.one_table():
+        with of_one_table(), reading() as texts:
             return compare_table(table, partial(_all_rows, texts), lake.table(table.target, snapshot))
     except (TableError, LakeError) as error:
         if isinstance(error, LakeError) and error.slug != "lake-unreadable":

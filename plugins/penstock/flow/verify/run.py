@@ -152,9 +152,9 @@ class _Run:
 
     def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
         """Read in a transaction of this table's own, so that its lock is held no longer than that."""
-        name = self.exact.snapshot_name
+        name, seconds = self.exact.snapshot_name, self.ctx.pipeline.source.read_timeout
         with (
-            rendered(self.ctx.source, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts,
+            rendered(self.ctx.reader, seconds=seconds, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts,
             of_one_table(),
         ):
             texts.require_same(table.relations)  # a name that is gone could not be read

@@ -45,8 +45,21 @@ class Role:
 
     name: str
     replication: bool
+    superuser: bool
+    database: str
+    started: str
     create_in_database: bool
     senders: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Hold who reads tables, where that connection leads, and what the role may do besides."""
+
+    name: str
+    database: str
+    started: str
+    beyond: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +87,9 @@ class ForeignRows:
 class Asked:
     """Hold the pipeline and all that the source answered.
 
-    `ddl_trigger` is the event trigger, None where the pipeline does not ask for it.
+    `ddl_trigger` is the event trigger, None where the pipeline does not ask for it. `reader` is the role that reads tables,
+    None where the pipeline names none; `reads` is what it may do, or else our role. `unpinned` are settings that we may not
+    change: role, name, value.
     `own` is the pipeline's slot and `publication` its publication, if they exist; `own_slot` says that the slot is
     known to be ours. `wanted` are the tables that the patterns choose; `tables` those that are published, or would be.
     `refused` says by oid which of them refuse the application's updates or deletes once they are published.
@@ -95,6 +110,9 @@ class Asked:
     privileges: Sequence[Privileges]
     foreign: Sequence[ForeignRows] = ()
     ddl_trigger: DdlTrigger | None = None
+    reader: Reader | None = None
+    reads: Sequence[Privileges] = ()
+    unpinned: Sequence[tuple[str, str, str]] = ()
     refused: Mapping[int, Sequence[Refusal]] = field(default_factory=dict)
 
     @property

@@ -9,8 +9,8 @@ from __future__ import annotations
 from penstock.config import Pipeline
 from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot, transactions
 from penstock.source.patterns import choose
-from penstock.source.preflight import publication_rules, server_rules, table_rules
-from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Role
+from penstock.source.preflight import publication_rules, role_rules, server_rules, table_rules
+from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Reader, Role
 from penstock.source.session import SourceSession
 
 __all__ = ["RULES", "Finding", "check"]
@@ -22,6 +22,8 @@ RULES = (
     server_rules.wal_keep_size,
     server_rules.idle_timeout,
     server_rules.role,
+    role_rules.reader,
+    role_rules.unpinned,
     server_rules.free_slots,
     server_rules.slot,
     server_rules.blockers,
@@ -45,18 +47,30 @@ _ORDER = ("error", "warn", "ok")
 
 
 def check(
-    conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None = None, own_slot: bool = False
+    conn: SourceSession,
+    pipeline: Pipeline,
+    *,
+    reader: SourceSession | None = None,
+    schedule_seconds: int | None = None,
+    own_slot: bool = False,
 ) -> list[Finding]:
     """Return every finding, the good ones too, errors first; raises SourceError when the source cannot be asked.
 
-    `schedule_seconds` is the time between two captures; `own_slot` says that a slot that exists is known to be ours.
+    `reader` is a session of the role that reads tables, if it is another one. `schedule_seconds` is the time between two captures; `own_slot` says that a slot that exists is known to be ours.
     """
-    asked = ask(conn, pipeline, schedule_seconds=schedule_seconds, own_slot=own_slot)
+    asked = ask(conn, pipeline, reader=reader, schedule_seconds=schedule_seconds, own_slot=own_slot)
     findings = (finding for rule in RULES for finding in rule(asked))
     return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 
-def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None, own_slot: bool) -> Asked:
+def ask(
+    conn: SourceSession,
+    pipeline: Pipeline,
+    *,
+    reader: SourceSession | None = None,
+    schedule_seconds: int | None,
+    own_slot: bool,
+) -> Asked:
     """Ask the source all that the rules need; raises SourceError."""
     (role,) = conn.records(Role, "preflight/role")
     slots = slot.all_slots(conn)
@@ -69,6 +83,13 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
     }
     joining = {table.oid for table in wanted} - {table.oid for table in found.tables}
     refused = refusals.read(conn, pipeline.publication, joining=joining, publish=pipeline.source.publish)
+    oids = sorted(relations)
+    settings = [
+        row
+        for each in (conn, reader)
+        if each
+        for row in each.rows("preflight/settings", names=role_rules.asked_settings())
+    ]
     return Asked(
         pipeline=pipeline,
         schedule_seconds=schedule_seconds,
@@ -82,7 +103,10 @@ def ask(conn: SourceSession, pipeline: Pipeline, *, schedule_seconds: int | None
         choice=choose(found.relations, pipeline.tables),
         wanted=wanted,
         tables=tables,
-        privileges=conn.records(Privileges, "preflight/privileges", oids=sorted(relations)),
+        privileges=conn.records(Privileges, "preflight/privileges", oids=oids),
+        reader=reader.records(Reader, "preflight/reader", role=role.name)[0] if reader else None,
+        reads=(reader or conn).records(Privileges, "preflight/privileges", oids=oids),
+        unpinned=settings,
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
         ddl_trigger=ddl_trigger.read(conn) if pipeline.source.ddl_trigger else None,
         refused=refusals.by_table(refused),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from penstock.lake.columns import reserved
 from penstock.source import object_names
 from penstock.source.patterns import chosen_by
-from penstock.source.preflight.report import Asked, Finding, Role, error, names, ok, quoted, warn
+from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal, explained
 from penstock.source.replica_identity import problem, remedy
@@ -18,21 +18,22 @@ _CUTS = "_penstock_cuts"  # the table next to every pipeline's own
 
 
 def may_read(asked: Asked) -> Iterator[Finding]:
-    """Check that our role may read every row of every heap that is to be copied."""
+    """Check that whoever reads tables may read every row of every heap that is to be copied."""
     heaps = {leaf.oid for table in asked.tables for leaf in table.leaves}
-    read = [each for each in asked.privileges if each.oid in heaps]
+    read = [each for each in asked.reads if each.oid in heaps]
+    role = asked.role.name if asked.reader is None else asked.reader.name
     if schemas := sorted({quoted(each.schema) for each in read if not each.usage}):
-        step = _grant("usage on schema", schemas, asked.role)
+        step = _grant("usage on schema", schemas, role)
         yield error("privileges", f"expected USAGE on the schemas {names(schemas)}", step, "source-auth")
     if unreadable := [quoted(each.schema, each.name) for each in read if not each.select]:
-        step = _grant("select on", unreadable, asked.role)
+        step = _grant("select on", unreadable, role)
         yield error("privileges", f"expected SELECT on {names(unreadable)}", step, "source-auth")
     if narrowed := [quoted(each.schema, each.name) for each in read if each.narrowed]:
         yield error(
             "row-level security",
             f"expected to read every row, but policies would hide rows of {names(narrowed)}: "
             "the stream shows them all, so the copy must too",
-            f"run: alter role {quoted(asked.role.name)} bypassrls; or exclude the tables",
+            f"run: alter role {quoted(role)} bypassrls; or exclude the tables",
             "source-auth",
         )
     if read and not (schemas or unreadable or narrowed):
@@ -189,5 +190,5 @@ def _rows(table: SourceTable) -> Iterator[Finding]:
         )
 
 
-def _grant(what: str, names_: Iterable[str], role: Role) -> str:
-    return f"run: grant {what} {names(names_)} to {quoted(role.name)}"
+def _grant(what: str, names_: Iterable[str], role: str) -> str:
+    return f"run: grant {what} {names(names_)} to {quoted(role)}"

@@ -1,0 +1,84 @@
+"""One read of users' relations: read only, bounded in time, and nothing that it did to its session stays.
+
+Whoever owns a relation has functions run by every query over it: PostgreSQL evaluates the expressions of its indexes and
+statistics while it plans. So such a read belongs to the reader's role, in a transaction that cannot write, and that is
+always rolled back, which takes settings back as well. A function can catch the end of a time limit, but no FATAL error:
+what goes on after the limit is ended from another session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Timer
+
+import psycopg
+from psycopg import sql
+
+from penstock.connections import Connection
+from penstock.errors import SourceError
+from penstock.source.session import SourceSession, connect
+from penstock.sql import load
+
+BEGIN = sql.SQL("begin isolation level repeatable read, read only")
+BACKEND = sql.SQL(load("source/reading/backend"))
+"""Ask a session for its process, as `bounded` takes it."""
+
+_GRACE_SECONDS = 5  # the server ends a statement by its own limit, unless a function catches that
+
+
+def taking(snapshot_name: str) -> sql.Composed:
+    """Compose the statement that takes an exported snapshot."""
+    return sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name))
+
+
+class EndedError(SourceError):
+    """A session went on after its time limit, and was ended."""
+
+
+@contextmanager
+def reading(
+    source: Connection, conn: SourceSession, seconds: int, *, snapshot_name: str | None = None
+) -> Iterator[None]:
+    """Read inside, in an exported snapshot if one is named; raises SourceError, "source-timeout" after so many seconds."""
+    with bounded(source, conn.row("reading/backend"), seconds):
+        conn.run(BEGIN)
+        try:
+            if snapshot_name is not None:
+                conn.run(taking(snapshot_name))
+            conn.run(sql.SQL("set local statement_timeout = {}").format(sql.Literal(f"{seconds}s")))
+            yield
+        finally:
+            with suppress(SourceError):  # a session that was ended has nothing to take back
+                conn.run(sql.SQL("rollback"))
+
+
+@contextmanager
+def bounded(source: Connection, backend: tuple[object, ...], seconds: int) -> Iterator[None]:
+    """End a session that is at work inside after so many seconds; raises SourceError("source-timeout") then.
+
+    `backend` is what the session has answered to BACKEND.
+    """
+    ended: list[bool] = []
+
+    def end() -> None:
+        ended.append(True)
+        pid, started = backend
+        with suppress(SourceError), connect(source, what="limit") as other:
+            other.rows("reading/end", pid=pid, started=started)
+
+    alarm = Timer(seconds + _GRACE_SECONDS, end)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
+    except (SourceError, psycopg.Error):
+        if not ended:
+            raise
+        raise EndedError(
+            "source-timeout",
+            f"expected {source.address} to end a read within {seconds} s, but it went on and its session was ended: "
+            "look for a function that catches the limit, in the table's indexes",
+        ) from None
+    finally:
+        alarm.cancel()

@@ -1,0 +1,102 @@
+"""Whoever owns a published table has SQL of his own run by every query over it: it finds nothing to do with our rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from penstock.connections import Connection
+from penstock.flow.capture import run as capture
+from penstock.flow.context import Context
+from penstock.flow.copy import bootstrap
+from tests.faults.killed import copy_without_spark
+from tests.pipeline_env import PipelineEnv, connection
+
+OWNED = """
+create schema other; create table other.secret (word text); insert into other.secret values ('of another');
+create schema s authorization {owner}; set role {owner};
+create table s.visit (id int, at int, primary key (id, at)) partition by range (at);
+create table s.visit_1 partition of s.visit for values from (0) to (10);
+insert into s.visit select n, n % 10 from generate_series(1, 50) n;
+create table s.tried (by text);
+create function s.work() returns int volatile language plpgsql as $$ begin return 1; end $$;
+create function s.f(int) returns int immutable language plpgsql as $$ begin return s.work(); end $$;
+create index on s.visit ((s.f(1)));
+create or replace function s.work() returns int volatile language plpgsql as $$
+begin
+  begin create table s.loot as select * from other.secret; exception when others then null; end;
+  begin execute 'alter publication {publication} drop table s.visit'; exception when others then null; end;
+  begin perform pg_replication_slot_advance('{slot}', pg_current_wal_flush_lsn()); exception when others then null; end;
+  begin perform pg_drop_replication_slot('{slot}'); exception when others then null; end;
+  begin execute 'alter role ' || quote_ident(current_user) || ' superuser'; exception when others then null; end;
+  raise log 'ran as %', current_user;
+  return 1;
+end $$;
+reset role;
+grant usage on schema s to {reader}; grant select on all tables in schema s to {reader};
+grant create on database {database} to {capture}; grant {owner} to {capture};
+"""
+
+
+@pytest.fixture
+def roles(landing_env16: PipelineEnv) -> Iterator[dict[str, str]]:
+    """Roles as the documents say; the one that decodes also owns the publication, with the right of the tables' owner."""
+    env = landing_env16
+    names = {part: f"{env.source.name}_{part}" for part in ("owner", "capture", "reader")}
+    env.sql(f"create role {names['owner']}")
+    for part, attributes in (("capture", "login replication"), ("reader", "login")):
+        env.sql(f"create role {names[part]} {attributes} password '{env.source.server.password}'")
+    yield names
+    env.source.execute("; ".join(f"drop owned by {name}" for name in names.values()))
+    env.sql("; ".join(f"drop role {name}" for name in names.values()))
+
+
+@pytest.fixture
+def ctx(landing_env16: PipelineEnv, roles: dict[str, str]) -> Context:
+    env = landing_env16
+    env.settings["tables"] = {"include": ["s.visit"]}
+    env.settings["source"] |= {"connection": "capture", "reader_connection": "reader"}
+    usual = env.ctx.connections
+    ours = {part: replace(connection(env.source, part), user=roles[part]) for part in ("capture", "reader")}
+
+    def found(conn_id: str) -> Connection:
+        return ours.get(conn_id) or usual(conn_id)
+
+    return replace(env.ctx, connections=found)
+
+
+def test_neither_a_copy_nor_a_look_of_capture_does_what_an_index_of_the_owner_wants(
+    landing_env16: PipelineEnv, roles: dict[str, str], ctx: Context
+) -> None:
+    env = landing_env16
+    names = {"publication": ctx.pipeline.publication, "slot": ctx.pipeline.slot, "database": env.source.name}
+    env.sql(OWNED.format(**roles, **names))
+    log = env.source.server.log
+    seen = len(log.read_text(errors="replace"))
+
+    bootstrap.prepare(ctx)
+    assert bootstrap.copy(ctx, copy_without_spark) == ["s.visit"]
+    before = env.sql(f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'")
+    env.sql(f"set role {roles['owner']}; create table s.visit_2 (id int, at int, primary key (id, at)); "
+            "create index on s.visit_2 ((s.f(1))); insert into s.visit_2 values (1, 11); "
+            "alter table s.visit attach partition s.visit_2 for values from (10) to (20); insert into s.visit values (2, 12); "
+            f"reset role; grant select on s.visit_2 to {roles['reader']}")  # fmt: skip
+    capture.capture(ctx)
+
+    ran = set()
+    for line in log.read_text(errors="replace")[seen:].splitlines():
+        if "ran as " in line:
+            ran.add(line.partition("ran as ")[2])
+    assert roles["reader"] in ran  # the test tests something
+    assert roles["capture"] not in ran
+    assert env.sql("select to_regclass('s.loot')") == [(None,)]
+    published = f"select tablename from pg_publication_tables where pubname = '{ctx.pipeline.publication}'"
+    assert env.sql(published) == [("visit",)]
+    assert env.sql(f"select rolsuper from pg_roles where rolname in ('{roles['reader']}', '{roles['capture']}')") == [
+        (False,), (False,),
+    ]  # fmt: skip
+    after = env.sql(f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'")
+    assert (len(before), len(after)) == (1, 1)
+    assert [table.state for table in ctx.ledger.tables.all(ctx.name)] in (["paused"], ["copied"])
