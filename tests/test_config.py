@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config import Pipeline, load_pipeline
 from penstock.errors import ConfigError
-from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.pipeline_files import clashes, find_pipeline, read_folder
 
 LEAST = "name: shop\ntables:\n  include: [shop.*]\n"
 HOME = {"PENSTOCK_HOME": "/srv/penstock"}
@@ -34,6 +34,43 @@ def refusal(path: Path) -> str:
     with pytest.raises(ConfigError, match="config-invalid") as caught:
         load(path)
     return caught.value.message.replace(f"{path}:", "")
+
+
+PLACED = 'name: {name}\ntables: {{include: ["*.*"]}}\nlanding: {{uri: /l}}\nlake: {{namespace: {namespace}}}\n'
+
+
+def test_two_pipelines_with_one_namespace_or_slot_are_both_named_and_none_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(PLACED.format(name="a", namespace="shared"))
+    (tmp_path / "b.yaml").write_text(PLACED.format(name="b", namespace="shared") + "source: {slot: penstock_a}\n")
+    (tmp_path / "c.yaml").write_text(PLACED.format(name="c", namespace="own"))
+    folder = read_folder(tmp_path, HOME)
+
+    found = {name: [str(each.problems[0]) for each in clashes(one, folder)] for name, one in folder.pipelines.items()}
+
+    assert found["a"] == [
+        f"{tmp_path}/a.yaml:4: lake.namespace: expected a namespace of its own, got lake.shared, which b.yaml has as well; "
+        "give one of them another lake.namespace",
+        f"{tmp_path}/a.yaml:1: source.slot: expected a slot of its own, got penstock_a, which b.yaml has as well; give one of "
+        "them another source.slot",
+    ]
+    assert [each.partition(": expected")[0] for each in found["b"]] == [
+        f"{tmp_path}/b.yaml:4: lake.namespace",
+        f"{tmp_path}/b.yaml:5: source.slot",
+    ]
+    assert found["c"] == []
+    assert folder.problems == ()
+
+
+def test_of_two_files_with_one_name_each_is_said_whichever_is_asked_for(tmp_path: Path) -> None:
+    for file in ("shop", "copy"):
+        (tmp_path / f"{file}.yaml").write_text(PLACED.format(name="shop", namespace="shop"))
+    folder = read_folder(tmp_path, HOME)
+
+    for path in (None, tmp_path / "copy.yaml", tmp_path / "shop.yaml"):
+        (found,) = clashes(folder.pipelines["shop"], folder, path)
+        assert str(found).startswith(
+            f"[config-invalid] {tmp_path}/copy.yaml:1: name: expected another name, got shop twice"
+        )
 
 
 def test_the_least_file_gets_every_default(write: Write) -> None:

@@ -301,6 +301,11 @@ class Pipeline(Section):
         """Name the lake's namespace."""
         return self.lake.namespace or self.name
 
+    @property
+    def lake_place(self) -> str:
+        """Name where its tables lie, with its table of cuts: two pipelines may not have one place."""
+        return f"{self.lake.connection} {self.lake.catalog}.{self.namespace}"
+
     def target(self, schema: str, table: str) -> tuple[str, ...]:
         """Name the target table of a source table, as the parts of its identifier below the catalog.
 

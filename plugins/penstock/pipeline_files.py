@@ -6,12 +6,12 @@ pipelines that can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config import Pipeline, load_pipeline
-from penstock.document import Document, invalid
+from penstock.document import Document, InvalidFileError, invalid
 from penstock.errors import ConfigError
 from penstock.store_options import nearest
 
@@ -21,11 +21,15 @@ Load = Callable[[Path, Mapping[str, str]], Pipeline]
 
 @dataclass(frozen=True)
 class Folder:
-    """Hold the pipelines of a folder by name, the file of each, and one error for each file that is left out."""
+    """Hold the pipelines of a folder by name, the file of each, and one error for each file that is left out.
+
+    `seconds` are those files that are left out because another one has their name.
+    """
 
     pipelines: Mapping[str, Pipeline]
     files: Mapping[str, Path]
     problems: tuple[ConfigError, ...]
+    seconds: Mapping[str, Sequence[Path]]
 
 
 def read_folder(folder: Path, environment: Mapping[str, str], load: Load = load_pipeline) -> Folder:
@@ -42,13 +46,50 @@ def read_folder(folder: Path, environment: Mapping[str, str], load: Load = load_
             problems.append(error)
     files: dict[str, Path] = {}
     pipelines: dict[str, Pipeline] = {}
+    seconds: dict[str, list[Path]] = {}
     for path, pipeline in sorted(read, key=lambda each: each[0].stem != each[1].name):
         owner = files.setdefault(pipeline.name, path)
         if owner == path:
             pipelines[pipeline.name] = pipeline
         else:
             problems.append(_second(path, pipeline.name, owner))
-    return Folder(dict(sorted(pipelines.items())), files, tuple(problems))
+            seconds.setdefault(pipeline.name, []).append(path)
+    return Folder(dict(sorted(pipelines.items())), files, tuple(problems), seconds)
+
+
+def clashes(pipeline: Pipeline, folder: Folder, path: Path | None = None) -> list[InvalidFileError]:
+    """Say what a pipeline shares with others of the folder and may not; `path` is its file, where that is not the folder's.
+
+    It leaves none of them out: which one came first only the ledger knows, and that one is to continue.
+    """
+    own = path or folder.files[pipeline.name]
+    shared = {
+        "lake.namespace": (("lake", "namespace"), _place),
+        "source.slot": (("source", "slot"), _slot),
+    }
+    found = [
+        invalid(own, _shared(key, where(pipeline), folder.files[other.name]), Document.read(own).line(location), key)
+        for key, (location, where) in shared.items()
+        for other in folder.pipelines.values()
+        if other.name != pipeline.name and where(other) == where(pipeline)
+    ]
+    owner = folder.files.get(pipeline.name, own)
+    named_so = [owner, *folder.seconds.get(pipeline.name, ()), own]
+    return found + [_second(each, pipeline.name, owner) for each in dict.fromkeys(named_so) if not each.samefile(owner)]
+
+
+def _place(pipeline: Pipeline) -> str:
+    return pipeline.lake_place
+
+
+def _slot(pipeline: Pipeline) -> str:
+    return f"{pipeline.source.connection} {pipeline.slot}"
+
+
+def _shared(key: str, value: str, other: Path) -> str:
+    what = "a namespace" if key == "lake.namespace" else "a slot"
+    name = value.rpartition(" ")[2]
+    return f"expected {what} of its own, got {name}, which {other.name} has as well; give one of them another {key}"
 
 
 def find_pipeline(name: str, folder: Path, environment: Mapping[str, str]) -> Pipeline:
@@ -79,7 +120,7 @@ def _name(path: Path) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _second(path: Path, name: str, owner: Path) -> ConfigError:
+def _second(path: Path, name: str, owner: Path) -> InvalidFileError:
     return invalid(
         path,
         f"expected another name, got {name} twice; the one of {owner.name} counts: give this one another name, or delete "

@@ -127,6 +127,25 @@ def test_validate_names_every_problem_of_every_file_and_needs_no_connection(pens
     assert one.stdout == "good: pipeline good is valid\n"
 
 
+def test_validate_refuses_two_pipelines_with_one_namespace_and_two_files_with_one_name(
+    penstock: Type, folder: Path
+) -> None:
+    (folder / "good.yaml").write_text(LEAST.format(name="good"))
+    (folder / "other.yaml").write_text(LEAST.format(name="other") + "lake: {namespace: good}\n")
+    (folder / "copy.yaml").write_text(LEAST.format(name="good"))
+
+    every, one, path = (
+        penstock("validate"),
+        penstock("validate", "good"),
+        penstock("validate", str(folder / "copy.yaml")),
+    )
+
+    for said in (every, one, path):
+        assert said.exit_code == Status.FOUND
+        assert said.stdout.count("expected a namespace of its own, got lake.good, which") == (2 if said is every else 1)
+        assert said.stdout.count("expected another name, got good twice; the one of good.yaml counts") == 1
+
+
 def test_the_schema_that_is_printed_is_the_one_that_is_shipped(penstock: Type) -> None:
     printed = penstock("validate", "--schema").stdout
 

@@ -21,10 +21,11 @@ from penstock.cli.statuses import Status, status_of, worst
 from penstock.config import load_pipeline
 from penstock.connections import Connection
 from penstock.errors import PenstockError
+from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
-from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
 
 
@@ -37,17 +38,29 @@ class Answer:
     status: int = Status.DONE
 
 
+_FILES = (".yaml", ".yml", ".sample")
 Ask = Callable[[Context], Answer | None]
 
 
 def find(name: str, stage: Stage | None = None) -> Context:
     """Return the context of a pipeline given by name or by file."""
     known = environment()
-    given = name.endswith((".yaml", ".yml", ".sample"))
+    given = name.endswith(_FILES)
     pipeline = load_pipeline(Path(name), known) if given else find_pipeline(name, folder(), known)
     resolver = partial(Connection.from_airflow_environment, environ=os.environ)
     ctx = Context(pipeline, resolver, home(), known, printing.say)
     return replace(ctx, stage=stage) if stage else ctx
+
+
+def clashing(ctx: Context, name: str | None) -> list[Finding]:
+    """Find what a pipeline shares with other files of the folder and may not; `name` is how it was asked for."""
+    path = Path(name) if name and name.endswith(_FILES) else None
+    found = clashes(ctx.pipeline, read_folder(folder(), environment()), path)
+    each = (problem for error in found for problem in error.problems)
+    return [
+        Finding("error", "config-invalid", str(problem.key), f"{problem.path}:{problem.line}: {problem.message}")
+        for problem in each
+    ]
 
 
 def submitter(ctx: Context) -> Submit:

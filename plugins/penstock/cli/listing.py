@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -14,7 +14,7 @@ from penstock.cli.statuses import Status
 from penstock.config import Pipeline, load_pipeline
 from penstock.document import InvalidFileError, Problem
 from penstock.errors import ConfigError
-from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.pipeline_files import Folder, clashes, find_pipeline, read_folder
 from penstock.pipeline_schema import pipeline_schema
 from penstock.places import environment, folder
 
@@ -33,7 +33,7 @@ class _Read:
         yield from map(str, self.problems)
         if self.trouble:
             yield self.trouble
-        if self.pipeline is not None:
+        if self.pipeline is not None and not self.problems:
             yield f"{self.file}: pipeline {self.pipeline.name} is valid"
 
     def plain(self) -> dict[str, object]:
@@ -53,7 +53,7 @@ def validate(wanted: Sequence[str], *, json: bool) -> None:
             printing.show(line)
         if not found:
             printing.say(f"{folder()} holds no pipeline file yet. To make one: penstock init <name>")
-    if any(each.pipeline is None for each in found):
+    if any(each.pipeline is None or each.problems for each in found):
         raise typer.Exit(Status.FOUND)
 
 
@@ -96,16 +96,26 @@ def _read(wanted: str) -> _Read:
     """Read one file, given by its path or by the pipeline's name."""
     try:
         if wanted.endswith((".yaml", ".yml", ".sample")):
-            return _Read(wanted, load_pipeline(Path(wanted), environment()))
-        return _Read(wanted, find_pipeline(wanted, folder(), environment()))
+            path = Path(wanted)
+            return _with_clashes(wanted, load_pipeline(path, environment()), read_folder(folder(), environment()), path)
+        return _with_clashes(
+            wanted, find_pipeline(wanted, folder(), environment()), read_folder(folder(), environment())
+        )
     except ConfigError as error:
         return _refused(wanted, error)
+
+
+def _with_clashes(named: str, pipeline: Pipeline, read: Folder, path: Path | None = None) -> _Read:
+    found = clashes(pipeline, read, path)
+    return _Read(named, pipeline, [problem for error in found for problem in error.problems])
 
 
 def _all() -> Iterator[_Read]:
     read = read_folder(folder(), environment())
     for name, pipeline in read.pipelines.items():
-        yield _Read(str(read.files[name]), pipeline)
+        yield _with_clashes(
+            str(read.files[name]), pipeline, replace(read, seconds={})
+        )  # they are problems of their own
     for error in read.problems:
         yield _refused(str(folder()), error)
 

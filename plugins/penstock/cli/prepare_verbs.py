@@ -88,7 +88,7 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
     from penstock.flow.context import Context
 
     def ask(ctx: Context) -> context.Answer:
-        findings = check.check(ctx)
+        findings = [*context.clashing(ctx, name), *check.check(ctx)]
         source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
         return context.Answer(
             {"source": source, "findings": [asdict(each) for each in findings]},

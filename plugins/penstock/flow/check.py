@@ -13,6 +13,7 @@ from croniter import croniter
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
+from penstock.ledger.pipelines import taken
 from penstock.policy import Health
 from penstock.source import session
 from penstock.source.preflight import run as preflight
@@ -34,7 +35,7 @@ def check(ctx: Context) -> list[Finding]:
             schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
             own_slot=_owns_slot(ctx),
         )
-    return [*asked, *_landing(ctx), notified(ctx.pipeline.health)]
+    return [*asked, *_places(ctx), notified(ctx.pipeline.health)]
 
 
 def _reader(ctx: Context) -> AbstractContextManager[session.SourceSession | None]:
@@ -67,9 +68,12 @@ def seconds_between(schedule: str | None) -> int | None:
     return max(int((later - earlier).total_seconds()) for earlier, later in pairwise(ticks))
 
 
-def _landing(ctx: Context) -> Iterator[Finding]:
-    """Find a landing zone that is not the one in which the pipeline lands, or one that cannot be asked."""
+def _places(ctx: Context) -> Iterator[Finding]:
+    """Find another pipeline in the lake's namespace, a landing zone that is not the pipeline's, or one that cannot be asked."""
+    place = ctx.pipeline.lake_place
     try:
+        if other := ctx.ledger.pipelines.in_place(ctx.name, place):
+            yield Finding("error", "config-invalid", "lake.namespace", taken(ctx.name, place, other), "set another")
         landing_mark.require(ctx)
     except LedgerError as error:
         if error.slug not in _UNKNOWN:

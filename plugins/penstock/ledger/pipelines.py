@@ -80,6 +80,18 @@ class Pipelines(Part):
         need = "to have no landing zone yet"
         return self._change_pipeline(name, "pipelines/note_landing", need, mark=mark, marked=marked)
 
+    def in_place(self, name: str, place: str) -> str | None:
+        """Return another pipeline whose lake's tables lie in a place, None where it is free."""
+        with self.transaction() as transaction:
+            return next((other for (other,) in transaction.rows("pipelines/in_place", name=name, place=place)), None)
+
+    def take_place(self, name: str, place: str) -> None:
+        """Note where the lake's tables lie; raises ConfigError("config-invalid") where those of another pipeline do."""
+        with self.transaction() as transaction:
+            for (other,) in transaction.rows("pipelines/in_place", name=name, place=place):
+                raise ConfigError("config-invalid", taken(name, place, other))
+            transaction.change("pipelines/take_place", name=name, place=place)
+
     def note_unproved(self, name: str, lsn: Lsn | None) -> None:
         """Note from where on the source has another history than the one that was read; None once it is proved to be that one."""
         with self.transaction() as transaction:
@@ -147,6 +159,15 @@ class Pipelines(Part):
     def _change_pipeline(self, name: str, statement: str, need: str, **values: object) -> PipelineRecord:
         with self.transaction() as transaction:
             return _change(transaction, lock(transaction, name), statement, need, **values)
+
+
+def taken(name: str, place: str, other: str) -> str:
+    """Say that the tables of two pipelines would lie in one place."""
+    where = place.rpartition(" ")[2]
+    return (
+        f"expected pipeline {name} to have a namespace of its own, got {where}, in which pipeline {other} has its tables and its "
+        "table of cuts; set another lake.namespace, or tear that pipeline down first"
+    )
 
 
 def find(transaction: Transaction, name: str) -> PipelineRecord:

@@ -16,7 +16,7 @@ from penstock.flow.context import Context
 from penstock.orchestration import lineage_facets, links
 from penstock.orchestration.connections import connection
 from penstock.orchestration.work_notes import WorkNotes
-from penstock.pipeline_files import find_pipeline, read_folder
+from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
 
 VERBS = (
@@ -77,7 +77,10 @@ def problems(dag_folder: Path) -> list[str]:
     _unbuilt.clear()
     for verb in VERBS:
         runpy.run_path(str(dag_folder / f"{verb}.py"))
-    return [*(error.message for error in read_folder(folder(), environment()).problems), *_unbuilt.values()]
+    found = read_folder(folder(), environment())
+    alone = replace(found, seconds={})  # which are problems of their own
+    shared = (error for pipeline in found.pipelines.values() for error in clashes(pipeline, alone))
+    return [*(error.message for error in (*found.problems, *shared)), *_unbuilt.values()]
 
 
 def context(pipeline: Pipeline) -> Context:

@@ -42,6 +42,7 @@ def prepare(ctx: Context) -> str:
             slot=ctx.pipeline.slot,
             publication=ctx.pipeline.publication,
         )
+        ctx.ledger.pipelines.take_place(ctx.name, ctx.pipeline.lake_place)
         landing_mark.ensure(ctx)
         publication.ensure(conn, ctx.pipeline)
     return ctx.pipeline.publication

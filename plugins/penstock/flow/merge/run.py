@@ -49,6 +49,7 @@ def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None
     """
     with ctx.ledger.session():
         landing_mark.require(ctx)
+        ctx.ledger.pipelines.take_place(ctx.name, ctx.pipeline.lake_place)
         return _plan(ctx, force=force, last=last)
 
 

@@ -16,6 +16,8 @@ create table penstock.pipeline (
     era integer not null default 1 check (era > 0),
     consistent_point pg_lsn,
     position pg_lsn check (position >= consistent_point),
+    -- where its tables and its table of cuts lie; two that are not torn down may not have one place
+    lake_place text,
     -- the random name of the landing zone, and whether the zone has it: else it is the one that a bootstrap was about to give
     landing_mark text,
     landing_marked boolean not null default false check (landing_mark is not null or not landing_marked),
@@ -33,5 +35,6 @@ create table penstock.pipeline (
     check ((consistent_point is null) = (position is null)),
     check (state <> 'running' or consistent_point is not null),
     check ((state = 'halted') = (halted_slug is not null)),
-    check ((state = 'halted') = (halted_from is not null))
+    check ((state = 'halted') = (halted_from is not null)),
+    constraint one_pipeline_per_place exclude using btree (lake_place with =) where (state <> 'torn_down')
 )
