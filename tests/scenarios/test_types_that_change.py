@@ -68,7 +68,7 @@ ENUMS = {
             "alter type {t}_mood rename value 'sad' to 'blue'",
             "update {t} set m = 'blue', ms = '{{blue}}' where id = 3",
         ),
-        "copy",
+        "columns",
     ),
     "labels_swapped": Story(
         change(
@@ -76,7 +76,7 @@ ENUMS = {
             "update {t} set m = 'x' where id = 4",
             "alter type {t}_mood rename value 'ok' to 'sad'; alter type {t}_mood rename value 'x' to 'ok'",
         ),
-        "copy",
+        "columns",
     ),
     "label_there_and_back": Story(
         change(
@@ -84,7 +84,7 @@ ENUMS = {
             "update {t} set m = 'x', f = 'x' where id = 4",
             "alter type {t}_mood rename value 'x' to 'sad'",
         ),
-        "copy",
+        "columns",
     ),
     "enum_renamed": Story(change("alter type {t}_mood rename to {t}_m; create type {t}_mood as enum ('other')")),
     "enum_to_text": Story(change("alter table {t} alter m type text"), "columns"),
@@ -93,23 +93,42 @@ ENUMS = {
             "create type {t}_n as enum ('sad', 'ok', 'happy', 'new')",
             "alter table {t} alter m type {t}_n using m::text::{t}_n",
         ),
-        "copy",
+        "columns",
     ),
-    "enum_gone": Story(change("drop type {t}_mood cascade", rows=ROWS.replace("id, m, d", "id, a, d")), "copy"),
+    "enum_gone": Story(change("drop type {t}_mood cascade", rows=ROWS.replace("id, m, d", "id, a, d")), "columns"),
 }
 COMPOSITES = {
-    "attribute_added": Story(change("alter type {t}_spot add attribute z int cascade"), "copy"),
-    "attribute_dropped": Story(change("alter type {t}_spot drop attribute y cascade"), "copy"),
-    "attribute_renamed": Story(change("alter type {t}_in rename attribute k to l cascade"), "copy"),
+    "attribute_added": Story(change("alter type {t}_spot add attribute z int cascade"), "columns"),
+    "attribute_dropped": Story(change("alter type {t}_spot drop attribute y cascade"), "columns"),
+    "attribute_renamed": Story(change("alter type {t}_in rename attribute k to l cascade")),
+    "attribute_there_and_back": Story(
+        change("alter type {t}_in add attribute x int cascade", "alter type {t}_in drop attribute x cascade"), "columns"
+    ),
+    "attribute_another": Story(
+        change(
+            "alter type {t}_in drop attribute k cascade",
+            "alter type {t}_in add attribute k int cascade",
+            "update {t} set i = row('ok', 77) where id = 17",
+        ),
+        "columns",
+    ),
+    "attributes_swap_names": Story(
+        change(
+            "alter type {t}_spot rename attribute x to z cascade; alter type {t}_spot rename attribute y to x cascade",
+            "update {t} set s = row(3, 'swapped', null) where id = 18",
+        )
+    ),
     "attribute_retyped": Story(
         change("alter type {t}_unused alter attribute k type bigint cascade"),
         made=MADE + "; create type {t}_unused as (k int)",
     ),
-    "row_type": Story(change("alter table {t}_other add column w int", "alter table {t}_other rename q to z"), "copy"),
+    "row_type": Story(
+        change("alter table {t}_other add column w int", "alter table {t}_other rename q to z"), "columns"
+    ),
     "composite_renamed": Story(
         change("alter type {t}_spot rename to {t}_place; alter type {t}_in rename to {t}_inner")
     ),
-    "composite_gone": Story(change("drop type {t}_in cascade"), "copy"),
+    "composite_gone": Story(change("drop type {t}_in cascade"), "columns"),
     "range_renamed": Story(change("alter type {t}_span rename to {t}_r")),
     "range_retyped": Story(
         change("alter table {t} alter r type int8range using int8range(lower(r), upper(r))"), "columns"

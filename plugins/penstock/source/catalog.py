@@ -279,6 +279,7 @@ class _Assembly:
             identity=column.identity,
             version=column.version,
             names_objects=self.types.naming(column.type),
+            parts=frozenset(part.oid for part in self.types.closure([column.type])),
         )
 
 

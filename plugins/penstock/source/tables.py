@@ -25,7 +25,7 @@ class SourceColumn:
     `missing_text` is the server's text of the value that rows show which are older than the column, None for NULL.
     `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default). `version`
     is that of its catalog row: equal or not, without an order. `names_objects` is the type, its own or one within, whose text
-    is the name of another object, None where the value alone makes its text.
+    is the name of another object, None where the value alone makes its text. `parts` are the oids of the type and all within it.
     """
 
     name: str
@@ -39,6 +39,7 @@ class SourceColumn:
     identity: str = ""
     version: str = ""
     names_objects: str | None = None
+    parts: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ PAIR = PgType(950, -1, "public", "pair", "c")
 HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
 ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
 A = SourceColumn("a", 2, INT, version="700")
-M = SourceColumn("m", 3, MOOD, version="700")
+M = SourceColumn("m", 3, MOOD, version="700", parts=frozenset({900}))
 TABLE = SourceTable(
     oid=100,
     schema="public",
@@ -76,12 +76,43 @@ def test_a_change_of_values_of_columns_is_ended_by_these(now: SourceTable, fetch
     assert fetched(now, follows=False) is None
 
 
-def test_labels_of_an_array_cost_its_whole_column_and_those_in_a_composite_the_table() -> None:
+def test_labels_within_an_array_or_a_composite_cost_all_of_its_column() -> None:
     of_arrays = replace(TABLE, columns=(ID, A, replace(M, type=MOODS)))
     assert fetched(replace(of_arrays, **RENAMED), of_arrays) == Fetch(frozenset({3}))
 
-    of_pairs = replace(TABLE, columns=(ID, replace(A, type=PAIR), M))
-    assert fetched(replace(of_pairs, **RENAMED), of_pairs) is None
+    of_pairs = replace(TABLE, columns=(ID, replace(A, type=PAIR, parts=frozenset({950, 900})), M))
+    assert fetched(replace(of_pairs, **RENAMED), of_pairs) == Fetch(frozenset({2, 3}))
+
+
+PAIRS = replace(
+    TABLE,
+    columns=(ID, replace(A, type=PAIR, parts=frozenset({950, 23})), M),
+    composites={950: (("x", 23, -1), ("y", 23, -1))},
+    part_versions={**TABLE.part_versions, 950: ("1 700", "2 700")},
+)
+
+
+def pairs(names: str, *versions: str, types: int = 23) -> SourceTable:
+    """Return the table with a pair of these attributes, whose catalog rows have these versions."""
+    known = {**PAIRS.part_versions, 950: versions}
+    return replace(PAIRS, composites={950: tuple((name, types, -1) for name in names)}, part_versions=known)
+
+
+def test_attributes_that_came_or_went_cost_the_columns_that_hold_the_type() -> None:
+    for now in (
+        pairs("xyz", "1 700", "2 700", "3 709"),
+        pairs("x", "1 700", "2 709"),
+        pairs("xy", "1 700", "2 709", "3 709"),
+        pairs("xy", "1 700", "2 700", "3 709"),
+        pairs("xy", "1 700", "2 709", types=20),
+    ):
+        assert fetched(now, PAIRS) == Fetch(frozenset({2}))
+
+
+def test_attributes_that_were_only_renamed_change_no_value() -> None:
+    known = tuple(map(column_plan, PAIRS.columns))
+    for now in (pairs("xz", "1 700", "2 709"), pairs("yx", "1 709", "2 709"), pairs("xy", "1 709", "2 700")):
+        assert verdict(known, "d", PAIRS.digest(), now, following=Following()).reason is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.flow.capture import enum_labels
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
-from penstock.values.lake_types import holds, mapping
+from penstock.values.lake_types import holds, innermost, mapping
 from penstock.values.pgtype import PgType
 
 _SENT = frozenset({"insert", "update", "delete"})
@@ -53,12 +53,12 @@ def fetch_of(doubts: Sequence[Doubt], digest: Mapping[str, Any], now: SourceTabl
     renamed = {doubt.enum for doubt in doubts if doubt.enum is not None}
     enums = renamed | grown | (enum_labels.open_checks(digest).keys() & now.enums.keys())
     holders = _holders(now.columns, enums)
-    if holders is None or not whole <= by_attnum.keys():
+    if not whole <= by_attnum.keys():
         return None
     attnums = frozenset(whole | {column.attnum for column in holders})
     if any(by_attnum[attnum].key for attnum in attnums):
         return None
-    plain = not whole and all(_is_scalar(column.type) for column in holders) and not enum_labels.open_checks(digest)
+    plain = not whole and all(_is_label(column.type) for column in holders) and not enum_labels.open_checks(digest)
     return Fetch(attnums, _new_labels(digest, now, enums) if plain else None)
 
 
@@ -97,23 +97,15 @@ def _rows_are_known(digest: Mapping[str, Any], now: SourceTable) -> bool:
     )
 
 
-def _holders(columns: Sequence[SourceColumn], enums: Iterable[int]) -> list[SourceColumn] | None:
-    """Return the columns that consist of these enums, or None where one may be inside of another type, too."""
+def _holders(columns: Sequence[SourceColumn], enums: Iterable[int]) -> list[SourceColumn]:
+    """Return the columns that hold values of these enums, by themselves or within others."""
     wanted = set(enums)
-    if not wanted:
-        return []
-    if any(_innermost(column.type).kind not in "be" for column in columns):
-        return None
-    return [column for column in columns if _innermost(column.type).oid in wanted]
+    return [column for column in columns if wanted & column.parts]
 
 
-def _innermost(type: PgType) -> PgType:
-    inner = type.element or type.base
-    return type if inner is None else _innermost(inner)
-
-
-def _is_scalar(type: PgType) -> bool:
-    return type.element is None and (type.base is None or _is_scalar(type.base))
+def _is_label(type: PgType) -> bool:
+    """Return whether a type's text is a label, and nothing else."""
+    return innermost(type).kind == "e"
 
 
 def _new_labels(digest: Mapping[str, Any], now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:

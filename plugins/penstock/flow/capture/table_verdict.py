@@ -188,12 +188,23 @@ def _type_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]
         same_labels = _within(digest["enums"].get(str(oid), []), labels)
         if not (same_labels and _within(versions.get(str(oid), []), now.part_versions.get(oid, ()))):
             yield Doubt(f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back", enum=oid)
-    for oid, attributes in now.composites.items():
-        known = digest["composites"].get(str(oid))
-        before = versions.get(str(oid))
-        changed = known is not None and known != [list(attribute) for attribute in attributes]
-        if changed or (before is not None and before != list(now.part_versions.get(oid, ()))):
-            yield Doubt(f"composite type {now.part_names.get(oid, oid)} changed its attributes")
+    for oid in now.composites:
+        if _other_attributes(digest, now, oid):
+            text = f"composite type {now.part_names.get(oid, oid)} got or lost an attribute, perhaps both"
+            yield from (Doubt(text, column.attnum) for column in now.columns if oid in column.parts)
+
+
+def _other_attributes(digest: Mapping[str, Any], now: SourceTable, oid: int) -> bool:
+    """Return whether values of a composite type that was there may have another text than at the last look.
+
+    It has their attributes in order, and no name. An attribute has one number for ever, and no other type while a column holds it.
+    """
+    known = digest["composites"].get(str(oid))
+    if known is None:
+        return False
+    numbers = len(catalog_versions(digest, "parts").get(str(oid), ()))
+    types = [attribute[1:] for attribute in known]
+    return numbers != len(now.part_versions.get(oid, ())) or types != [list(each[1:]) for each in now.composites[oid]]
 
 
 def _within(before: Sequence[str], after: Sequence[str]) -> bool:
