@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from penstock.engine.split import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark.histories import UNCHANGED, D, Event, I, U, tx
 from tests.spark.workbench import column
@@ -91,3 +92,34 @@ def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: Fol
     assert result.paused_slug == "misfit-refused"
     assert "infinity" not in str(result.paused_reason)
     assert folder_lake.rows(table) == Counter()
+
+
+@pytest.mark.parametrize("shape", [None, Shape(2, 2, 2)], ids=["by one task", "by many tasks"])
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([I(k=3, a="x", d=None), I(k=3, a="y", d=None)], "insert_existing 1"),
+        ([I(k=3, a="x", d=None), I(k=3, a="y", d=None), D(k=3)], "insert_existing 1"),
+        ([U(old={"k": 1}, k=2, a=UNCHANGED, d=None), U(k=2, a="y", d=None)], "insert_existing 1"),
+        (
+            [I(k=3, a="x", d=None), U(old={"k": 3}, k=4, a=UNCHANGED, d=None), I(k=4, a="z", d=None)],
+            "insert_existing 1",
+        ),
+        ([D(k=1), D(k=1)], "delete_missing 1"),
+        ([D(k=1), U(k=1, a="x", d=None)], "update_missing 1"),
+    ],
+)
+def test_rows_of_one_key_that_a_batch_has_at_once_are_a_conflict(
+    folder_lake: FolderLake, events: list[Event], told: str, shape: Shape | None
+) -> None:
+    """What a source sends whose unique index is broken: within a batch nothing of the lake's contradicts it."""
+    folder_lake.shape = shape
+    table = folder_lake.table(*COLUMNS)
+    folder_lake.land(table, START)
+    folder_lake.merge()
+    folder_lake.options["stop_on_conflict"] = True
+    folder_lake.land(table, tx(*events))
+
+    [result] = folder_lake.merge()
+
+    assert (result.paused_slug, told in str(result.paused_reason)) == ("merge-conflict", True), result.paused_reason

@@ -16,17 +16,20 @@ from penstock.engine import target, vectors, write
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes
 from penstock.engine.duck import Duck, listing, literal
 from penstock.engine.order import MergeAnswer, NewVector, Settled
-from penstock.engine.resolve import KINDS, UNKNOWN, key_names, resolve, root_names
+from penstock.engine.resolve import KINDS, UNKNOWN, key_names, looked_at, resolve, root_names
 from penstock.engine.target import Places
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 
+_WITHIN = {"update_missing": "off < 0 and live", "delete_missing": "off < 0 and not live", "insert_existing": "off > 0"}
+
 
 @dataclass(frozen=True)
 class Facts:
-    """Hold what one look at `touched` yields: how many keys by their first event, and so on."""
+    """Hold what one look at `touched` yields: how many keys by their first event, conflicts within the batch, and so on."""
 
     first: Mapping[int, int]
+    within: Mapping[str, int]
     live: int
     holes: int
     keyless: int
@@ -51,7 +54,7 @@ class State:
 def apply(db: Duck, changes: Changes) -> MergeAnswer:
     """Carry the batch out; raises LakeError of a kind that pauses the table."""
     order, state = changes.order, _meet(db, changes)
-    conflicts = conflicts_of(state.facts.first, state.met)
+    conflicts = conflicts_of(state.facts.first, state.met, state.facts.within)
     write.require_no_conflict(order, conflicts)
     require_filled(state.facts.holes, state.placed)
     new, misfits = _write(db, changes, state, "live", state.facts.live)
@@ -95,6 +98,7 @@ def settle(db: Duck, changes: Changes) -> Settled:
         live={at: rows.serialize() for at, rows in live.items()},
         going={order.target[at].path: rows.serialize() for at, rows in state.going.items()},
         first=dict(facts.first) if first else {},
+        within=dict(facts.within) if first else {},
         met=dict(state.met),
         holes=facts.holes if first else 0,
         placed=state.placed,
@@ -156,16 +160,21 @@ def _facts(db: Duck, changes: Changes) -> Facts:
     )
     first = dict(zip(KINDS, found, strict=False))
     live, holes, keyless = found[len(KINDS) :]
-    return Facts(first, live, holes, keyless)
+    off = (f"coalesce(sum(abs(off)) filter (where {each}), 0)::bigint" for each in _WITHIN.values())
+    within = db.row(f"select {listing(off)} from {looked_at(changes)} where off <> 0")
+    return Facts(first, dict(zip(_WITHIN, within, strict=True)), live, holes, keyless)
 
 
-def conflicts_of(first: Mapping[int, int], met: Mapping[int, int]) -> dict[str, int]:
-    """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse."""
+def conflicts_of(first: Mapping[int, int], met: Mapping[int, int], within: Mapping[str, int]) -> dict[str, int]:
+    """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse.
+
+    `within` the batch rows of one key were told to come where one was, or to change or go where none was: at the source the key was none.
+    """
     missing = {kind: first[kind] - met[kind] for kind in KINDS}
     return {
-        "update_missing": missing[UPDATE] + missing[DEPART],
-        "delete_missing": missing[DELETE],
-        "insert_existing": met[INSERT] + met[ARRIVE],
+        "update_missing": missing[UPDATE] + missing[DEPART] + within["update_missing"],
+        "delete_missing": missing[DELETE] + within["delete_missing"],
+        "insert_existing": met[INSERT] + met[ARRIVE] + within["insert_existing"],
     }
 
 

@@ -240,13 +240,14 @@ class Settled:
 
     `live` are the rows of landed files that are to be written, by the file's number, and `going` the rows of data files
     that go, by path: bitmaps as bytes. `first` and `met` count keys by the kind of their first event: all of them, and
-    those with a row in these data files; `holes` the rows that need a value of the lake's, `placed` those that found it here.
+    those with a row in these data files, `within` conflicts within the batch; `holes` the rows that need a value of the lake's, `placed` those that found it here.
     """
 
     files: tuple[NewFile, ...]
     live: dict[int, bytes]
     going: dict[str, bytes]
     first: dict[int, int]
+    within: dict[str, int]
     met: dict[int, int]
     holes: int
     placed: int

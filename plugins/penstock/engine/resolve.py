@@ -39,8 +39,8 @@ def root_names(changes: Changes) -> list[str]:
 def resolve(db: Duck, changes: Changes) -> None:
     """Make the table `touched`: the last state of each key that the changes touch.
 
-    Columns: the key; `live`, whether a row is there at the end; `first`, the kind of the key's first event; `id`, the
-    change that gives the row; and where columns are partial, `hole`, whether the lake must supply a value, `v<i>`, the
+    Columns: the key; `live`, whether a row is there at the end; `first`, the kind of the key's first event; `off`, by how many rows
+    the key's events contradict one another; `id`, the change that gives the row; and where columns are partial, `hole`, whether the lake must supply a value, `v<i>`, the
     change that gives that column's value, and the root key, where there is one.
     """
     if not changes.partial:
@@ -49,7 +49,7 @@ def resolve(db: Duck, changes: Changes) -> None:
         return
     keys = ", ".join(key_names(changes))
     known = [f"id as {value}" for value in _values(changes)] + [f"null as {root}" for root in root_names(changes)]
-    whole = f"select {keys}, live, first, id, {', '.join(known)}, false as hole from every_key"
+    whole = f"select {keys}, live, first, off, id, {', '.join(known)}, false as hole from every_key"
     if not changes.holes:
         events = _of_cell(db, changes, _events(changes))
         db.execute(f"create or replace temp view every_key as {_last_events(changes, events)}")
@@ -69,6 +69,11 @@ def resolve(db: Duck, changes: Changes) -> None:
         f"select {_kept(changes)}, live and ({_any_hole(changes)}) as hole from resolved "
         f"union all by name {whole} where not incomplete"
     )
+
+
+def looked_at(changes: Changes) -> str:
+    """Name the table that has `first`, `live` and `off` of every key: of those with unknown values `touched` has not."""
+    return "every_key" if changes.partial and changes.holes else "touched"
 
 
 def _events(changes: Changes, extra: str = "") -> str:
@@ -154,10 +159,12 @@ def _last_events(changes: Changes, events: str, *others: str) -> str:
     found = [
         f"arg_max((id << {_KIND_BITS}) + kind, place) as last",
         "arg_min(kind, place) as first",
+        f"count(*) filter (kind in {_BIRTHS}) - count(*) filter (kind in {_DEATHS}) as net",
         *others,
     ]
     return (
-        f"select * exclude (last), (last & {kinds}) not in {_DEATHS} as live, last >> {_KIND_BITS} as id from (\n"
+        f"select * exclude (last, net), (last & {kinds}) not in {_DEATHS} as live, last >> {_KIND_BITS} as id, "
+        f"(first not in {_BIRTHS})::bigint + net - live::bigint as off from (\n"
         f"select {keys}, {', '.join(found)}\n"
         f"from ({events}) group by {keys})"
     )

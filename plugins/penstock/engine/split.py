@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyroaring import BitMap
 
 from penstock.engine import keyed, task, vectors, write
 from penstock.engine.files import Files
 from penstock.engine.order import Cell, LandedFile, MergeAnswer, MergeOrder, NewVector, Settled, TargetFile
-from penstock.engine.resolve import KINDS
 from penstock.engine.write import Written
 
 Answer = TypeVar("Answer")
@@ -84,7 +83,12 @@ def merge(order: MergeOrder, shape: Shape, files: Files, spread: Spread) -> Merg
             for part, (at, group) in cells
         ]
     )
-    conflicts = keyed.conflicts_of(_summed(each.first for each in settled), _summed(each.met for each in settled))
+    first, within, met = (Counter[Any]() for _ in range(3))
+    for each in settled:
+        first.update(each.first)
+        within.update(each.within)
+        met.update(each.met)
+    conflicts = keyed.conflicts_of(first, met, within)
     write.require_no_conflict(order, conflicts)
     keyed.require_filled(sum(each.holes for each in settled), sum(each.placed for each in settled))
     live = _united(each.live for each in settled)
@@ -170,14 +174,6 @@ def _united(parts: Iterable[Mapping[int, bytes]]) -> dict[int, BitMap]:
         for at, rows in part.items():
             vectors.join(found.setdefault(at, BitMap()), BitMap.deserialize(rows))
     return found
-
-
-def _summed(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    total = dict.fromkeys(KINDS, 0)
-    for part in parts:
-        for kind, count in part.items():
-            total[kind] += count
-    return total
 
 
 def _joined(parts: Sequence[MergeAnswer]) -> MergeAnswer:
