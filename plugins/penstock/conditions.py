@@ -125,7 +125,7 @@ def _conditions() -> dict[str, Condition]:
         "nothing-to-recover": Condition(
             "The slot can still be read: a recovery would copy everything for nothing.", fail
         ),
-        "slot-in-use": Condition("Another session holds the slot or the pipeline's lock.", retry),
+        "slot-in-use": Condition("Another session holds the slot.", retry),
         "slot-unusable": Condition("The slot was made with options that a batch reader cannot use.", halt),
         "no-free-slot": Condition("The server has no free replication slot.", fail),
         "slot-creation-blocked": Condition("Open transactions kept the slot from being created in time.", retry),

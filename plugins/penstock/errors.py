@@ -14,6 +14,7 @@ ever carries a row value or a secret.
 from __future__ import annotations
 
 from penstock.conditions import DIRECTIVES, Directive, runbook
+from penstock.printable import printable
 
 
 class PenstockError(Exception):
@@ -22,8 +23,8 @@ class PenstockError(Exception):
     def __init__(self, slug: str, message: str) -> None:
         self.slug = slug
         self.directive: Directive = DIRECTIVES[slug]
-        self.message = message
-        super().__init__(f"[{slug}] {message}")
+        self.message = printable(message)  # it may hold names of the source's
+        super().__init__(f"[{slug}] {self.message}")
 
     def __reduce__(self) -> tuple[type[PenstockError], tuple[str, str]]:
         return type(self), (self.slug, self.message)

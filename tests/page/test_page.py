@@ -227,6 +227,24 @@ def test_an_unknown_table_is_not_found(viewer: TestClient, scene: Scene) -> None
         assert "table-unknown" in answer.text
 
 
+@pytest.mark.parametrize("place", ["/cdc", "/cdc/api"])
+def test_what_can_be_no_name_and_no_oid_is_not_found(viewer: TestClient, scene: Scene, place: str) -> None:
+    scene.bootstrap()
+
+    for name in ("a%00b", "%00", "%ff", "a%0Ab", "x" * 9999, "%1b[2J", "A", "%F0%9F%92%A9"):
+        for rest in ("", "/tables/1", "/series", "/tables/1/series"):
+            assert viewer.get(f"{place}/pipelines/{name}{rest}").status_code == 404, (name, rest)
+    for oid in (-1, 1 << 32, (1 << 32) + 16400, 1 << 63, 1 << 64, 10**4000):
+        for rest in ("", "/series"):
+            answer = viewer.get(f"{place}/pipelines/{scene.name}/tables/{oid}{rest}")
+            assert answer.status_code == 404, (oid, rest)
+    hostile = "q=%00%1b&sort=%00&page=-99999999999999999999&hours=24"
+    for path in ("", f"/pipelines/{scene.name}", "/runbooks", "/runbooks/%00", "/docs/%00", "/static/%00"):
+        assert viewer.get(f"{place}{path}?{hostile}").status_code in {200, 404}, path
+    for hours in ("%00", "1e400", "9" * 5000, "0"):
+        assert viewer.get(f"{place}/pipelines/{scene.name}?hours={hours}").status_code in {200, 422}, hours
+
+
 def test_tables_are_searched_sorted_and_shown_by_the_page(viewer: TestClient, scene: Scene) -> None:
     scene.bootstrap()
     scene.past()
@@ -413,12 +431,13 @@ def test_a_pipeline_file_that_cannot_be_read_is_named(viewer: TestClient, pipeli
 def test_what_the_source_named_is_shown_as_text(viewer: TestClient, scene: Scene) -> None:
     scene.bootstrap()
     scene.past()
-    scene.event("dag-failed", "<script>alert(1)</script>")
+    scene.event("dag-failed", "<script>alert(1)</script> \x1b[2J \u202eevil")
 
     page = viewer.get(f"/cdc/pipelines/{scene.name}").text
 
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
+    assert "\\x1b[2J \\u202eevil" in page
 
 
 def test_the_page_may_load_nothing_from_elsewhere(viewer: TestClient, scene: Scene) -> None:

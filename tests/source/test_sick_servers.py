@@ -10,7 +10,7 @@ import pytest
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import lock, publication, server_info, session, slot
+from penstock.source import publication, server_info, session, slot
 from penstock.source.error_translation import translating
 from penstock.source.preflight import run as preflight
 from stack import ports
@@ -168,7 +168,7 @@ def test_a_standby_decodes_what_it_has_replayed_once_the_primary_has_helped(sick
         admin.execute("insert into t values (7)")
         (written,) = admin.execute("select pg_current_wal_flush_lsn()::text").fetchone()
 
-    with session.connect(replica, what="test") as conn, lock.hold(conn, "shop"):
+    with session.connect(replica, what="test") as conn:
         server = server_info.read(conn)
         assert (server.in_recovery, server.timeline) == (True, 1)
         wait_until(lambda: server_info.position(conn).flushed >= Lsn.parse(written))

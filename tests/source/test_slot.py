@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import lock, server_info, session, slot, transactions
+from penstock.source import server_info, session, slot, transactions
 from tests.source.conftest import decoded, inserted, window
 from tests.waiting import wait_until
 
@@ -332,29 +332,3 @@ def test_the_facts_of_a_slot_are_the_servers_on_every_version(conn, writer, data
     assert found.catalog_xmin_age >= 0
     assert found.retained >= found.unread >= 0
     assert (physical.plugin, physical.database, physical.confirmed, physical.retained) == (None, None, None, None)
-
-
-def test_one_run_at_a_time_holds_a_pipelines_lock_and_the_other_learns_who(source, conn):
-    with session.connect(source, what="shop:other") as other:
-        with lock.hold(conn, "shop"):
-            with pytest.raises(SourceError) as caught, lock.hold(other, "shop"):
-                pass
-            with lock.hold(other, "another"):
-                pass
-        with lock.hold(other, "shop"):
-            pass
-
-    assert caught.value.slug == "slot-in-use"
-    assert f'process {conn.info.backend_pid}, role "postgres", penstock:test' in str(caught.value)
-
-
-def test_a_lock_ends_with_its_session_however_that_ends(source, conn, writer):
-    with session.connect(source, what="dying") as dying, lock.hold(dying, "shop"):
-        writer.execute("select pg_terminate_backend(%s, 5000)", (dying.info.backend_pid,))
-
-        with lock.hold(conn, "shop"):
-            held = conn.execute(
-                "select count(*) from pg_locks where locktype = 'advisory' and granted and pid = pg_backend_pid()"
-            ).fetchone()
-        dying.close()
-    assert held == (1,)

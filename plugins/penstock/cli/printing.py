@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from penstock.printable import printable
+
 if TYPE_CHECKING:  # a runbook is to be read at once
     from penstock.flow.check import Finding
 
@@ -26,11 +28,15 @@ def progress_console() -> Console:
 
 def say(line: str) -> None:
     """Print one line of progress as it is: square brackets are ours, not rich's markup."""
-    progress_console().print(line, markup=False, soft_wrap=True)
+    progress_console().print(printable(line), markup=False, soft_wrap=True)
 
 
 def show(line: str | Text) -> None:
     """Print one line as the verb's result; on a terminal it may have a style."""
+    if isinstance(line, str):
+        line = printable(line)
+    else:
+        line.plain = printable(line.plain)
     Console(highlight=False, emoji=False).print(line, markup=False, soft_wrap=True)
 
 
@@ -41,7 +47,7 @@ def show_counts(name: str, counts: Mapping[str, object]) -> None:
 
 def show_json(data: object) -> None:
     """Print plain data for other tools."""
-    Console(soft_wrap=True).print_json(data=data, default=str)
+    Console(soft_wrap=True).print_json(data=data, default=str, ensure_ascii=True)
 
 
 def show_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:

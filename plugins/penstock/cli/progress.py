@@ -17,6 +17,7 @@ from rich.progress import (
 
 from penstock.cli import printing
 from penstock.flow.context import Stage
+from penstock.printable import printable
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def bars() -> Iterator[Stage | None]:
         yield None
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[rows]}"),
@@ -40,7 +41,7 @@ def bars() -> Iterator[Stage | None]:
 
         def stage(what: str, done: int, total: int, rows: int | None = None) -> None:
             if what not in tasks:
-                tasks[what] = shown.add_task(what, total=total, rows="")
+                tasks[what] = shown.add_task(printable(what), total=total, rows="")
             counted = "" if rows is None else f"{rows:,} rows"
             shown.update(tasks[what], completed=done, total=total, rows=counted)
             if done >= total:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
@@ -33,6 +34,15 @@ def require_running(ctx: Context) -> Lsn:
             "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"
         )
     return record.position
+
+
+def slot_work(ctx: Context) -> AbstractContextManager[None]:
+    """Hold the right to read, move or drop the pipeline's slot, which is free between a peek and its confirmation.
+
+    The lock is the ledger's: whoever may connect to the source could take one there. Two ledgers that share a slot learn of each
+    other by where it stands (`capture/slot_verdict.py`). Raises LedgerError("work-under-way").
+    """
+    return ctx.ledger.locks.hold(ctx.name, "slot")
 
 
 def tables_by_name(known: Iterable[TableRecord]) -> dict[str, TableRecord]:

@@ -18,6 +18,7 @@ from penstock.orchestration.connections import connection
 from penstock.orchestration.work_notes import WorkNotes
 from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
+from penstock.printable import printable
 
 VERBS = (
     "bootstrap",
@@ -86,8 +87,12 @@ def problems(dag_folder: Path) -> list[str]:
 def context(pipeline: Pipeline) -> Context:
     """Return the pipeline's context inside a running task."""
     ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
-    ctx = Context(pipeline, connection, home(), ours, log.info, task=_task())
+    ctx = Context(pipeline, connection, home(), ours, _log, task=_task())
     return replace(ctx, stage=WorkNotes(ctx)) if ctx.task else ctx
+
+
+def _log(line: str) -> None:
+    log.info("%s", printable(line))
 
 
 def _task() -> dict[str, str]:

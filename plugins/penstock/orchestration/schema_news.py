@@ -12,6 +12,7 @@ from penstock.flow.context import Context
 from penstock.ledger.records import UntoldRecord
 from penstock.orchestration.dag_defaults import schema_alias, schema_asset
 from penstock.orchestration.notifications import links, send
+from penstock.printable import printable
 
 
 def tell(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:
@@ -33,11 +34,11 @@ def tell(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:
 def _title(name: str, changes: list[UntoldRecord]) -> str:
     tables = sorted({change.table_name for change in changes})
     some = ", ".join(tables[:3]) + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
-    return f"[penstock] info: schema-followed {some} ({name})"
+    return printable(f"[penstock] info: schema-followed {some} ({name})")
 
 
 def _text(ctx: Context, pipeline: Pipeline, changes: list[UntoldRecord]) -> str:
-    said = [f"{change.table_name}: {change.message}" for change in changes]
+    said = [printable(f"{change.table_name}: {change.message}") for change in changes]
     to = links(pipeline.health)
     more = ("level: info", f"runbook: {to.runbook('schema-followed')}", f"page: {to.page(ctx.name)}")
     return "\n".join([*said, *more])

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.page import format
@@ -23,6 +24,7 @@ from penstock.page.listing import Wanted
 from penstock.page.lists import pipeline_list, runbook_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
+from penstock.printable import printable
 
 _HERE = Path(__file__).parent
 _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "static").rglob("*") if path.is_file()}
@@ -169,10 +171,19 @@ def _explain(documents: Documents) -> Callable[[Request, Exception], Response]:
     return explain
 
 
+def _finalize(value: Any) -> Any:
+    """Show a text of anybody's as one that does nothing; what is markup already is ours."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 @cache
 def _templates() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=_finalize,
     )
     filters = (format.size, format.count, format.several, format.span, format.age, format.moment)
     said = {each.__name__: each for each in filters}

@@ -26,11 +26,13 @@ from penstock.page.settings import Setting, settings
 from penstock.page.table_models import TablePage, TableSeries
 from penstock.page.work import Work, under_way
 from penstock.pipeline_files import read_folder
+from penstock.texts import NAME
 
 POINTS = 300
 """A chart has at most so many points, whatever time it spans."""
 SPANS = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d", 720: "30 d"}
 """The hours that a chart may span."""
+_OIDS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,9 @@ class Deployment:
         """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""
         now = datetime.now(UTC)
         files, _ = self._files()
+        conn_id = self._ledger_of(name, files, oid)
         airflow = self.airflow([name], False)
-        with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
+        with self._ledger(conn_id).page.panels() as panel:
             rows, one = panel.pipelines(name), panel.table(name, oid)
             facts = one.facts() if rows else None
             if facts is None:
@@ -194,7 +197,7 @@ class Deployment:
         """Return a table's charts over the last hours; raises as `table` does."""
         step, since = _steps(hours)
         files, _ = self._files()
-        with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
+        with self._ledger(self._ledger_of(name, files, oid)).page.panels() as panel:
             one = panel.table(name, oid)
             if one.facts() is None:
                 raise _no_table(name, oid)
@@ -252,11 +255,17 @@ class Deployment:
         missing = [_unknown(each, airflow) for name, each in files.items() if name not in known]
         return missing + shown
 
-    def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline]) -> str:
-        """Return the connection of the ledger that knows a pipeline: its file's, or one that has it without a file."""
+    def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline], oid: int = 0) -> str:
+        """Return the connection of the ledger that knows a pipeline: its file's, or one that has it without a file.
+
+        What can be neither the name of one nor a table's oid is not asked for.
+        """
+        if not 0 <= oid < _OIDS:
+            raise _no_table(name, oid)
         if name in files:
             return files[name].ledger.connection
-        for conn_id in sorted({each.ledger.connection for each in files.values()}):
+        ledgers = {each.ledger.connection for each in files.values()} if NAME.matches(name) else set()
+        for conn_id in sorted(ledgers):
             with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
                 if panel.pipelines(name):
                     return conn_id

@@ -12,9 +12,10 @@ import pytest
 
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import run as capture
+from penstock.flow.guards import slot_work
 from penstock.flow.health import act, report
 from penstock.flow.recover.teardown import teardown
-from penstock.source import lock, session
+from penstock.source import session
 from stack.servers.postgres import Database
 from tests.flow.health.conftest import NewWatched, Watched
 from tests.waiting import wait_until
@@ -296,7 +297,7 @@ def test_the_own_slot_stays_while_a_capture_is_at_work(watched: Watched) -> None
     watched.noise(110)
     watched.env.sql("checkpoint")
     watched.policy(dry_run=False)
-    with session.connect(watched.env.ctx.source, what="capture") as conn, lock.hold(conn, watched.env.name):
+    with slot_work(watched.env.ctx):
         watched.check()
 
     assert watched.slots() == {watched.slot}

@@ -24,12 +24,13 @@ from penstock.flow.capture.sync_tables import follow_publication
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import running
+from penstock.flow.guards import running, slot_work
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
+from penstock.ledger.windows import moved
 from penstock.lsn import Lsn
-from penstock.source import catalog_snapshot, ddl_trigger, lock, publication, server_info, session, slot
+from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.peek import Logical
 from penstock.wire.columnar import ColumnarDecoder
@@ -65,7 +66,7 @@ def capture_window(
     timeout = ctx.pipeline.capture.statement_timeout
     with (
         session.connect(ctx.source, what=f"{ctx.name}:capture", statement_timeout=timeout) as conn,
-        lock.hold(conn, ctx.name),
+        slot_work(ctx),
     ):
         with ctx.ledger.session():
             due = _look(ctx, conn, patterns=patterns, limit=limit, ahead=following.end if following else None)
@@ -153,6 +154,8 @@ def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, bef
 
 def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
+    if (standing := running(ctx).position) != due.known.position:  # another run, because this one has lost the lock
+        raise moved(ctx.name, due.known.position, standing)
     published = publication.read(conn, due.known.publication)
     now = source_state.with_readings(conn, due.known, published, server_info.flushed(conn))
     slot_verdict.judge_again(due.known, due.before, now)
@@ -165,16 +168,16 @@ def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
         )
 
 
-def sweep(ctx: Context) -> None:
-    """Delete what a run that died before staging has written: we hold the lock, so no other run works on it."""
-    for dead in ctx.ledger.windows.all(ctx.name, state="planned"):
+def sweep(ctx: Context, attempts: Sequence[WindowRecord]) -> None:
+    """Delete what runs that died before staging have written: attempts that the ledger will not stage any more."""
+    for dead in attempts:
         ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
 
 
 def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn, before: SourceState) -> WindowRecord:
     """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
-    sweep(ctx)
-    return ctx.ledger.windows.plan(
+    dead = ctx.ledger.windows.all(ctx.name, state="planned")
+    planned = ctx.ledger.windows.plan(
         ctx.name,
         from_lsn=known.position,
         upto_lsn=upto,
@@ -184,6 +187,8 @@ def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Ls
         oldest_xid=end.oldest_xid,
         read_from=before.restart,
     )
+    sweep(ctx, dead)  # after it: one that only seems to be dead can stage nothing from here on
+    return planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import running
+from penstock.flow.guards import running, slot_work
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import lock, peek, server_info, session, slot
+from penstock.source import peek, server_info, session, slot
 from penstock.source.peek import Logical, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.messages import POSTGRES_EPOCH_US
@@ -135,7 +135,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
     with session.connect(ctx.source, what=f"{ctx.name}:skip", statement_timeout=settings.statement_timeout) as conn:
         memory = f"{settings.work_mem // 1024}kB"
         session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
-        with lock.hold(conn, ctx.name):
+        with slot_work(ctx):
             known = running(ctx)
             before = source_state.found(conn, known)
             window_proof.heal(ctx, conn, known, before)

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.conditions import PAGED
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
+from penstock.flow.guards import slot_work
 from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.drops import Drop
 from penstock.flow.health.findings import Finding
@@ -22,7 +23,7 @@ from penstock.flow.health.standing import Standing
 from penstock.flow.slot_ownership import why_not_ours
 from penstock.ledger.records import Level
 from penstock.source import health as source
-from penstock.source import lock, server_info, session
+from penstock.source import server_info, session
 
 _EVENT_LEVELS: dict[str, Level] = {"warn": "warning", "critical": "error"}
 
@@ -102,7 +103,9 @@ def drop(ctx: Context, each: Drop) -> bool:
     slug = "slot-dropped" if each.own else each.alarm
     try:
         dropped = _drop(ctx, each)
-    except SourceError as error:  # the alarm stays open and is sent; the other slots are still to be looked after
+    except PenstockError as error:  # the alarm stays open and is sent; the other slots are still to be looked after
+        if not isinstance(error, SourceError) and error.slug != "work-under-way":
+            raise
         _not_dropped(ctx, slug, each, error, details)
         return False
     if not dropped:
@@ -117,7 +120,7 @@ def drop(ctx: Context, each: Drop) -> bool:
 def _drop(ctx: Context, each: Drop) -> bool:
     with (
         session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn,
-        lock.hold(conn, ctx.name) if each.own else nullcontext(),
+        slot_work(ctx) if each.own else nullcontext(),
     ):
         if each.own and _is_of_another(ctx, conn, each):
             return False

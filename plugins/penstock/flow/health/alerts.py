@@ -16,6 +16,7 @@ from penstock.conditions import ALARMS, LEVELS, Level
 from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord
 from penstock.policy import Critical, Health, Warn
+from penstock.printable import printable
 from penstock.quantities import size, span
 
 Happening = Literal["opened", "raised", "lasts", "closed"]
@@ -56,11 +57,11 @@ class Alert:
         """Return one line with the most important."""
         closed = "closed" if self.happening == "closed" else self.level.upper()
         more = f" and {len(self.others)} more" if self.others else ""
-        return f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject}{more} ({self.pipeline})"
+        return printable(f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject}{more} ({self.pipeline})")
 
     def text(self) -> str:
         """Return what, since when, the numbers, what comes next, and where to read on."""
-        return "\n".join(f"{name}: {value}" for name, value in self._lines() if value)
+        return "\n".join(printable(f"{name}: {value}") for name, value in self._lines() if value)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         alarm, over = self.alarm, self.happening == "closed"

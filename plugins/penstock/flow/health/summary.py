@@ -16,6 +16,7 @@ from penstock.flow.health.alerts import Delivery
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.page_queries import EventPanel, PipelinePanel
 from penstock.ledger.summaries import TableWork, Work
+from penstock.printable import printable
 from penstock.quantities import several, span
 
 SCHEMA = ("schema-followed", "schema-change", "table-added", "table-removed")
@@ -56,7 +57,7 @@ def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
     if not summaries.claim(ctx.name, due=newest, at=now):
         return False
     facts = read(ctx, now, before)
-    delivery = send(title(ctx.name, facts), "\n".join(f"{name}: {value}" for name, value in lines(facts)))
+    delivery = send(title(ctx.name, facts), "\n".join(printable(f"{name}: {value}") for name, value in lines(facts)))
     for failure in delivery.failures:
         ctx.progress(f"[alert-undelivered] {failure}")
     summaries.end(ctx.name, due=newest, sent_at=now if delivery.taken else None)

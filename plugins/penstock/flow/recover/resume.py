@@ -15,13 +15,13 @@ from penstock.flow.capture import publication_options, source_state, window_proo
 from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import tables_by_name
+from penstock.flow.guards import slot_work, tables_by_name
 from penstock.flow.health import paging
 from penstock.flow.merge import lake_state, rebuild_plan
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import catalog, lock, publication, session
+from penstock.source import catalog, publication, session
 
 _LANDING = ("landing-file-missing", "landing-version")
 
@@ -78,7 +78,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
     timeout = ctx.pipeline.capture.statement_timeout
     with (
         session.connect(ctx.source, what=f"{ctx.name}:resume", statement_timeout=timeout) as conn,
-        lock.hold(conn, ctx.name),
+        slot_work(ctx),
     ):
         known = ExpectedState.of(record)
         window_proof.heal(ctx, conn, known, source_state.found(conn, known))

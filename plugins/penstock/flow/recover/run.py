@@ -17,12 +17,13 @@ from penstock.flow.capture import window_proof
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import slot_work
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.quantities import several
-from penstock.source import catalog_snapshot, lock, publication, server_info, session, slot
+from penstock.source import catalog_snapshot, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
 from penstock.source.tables import SourceTable
@@ -126,7 +127,7 @@ def new_era(ctx: Context) -> None:
     """Drop the remains of our slot, see that the publication is there, and leave the era behind; then copy.
 
     Does nothing unless the pipeline is halted. Raises SourceError: "preflight-failed", "slot-exists" (a slot of the
-    name is not ours), "slot-in-use".
+    name is not ours), "slot-in-use"; LedgerError("work-under-way").
     """
     record = ctx.ledger.pipelines.get(ctx.name)
     if record.state != "halted":
@@ -136,11 +137,11 @@ def new_era(ctx: Context) -> None:
         ctx.name, database=record.database, slot=ctx.pipeline.slot, publication=ctx.pipeline.publication
     )
     _require_ready(ctx)
-    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn, lock.hold(conn, ctx.name):
+    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn, slot_work(ctx):
         _drop_remains(ctx, conn, record)
         publication.ensure(conn, ctx.pipeline)
         adopt_half_published(ctx)
-        capture.sweep(ctx)
+        capture.sweep(ctx, ctx.ledger.windows.all(ctx.name, state="planned"))
         ctx.ledger.pipelines.begin_era(ctx.name)
     ctx.progress(f"era {record.era} has ended, era {record.era + 1} begins")
 

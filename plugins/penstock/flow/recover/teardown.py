@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from penstock.flow import slot_ownership
 from penstock.flow.context import Context
+from penstock.flow.guards import slot_work
 from penstock.flow.health import paging
 from penstock.ledger.records import PipelineRecord
-from penstock.source import lock, publication, server_info, session, slot
+from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts
 
 
@@ -14,11 +15,11 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     """Return the statements that end the pipeline, and carry them out unless `dry_run`.
 
     What Penstock did not make is left alone: an adopted slot or publication, a slot of the same name on another
-    server. Raises SourceError("slot-in-use") for an active slot, LedgerError("not-bootstrapped").
+    server. Raises SourceError("slot-in-use") for an active slot, LedgerError: "not-bootstrapped", "work-under-way".
     """
     statements: list[str] = []
     record = ctx.ledger.pipelines.get(ctx.name)
-    with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, lock.hold(conn, ctx.name):
+    with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, slot_work(ctx):
         found = slot.read(conn, record.slot)
         if found is not None:
             strange = slot_ownership.why_not_ours(record, found, server_info.read(conn))

@@ -167,7 +167,8 @@ def compare_tables(
         for table in tables:
             reading = partial(rendered, source, seconds=seconds, snapshot_name=exported.snapshot_name)
             found.append(_tried(table, reading, lake, snapshots.get(table.target)))
-            progress("\n".join(found[-1].lines()))
+            for line in found[-1].lines():
+                progress(line)
         return Comparison(tuple(found))
 
 

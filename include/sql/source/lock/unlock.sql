@@ -1,1 +1,0 @@
-select pg_advisory_unlock(%(key)s::bigint)

@@ -1,0 +1,58 @@
+"""Two runs of one pipeline at once: they take turns, and where the lock fails one of them stages nothing and takes nothing away."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from penstock.errors import LedgerError
+from penstock.flow.capture import run as capture
+from penstock.flow.guards import slot_work
+from tests.faults.oracle import at_source, landed
+from tests.pipeline_env import PipelineEnv
+from tests.scenarios.members import begin
+from tests.scenarios.recovery import flush
+
+
+def test_one_run_at_a_time_works_on_the_slot_and_nobody_at_the_source_can_hold_it(landing_env16: PipelineEnv) -> None:
+    env = landing_env16
+    begin(env)
+    env.sql("insert into t values (2)")
+    flush(env)
+
+    with slot_work(env.ctx), pytest.raises(LedgerError, match="work-under-way"):
+        env.capture()
+    with env.source.connect() as stranger:
+        stranger.execute("select pg_advisory_lock(hashtextextended(datname, 0)) from pg_database")
+        env.capture()
+        held = stranger.execute("select count(*) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()")
+        assert held.fetchone() == (0,)
+
+    assert landed(env, "t", "id") == at_source(env, "t", "id")
+
+
+@pytest.mark.parametrize("again", [capture._land, capture._stage], ids=["before it writes", "before it stages"])
+def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, again: object
+) -> None:
+    env = landing_env16
+    begin(env)
+    env.sql("insert into t values (2)")
+    flush(env)
+    monkeypatch.setattr(capture, "slot_work", lambda ctx: nullcontext())
+    name = again.__name__
+
+    def overtaken(*args: object) -> object:
+        monkeypatch.setattr(capture, name, again)
+        env.capture()
+        return again(*args)
+
+    monkeypatch.setattr(capture, name, overtaken)
+    with pytest.raises(LedgerError, match=r"ledger-conflict|slot-in-use"):
+        env.capture()
+    env.sql("insert into t values (3)")
+    flush(env)
+    env.capture()
+
+    assert landed(env, "t", "id") == at_source(env, "t", "id")
