@@ -1,7 +1,7 @@
-"""One table's maintenance: compact, expire snapshots, gather manifests, delete orphans.
+"""One table's maintenance: delete orphans, expire snapshots, compact, gather manifests.
 
-Every step is a commit of Iceberg's own that leaves the table whole, in an order in which a step finds what the one
-before it made obsolete. Nothing that began after the plan was made is touched.
+Every step is a commit of Iceberg's own that leaves the table whole. What frees room comes first: orphans go without a byte
+written, snapshots for a metadata file, and only then is anything rewritten. Nothing that began after the plan was made is touched.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ class TableMaintenance:
         return replace(report, snapshot_id=passed[0] if passed else None)
 
     def _work(self, report: TableReport, before: Figures) -> TableReport:
-        rewritten = self._compact() if before.files else 0
-        expired = self._expire()
-        self._gather_manifests()
         alone = owns_folder(self._present().folder, self.plan.other_folders(place_of(self.order.target)))
+        orphans = self._delete_orphans() if alone else 0
+        expired = self._expire()
+        rewritten = self._compact() if before.files else 0
+        self._gather_manifests()
         return replace(
             report,
             after=self.figures(scan=rewritten > 0, known=before),
             rewritten_files=rewritten,
             expired_snapshots=expired,
-            orphans=self._delete_orphans() if alone else 0,
+            orphans=orphans,
             left=None if alone else _SHARED,
         )
 

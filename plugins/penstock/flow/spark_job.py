@@ -17,6 +17,7 @@ from penstock.flow.context import Context
 from penstock.jobs import driver_error
 from penstock.landing import store
 from penstock.landing.store import LANDING
+from penstock.landing.zone import LandingZone
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +38,23 @@ Submit = Callable[[SparkJob], None]
 """Run a job to its end; raises LakeError("spark-failed") when it ends without success. `carried_out` names the error."""
 
 
-def carried_out(ctx: Context, submit: Submit, job: SparkJob) -> None:
-    """Run a job to its end; raises the error by which its driver ended, or LakeError("spark-failed") where that has no name."""
+def carried_out(ctx: Context, submit: Submit, job: SparkJob, zone: LandingZone | None = None) -> None:
+    """Run a job, whose plan lies in the landing zone or in this one, to its end.
+
+    Raises the error by which its driver ended, or LakeError("spark-failed") where that has no name.
+    """
     try:
         submit(job)
     except LakeError as error:
         if error.slug != "spark-failed":
             raise
-        raise named_error(ctx, job.plan) or error from None
+        raise named_error(zone or ctx.landing, job.plan) or error from None
 
 
-def named_error(ctx: Context, plan: str) -> PenstockError | None:
+def named_error(zone: LandingZone, plan: str) -> PenstockError | None:
     """Return the error with a name by which the driver of a plan ended, None where it left none."""
     path = driver_error.file_of(plan)
-    return driver_error.loads(ctx.landing.read_text(path)) if ctx.landing.exists(path) else None
+    return driver_error.loads(zone.read_text(path)) if zone.exists(path) else None
 
 
 def describe(
@@ -61,22 +65,23 @@ def describe(
     *,
     result: str | None = None,
     orders: str | None = None,
+    zone: LandingZone | None = None,
 ) -> SparkJob:
     """Return the job that runs `spark_apps/<application>.py` for this pipeline.
 
     `plan` is the file of what it does and `result` that of its answer, as paths in the landing zone; with `orders`
-    it is kept, and follows that file.
+    it is kept, and follows that file. They lie in another `zone` where it is given.
     """
-    spark, zone = ctx.pipeline.spark, ctx.pipeline.landing
-    reached = store.hadoop(zone.uri, zone.options, {**os.environ, **ctx.environment})
+    spark, settings, place = ctx.pipeline.spark, ctx.pipeline.landing, zone or ctx.landing
+    reached = store.hadoop(settings.uri, settings.options, {**os.environ, **ctx.environment})
     return SparkJob(
         name=f"penstock:{ctx.name}:{application}",
         application=ctx.home / "spark_apps" / f"{application}.py",
         plan=plan,
         arguments=(
-            *("--plan", ctx.landing.uri(plan)),
-            *(("--result", ctx.landing.uri(result)) if result is not None else ()),
-            *(("--orders", ctx.landing.uri(orders)) if orders is not None else ()),
+            *("--plan", place.uri(plan)),
+            *(("--result", place.uri(result)) if result is not None else ()),
+            *(("--orders", place.uri(orders)) if orders is not None else ()),
         ),
         py_files=spark_zip.location(ctx.home, ctx.environment),
         driver_memory=spark.driver_memory,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from penstock.errors import LakeError, LedgerError, PenstockError
@@ -28,6 +29,7 @@ from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.locations import folder_of
 from penstock.landing import layout
+from penstock.landing.zone import LandingZone
 from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
@@ -53,7 +55,8 @@ def maintain(
 ) -> MaintenanceRun | None:
     """Maintain a pipeline's tables, all or those named `schema.table`; None where a copy is under way.
 
-    A dry run measures and lists, and changes nothing. Raises ConfigError("table-unknown"), LedgerError("work-under-way").
+    A dry run measures and lists, and changes nothing. What frees room comes before what takes some. Raises
+    ConfigError("table-unknown"), LedgerError("work-under-way"), and at the end LakeError for tables that could not be maintained.
     """
     if ctx.ledger.pipelines.get(ctx.name).state in ("new", "bootstrapping"):
         ctx.progress("the pipeline's tables are being copied: nothing to maintain yet")
@@ -68,15 +71,15 @@ def maintain(
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         begun.enter_context(_noting_its_error(ctx, attempt))
-        plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
-        ctx.landing.write_text(_plan_file(ctx.name, attempt), plan.dumps())
-        carried_out(ctx, submit, _job(ctx, attempt))
-        lake = _settle(ctx, plan)
-    with _noting_its_error(ctx, attempt):
         landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
+        plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
+        with _orders(ctx, plan) as zone:
+            carried_out(ctx, submit, _job(ctx, attempt, zone), zone)
+            lake = _settle(ctx, plan, zone)
     report = MaintenanceRun(attempt, dry_run, lake, landing)
     ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
+    _require_all(lake)
     return report
 
 
@@ -89,6 +92,38 @@ def _noting_its_error(ctx: Context, attempt: str) -> Iterator[None]:
         with suppress(LedgerError):  # it may be the ledger that does not answer
             ctx.ledger.maintenance.fail(ctx.name, attempt, error.slug)
         raise
+
+
+@contextmanager
+def _orders(ctx: Context, plan: MaintenancePlan) -> Iterator[LandingZone]:
+    """Write the plan, and yield the zone that has it and takes the result: a folder of this machine where the landing zone is full.
+
+    Maintenance of the lake may be what makes room, where both share a disk.
+    """
+    path, text = _plan_file(ctx.name, plan.attempt), plan.dumps()
+    try:
+        ctx.landing.write_text(path, text)
+    except LakeError as error:
+        if error.slug != "landing-unwritable":
+            raise
+        with TemporaryDirectory(prefix="penstock-maintain-") as folder:
+            zone = LandingZone.open(folder, {})
+            zone.write_text(path, text)
+            ctx.progress(f"{error}; the plan of this run, and its result, go to {folder} instead")
+            yield zone
+        return
+    yield ctx.landing
+
+
+def _require_all(lake: MaintenanceResult) -> None:
+    """Raise LakeError under the name of the first error that left a table as it was."""
+    failed = [table for table in lake.tables if table.slug]
+    if failed:
+        reasons = "; ".join(f"{'.'.join(table.target)}: {table.left}" for table in failed)
+        raise LakeError(
+            str(failed[0].slug),
+            f"expected all tables to be maintained; {len(failed)} of {len(lake.tables)} were not: {reasons}",
+        )
 
 
 @contextmanager
@@ -222,12 +257,12 @@ def _discarded(ctx: Context) -> dict[Place, int]:
     return {place_of(table.target): table.oid for table in ctx.ledger.membership.to_discard(ctx.name)}
 
 
-def _settle(ctx: Context, plan: MaintenancePlan) -> MaintenanceResult:
+def _settle(ctx: Context, plan: MaintenancePlan, zone: LandingZone) -> MaintenanceResult:
     """Take over what Spark did."""
     path = _result_file(ctx.name, plan.attempt)
-    if not ctx.landing.exists(path):
+    if not zone.exists(path):
         raise LakeError("spark-failed", f"expected Spark's result of maintenance {plan.attempt}, found none")
-    result = MaintenanceResult.loads(ctx.landing.read_text(path))
+    result = MaintenanceResult.loads(zone.read_text(path))
     if not plan.dry_run:
         expected = {order.target: order.expected_snapshot for order in plan.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]
@@ -240,9 +275,9 @@ def _settle(ctx: Context, plan: MaintenancePlan) -> MaintenanceResult:
     return result
 
 
-def _job(ctx: Context, attempt: str) -> SparkJob:
+def _job(ctx: Context, attempt: str, zone: LandingZone) -> SparkJob:
     plan, result = _plan_file(ctx.name, attempt), _result_file(ctx.name, attempt)
-    return describe(ctx, "maintain_tables", plan, catalog_secrets(ctx), result=result)
+    return describe(ctx, "maintain_tables", plan, catalog_secrets(ctx), result=result, zone=zone)
 
 
 def _plan_file(pipeline: str, attempt: str) -> str:

@@ -109,7 +109,7 @@ class KeptSpark:
         self._orders, self._renewed = orders, time.monotonic()
 
     def _failure(self, attempt: str) -> BaseException:
-        named = named_error(self._ctx, layout.plan_file(self._ctx.name, attempt))
+        named = named_error(self._ctx.landing, layout.plan_file(self._ctx.name, attempt))
         ended = f"expected the kept Spark application to carry out attempt {attempt}, but it has ended"
         return named or self._error or LakeError("spark-failed", ended)
 
