@@ -181,7 +181,11 @@ def _conditions() -> dict[str, Condition]:
         "catalog-unreachable": Condition(
             "The lake's catalog did not accept the connection, closed it, or is not set up.", retry
         ),
-        "lake-unreadable": Condition("A file of the lake is gone or damaged, or its store did not answer.", retry),
+        "lake-unreachable": Condition(
+            "The lake's store did not answer, asked to be asked less often, or refused the login.", retry
+        ),
+        "lake-unwritable": Condition("The lake's store could not be written: it is full.", retry),
+        "lake-unreadable": Condition("A file of the lake is gone or damaged, or was refused.", retry),
         "clock-skew": Condition(
             "The clock of Spark's driver is not the ledger's: it is ahead or behind by more than half a minute.",
             page,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from penstock.errors import PenstockError
+from penstock.errors import LakeError, PenstockError
 from penstock.jobs import driver_error, orders
 from penstock_spark import json_io, session
 
@@ -55,11 +56,10 @@ def carry_out(
     def work(plan: str, answer: str | None) -> None:
         try:
             result = run(spark, load(json_io.read_text(spark, plan)), os.environ)
+            if result is not None and answer is not None:
+                json_io.write_text(spark, answer, result.dumps())
         except PenstockError as error:
-            _leave(spark, plan, error)
-            raise
-        if result is not None and answer is not None:
-            json_io.write_text(spark, answer, result.dumps())
+            sys.exit(_leave(spark, plan, error))
 
     work(given.plan, given.result if leaves_result else None)
     if keeps and given.orders:
@@ -68,10 +68,12 @@ def carry_out(
     spark.stop()
 
 
-def _leave(spark: SparkSession, plan: str, error: PenstockError) -> None:
-    """Write an error down for whoever submitted the application; where that cannot be done, the log has it."""
+def _leave(spark: SparkSession, plan: str, error: PenstockError) -> int:
+    """Write an error down for whoever submitted the application; return the driver's exit status, which says whether it is there."""
     _log.error("%s", error)
     try:
         json_io.write_text(spark, driver_error.file_of(plan), driver_error.dumps(error))
-    except Exception as unwritten:  # the error itself is the one to end with
-        _log.error("expected to leave it in the landing zone, got %s", type(unwritten).__name__)
+    except LakeError as unwritten:
+        _log.error("expected to leave that in the landing zone, too: %s", unwritten)
+        return driver_error.UNWRITTEN
+    return 1

@@ -12,12 +12,14 @@ from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, Changel
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import clock
 from penstock_spark import session as sessions
+from penstock_spark.failures import named
 from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.table_changelog import fill_table
 
 _log = logging.getLogger("penstock.changelog")
 
 
+@named
 def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]) -> ChangelogResult:
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()

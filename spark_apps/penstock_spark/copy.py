@@ -23,11 +23,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.connections import Connection
+from penstock.errors import PenstockError
+from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import store
 from penstock.landing.fetched import FetchedWriter
 from penstock.landing.writer import CopyWriter
 from penstock.landing.zone import LandingZone
+from penstock_spark.failures import named
 
 _log = logging.getLogger("penstock.copy")
 
@@ -35,6 +38,7 @@ Entry = dict[str, Any]
 Options = Mapping[str, str]
 
 
+@named
 def run(spark: SparkSession, plan: CopyPlan, environment: Mapping[str, str]) -> None:
     """Copy every range; raises what the first failing one raised, after the running ones have ended.
 
@@ -71,7 +75,8 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
     """Read one range and write its landing file, inside a task; return the manifest entry as plain data.
 
     `options` are those of the landing zone, secrets included. A range with a text that is no value of its lake type is
-    read a second time, and landed as texts. A table that cannot be read gives an entry with `failed`, slug and message.
+    read a second time, and landed as texts. A table that cannot be read gives an entry with `failed`, slug and message, an error
+    that concerns all tables one with `ended`.
     """
     from penstock.source.one_table import TableError  # noqa: PLC0415  # drivers are needed in tasks only
 
@@ -83,6 +88,8 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
             return _land(plan, replace(range_, typed=()), source, zone)
     except TableError as error:
         return {"failed": {"slug": error.slug, "message": error.message}}
+    except PenstockError as error:  # as data: Spark would hand on its text within a trace of Java's
+        return {"ended": driver_error.dumps(error)}
 
 
 def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZone) -> Entry:
@@ -125,7 +132,12 @@ class Tables:
             return oid in self._failed
 
     def landed(self, range_: CopyRange, entry: Entry) -> None:
-        """Note what `land` gave for one range; after the last one of its table, write the table's result."""
+        """Note what `land` gave for one range; after the last one of its table, write the table's result.
+
+        Raises what ended a range and concerns all tables.
+        """
+        if "ended" in entry:
+            raise driver_error.loads(entry["ended"])
         with self._lock:
             oid = range_.oid
             if "failed" in entry:

@@ -23,7 +23,7 @@ from penstock.jobs.pointers import Fresh, Pointer, place_of, possible, rebuilt, 
 from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, create_namespaces
 from penstock.lsn import Lsn
-from penstock_spark.failures import own_failure
+from penstock_spark.failures import OwnFailureError, own_failure
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java
@@ -120,7 +120,7 @@ def _readable(table: LakeTable) -> Iterator[None]:
         raise
     except Exception as error:
         failure = own_failure(error, table.session, ".".join(table.target), ())
-        if failure is None or failure.slug != "lake-unreadable":
+        if not isinstance(failure, OwnFailureError) or failure.slug != "lake-unreadable" or failure.refused:
             raise
         raise LakeError(
             "cuts-unreadable",

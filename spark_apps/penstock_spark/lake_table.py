@@ -130,7 +130,7 @@ class LakeTable:
             return self.look(), None
         except Exception as error:
             failure = own_failure(error, self.session, ".".join(self.target), ())
-            if failure is None or failure.slug != "lake-unreadable":
+            if failure is None or failure.slug != "lake-unreadable" or failure.refused:
                 raise
             return None, failure.cause
 

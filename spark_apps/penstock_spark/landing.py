@@ -14,6 +14,7 @@ from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.values.lake_types import holds
+from penstock_spark.failures import landing, trouble
 from penstock_spark.session import java
 
 AT_ONCE = 8
@@ -61,13 +62,19 @@ def _check_all(session: SparkSession, uris: Sequence[str], expected: int) -> Non
 
 
 def check_contract(session: SparkSession, uri: str, expected: int) -> None:
-    """Require that a file was written by this version of the contract, as its footer says."""
+    """Require that a file was written by this version of the contract, as its footer says; raises what `check_changes` does.
+
+    A store in trouble proves nothing of the file: LakeError("landing-unreachable").
+    """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     no_rows = java("org.apache.parquet.format.converter.ParquetMetadataConverter").SKIP_ROW_GROUPS
     try:
         path = java("org.apache.hadoop.fs.Path")(uri)
         footer = java("org.apache.parquet.hadoop.ParquetFileReader").readFooter(hadoop, path, no_rows)
     except Py4JJavaError as error:  # a missing file and a cut one fail alike, in different Java classes
+        if trouble(error, session):
+            with landing(session, uri, "landing-unreachable"):
+                raise
         cause = error.java_exception.getClass().getSimpleName()
         raise _missing(uri, cause) from None
     version = footer.getFileMetaData().getKeyValueMetaData().get(CONTRACT_KEY.decode())

@@ -1,4 +1,4 @@
-"""A whole maintenance run: every table in turn, some at once, until the time budget is spent; then old tables go."""
+"""A whole maintenance run: every table in turn, some at once, until the time budget is spent. Old tables go first: that frees room."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableReport
-from penstock_spark import clock
+from penstock.store_trouble import Trouble
+from penstock_spark import clock, commons
 from penstock_spark import session as sessions
 from penstock_spark.drop_table import drop_old
+from penstock_spark.failures import named, reason_to_pause, trouble
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once
 from penstock_spark.table_maintenance import TableMaintenance
@@ -20,6 +23,7 @@ _log = logging.getLogger("penstock.maintain")
 _OUT_OF_TIME = "the time budget was spent; it comes first next time"
 
 
+@named
 def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, str]) -> MaintenanceResult:
     """Carry out the plan; killed anywhere, the next run finds tables that are whole and continues."""
     started = time.monotonic()
@@ -29,15 +33,23 @@ def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, st
     def keep_up(session: SparkSession, order: MaintenanceOrder) -> TableReport:
         if time.monotonic() - started > plan.time_budget:
             return TableReport(order.target, order.oid, order.expected_snapshot, None, None, 0.0, left=_OUT_OF_TIME)
-        report = TableMaintenance(_table(session, plan, order.target), plan, order).run()
+        try:
+            report = TableMaintenance(_table(session, plan, order.target), plan, order).run()
+        except Exception as error:
+            cause = _cause(session, plan, order, environment, error)
+            report = _left(session, order, cause, time.monotonic() - started)
         _log.info("%s", line(report))
         return report
 
     def drop(session: SparkSession, old: OldTable) -> OldTable | None:
         return _drop(session, plan, old)
 
-    reports = at_once(spark, plan.catalog, environment, keep_up, plan.tables, workers=plan.parallel_tables)
     dropped = at_once(spark, plan.catalog, environment, drop, plan.old_tables, workers=plan.parallel_tables)
+    reports = at_once(spark, plan.catalog, environment, keep_up, plan.tables, workers=plan.parallel_tables)
+    if any(report.slug not in (None, "lake-unwritable") for report in reports):
+        with sessions.worker(spark, plan.catalog, environment) as session:
+            looks = (_table(session, plan, each.target).look() for each in reports if each.slug is None)
+            commons.require(session, plan.catalog, environment, next(filter(None, looks), None))
     return MaintenanceResult(
         pipeline=plan.pipeline,
         attempt=plan.attempt,
@@ -69,11 +81,42 @@ def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTab
     if plan.dry_run:
         return None
     known = (_table(session, plan, order.target) for order in plan.tables)
-    io = next((there.java.io() for table in known if (there := table.look())), None)
+    io = next((there.java.io() for table in known if (there := table.look_if_readable()[0])), None)
     if io is None:
         return None
     others = plan.other_folders((old.namespace, old.table))
     return drop_old(_table(session, plan, (*old.namespace.split("."), old.table)), old, others, io)
+
+
+def _cause(
+    session: SparkSession,
+    plan: MaintenancePlan,
+    order: MaintenanceOrder,
+    environment: Mapping[str, str],
+    error: Exception,
+) -> Exception:
+    """Return why files could not be rewritten, which Iceberg only counts: what a file of nobody's meets there, if that fails, too."""
+    if not isinstance(error, LakeError) or error.slug != "spark-failed":
+        return error
+    try:
+        commons.require(session, plan.catalog, environment, _table(session, plan, order.target).look())
+    except Exception as found:
+        return found
+    return error
+
+
+def _left(session: SparkSession, order: MaintenanceOrder, error: Exception, seconds: float) -> TableReport:
+    """Report a table that could not be maintained, where others may be; what was committed stays. Raises what concerns all.
+
+    On a disk that is full, what goes from another table may make room.
+    """
+    failure = reason_to_pause(error, session, ".".join(order.target), ())
+    if failure is None and trouble(error, session) is Trouble.FULL:
+        failure = LakeError("lake-unwritable", f"expected the lake's store to take a file, got: {Trouble.FULL.value}")
+    if failure is None:
+        raise error
+    known = order.target, order.oid, order.expected_snapshot
+    return TableReport(*known, None, None, round(seconds, 3), left=failure.message, slug=failure.slug)
 
 
 def _seconds(seconds: float | None) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from penstock.engine.probe import probe
 from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
-from penstock_spark import clock, stores
+from penstock_spark import clock, commons
 from penstock_spark import session as sessions
-from penstock_spark.cuts import Cuts, cuts_target, open_cuts, record_cut
+from penstock_spark.cuts import cuts_target, open_cuts, record_cut
+from penstock_spark.failures import named
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once, threads_for
 from penstock_spark.progress import Progress
@@ -23,6 +23,7 @@ from penstock_spark.table_merge import merge_table, unmoved
 _log = logging.getLogger("penstock.merge")
 
 
+@named
 def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) -> MergeResult:
     """Prepare everything that the plan orders; nothing of it is visible until its pointers are moved."""
     started = time.monotonic()
@@ -33,7 +34,8 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
         tables = _merge_tables(session, plan, environment)
         pointer, snapshot_id = record_cut(cuts, plan, tables) if cuts else (None, None)
         if any(table.failure for table in tables):
-            _require_commons(session, plan, environment, cuts)
+            there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).look_if_readable()[0]
+            commons.require(session, plan.catalog, environment, there)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
     what = "cut" if plan.cut else "rebuilt through"
@@ -81,17 +83,6 @@ def _merge_tables(session: SparkSession, plan: MergePlan, environment: Mapping[s
         results |= zip(waiting, merged([plan.tables[place] for place in waiting]), strict=True)
         waiting = [place for place in waiting if results[place].failure]
     return [results[place] for place in range(len(plan.tables))]
-
-
-def _require_commons(session: SparkSession, plan: MergePlan, environment: Mapping[str, str], cuts: Cuts | None) -> None:
-    """See that the failures of tables are their own, however many: what all tables need works for a file of nobody's.
-
-    Spark computes, the catalog answers, the engine works, and the lake's store takes and gives a file. Raises what fails.
-    """
-    session.range(2).count()
-    there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).look_if_readable()[0]
-    if there is not None:
-        probe(stores.task_files(session, plan, environment, there.folder), there.folder)
 
 
 def _bytes(order: TablePlan) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -42,8 +43,14 @@ def task_files(session: SparkSession, plan: Plan, environment: Mapping[str, str]
     landing = None
     if urlsplit(plan.landing_uri).scheme in ("s3", "s3a"):
         landing, _, _ = store.resolve(plan.landing_uri, store.given(plan.landing_options, known), {})
-    lake = _lake(session, plan.catalog, known) if urlsplit(location).scheme in ("s3", "s3a") else None
-    return Files(Store("landing", landing), Store("lake", lake))
+    return replace(lake_files(session, plan.catalog, known, location), landing=Store("landing", landing))
+
+
+def lake_files(session: SparkSession, catalog: str, environment: Mapping[str, str], location: str) -> Files:
+    """Return the lake's files alone, for a table at this location; logins may be among them."""
+    known = {**os.environ, **environment}
+    lake = _lake(session, catalog, known) if urlsplit(location).scheme in ("s3", "s3a") else None
+    return Files(lake=Store("lake", lake))
 
 
 def _lake(session: SparkSession, catalog: str, environment: Mapping[str, str]) -> fs.FileSystem:
@@ -57,4 +64,4 @@ def _lake(session: SparkSession, catalog: str, environment: Mapping[str, str]) -
     if endpoint := setting("s3.endpoint"):
         parts = urlsplit(endpoint)
         options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
-    return fs.S3FileSystem(**options, allow_delayed_open=True)
+    return store.s3(**options)

@@ -26,6 +26,7 @@ from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock_spark import stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
+from penstock_spark.failures import reason_to_pause
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract
@@ -33,7 +34,6 @@ from penstock_spark.staging import Staging
 
 TASK_BYTES = 64 << 20  # of landing Parquet, per task and file that it writes
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CONCERN_ONE_TABLE = ("foreign-commit", "merge-failed", "schema-change", "storage-unsupported")
 
 _log = logging.getLogger("penstock.changelog")
 
@@ -60,10 +60,10 @@ def fill_table(
     error = None
     try:
         filled = _fill(session, plan, order, environment, threads)
-    except LakeError as raised:
-        if raised.slug not in _CONCERN_ONE_TABLE:
+    except Exception as raised:
+        error = reason_to_pause(raised, session, ".".join(order.target), [file.uri for file in order.files])
+        if error is None:
             raise
-        error = raised
     seconds = time.monotonic() - started
     _log.info("%s: %d changes, %.1f s%s", ".".join(order.target), filled.rows, seconds, f": {error}" if error else "")
     return ChangelogTableResult(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from penstock.conditions import Directive
 from penstock.contract.manifest import ChangeCounts
 from penstock.engine import segments, task
 from penstock.engine.order import Bounds, MergeAnswer
@@ -23,7 +22,7 @@ from penstock.lake.columns import MISFITS, mirror_columns
 from penstock.lake.evolution import Evolution, evolution
 from penstock_spark import data_files, landing, table_layout
 from penstock_spark.batch import Batch, all_of
-from penstock_spark.failures import OwnFailureError, frames, own_failure
+from penstock_spark.failures import OwnFailureError, reason_to_pause
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.staging import Staging
@@ -129,13 +128,8 @@ class TableMerge:
 
     def own_failure(self, error: Exception) -> LakeError | None:
         """Return the reason for which an error pauses this table, or None where it concerns the whole run."""
-        if isinstance(error, LakeError):
-            return error if error.directive is Directive.PAUSE else None
         landed = [file.uri for file in (*self.order.files, *(self.order.copy_files or ()))]
-        failure = own_failure(error, self.session, ".".join(self.order.target), landed)
-        if failure is not None:  # Spark's own text may quote values
-            _log.error("%s: %s in\n  %s", ".".join(self.order.target), failure.cause, "\n  ".join(frames(error)))
-        return failure
+        return reason_to_pause(error, self.session, ".".join(self.order.target), landed)
 
     # --- the steps ----------------------------------------------------------------------------------
 

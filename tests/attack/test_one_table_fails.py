@@ -11,6 +11,7 @@ import pytest
 
 from penstock.engine import probe as probing
 from penstock.engine.failure import EngineFailure
+from penstock.errors import LakeError
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
@@ -204,7 +205,7 @@ def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
 
     with monkeypatch.context() as patched:
         broken(patched, "a", out_of_memory)
-        fails(env16, MemoryError)
+        fails(env16, LakeError, "spark-failed.*MemoryError")
     with monkeypatch.context() as patched:  # all tables, and a file of nobody's too
         broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
         patched.setattr(probing, "literal", lambda text: "a path that is none")

@@ -56,6 +56,29 @@ def _spark_operator() -> bool:
     return given and all(hasattr(operator, each) for each in ours) and "self._hook = self._get_hook()" in _source()
 
 
+def _exit_status() -> bool:
+    """Let the provider's own hook run a command that ends with a status."""
+    import os  # noqa: PLC0415
+
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
+    from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415
+
+    from penstock.orchestration.airflow_internals import exit_status  # noqa: PLC0415
+
+    class Ends(SparkSubmitHook):  # type: ignore[misc]
+        def _build_spark_submit_command(self, application: str) -> list[str]:
+            return ["sh", "-c", "exit 74"]
+
+    os.environ["AIRFLOW_CONN_PENSTOCK_SPARK"] = '{"conn_type": "spark", "host": "local[1]"}'
+    try:
+        Ends(conn_id="penstock_spark").submit("merge_changes.py")
+    except AirflowException as error:
+        return exit_status(error) == 74 and exit_status(AirflowException("it was killed")) is None
+    finally:
+        del os.environ["AIRFLOW_CONN_PENSTOCK_SPARK"]
+    return False
+
+
 def _source() -> str:
     from airflow.providers.apache.spark.operators import spark_submit  # noqa: PLC0415
 
@@ -117,6 +140,11 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     "SparkSubmitOperator._conn_id, ._driver_memory, ._hook, and its application, conf, name when it runs": (
         _spark_operator,
         "describe_job, spark_connection: see what SparkSubmitOperator.__init__ keeps and _get_hook reads; set the same",
+    ),
+    "SparkSubmitHook.submit: AirflowException(... Error code is: <status> ...)": (
+        _exit_status,
+        "exit_status: see how SparkSubmitHook.submit tells the status of spark-submit; where it does not, return None, and a driver "
+        "that could not write its result is spark-failed",
     ),
     "airflow.providers.openlineage.plugins.listener, as imported by its plugin": (
         _listener,

@@ -233,5 +233,5 @@ def test_a_damaged_landing_file_is_named_without_its_values(tmp_path: Path) -> N
     with pytest.raises(EngineFailure) as caught:
         changelog.write(order_of(tmp_path, file, fields=FIELDS[:1]), Files())
 
-    assert (caught.value.file, caught.value.unreadable) == ("a.parquet", True)
+    assert (caught.value.file, caught.value.unreadable) == (file.uri, True)
     assert "secret" not in str(caught.value)

@@ -13,6 +13,7 @@ from penstock.engine import duck_files
 from penstock.engine.duck_files import SMALL, DuckFiles
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files, Store
+from penstock.store_trouble import Trouble
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
 
@@ -60,18 +61,22 @@ def test_a_pattern_in_brackets_is_the_name_itself(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     failure = failed(opened(tmp_path))
 
-    assert (failure.kind, failure.file) == ("FileNotFoundError", "x.parquet")
+    assert (failure.kind, failure.file) == ("FileNotFoundError", f"{tmp_path}/x.parquet")
     assert failure.unreadable
-    assert not failure.of_the_machine
+    assert failure.trouble is None
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "of_the_file"),
-    [("AWS Error NETWORK_CONNECTION of a row", "OSError", False), ("AWS Error ACCESS_DENIED", "AccessDenied", True)],
-    ids=["the network", "a file that may not be read"],
+    ("text", "trouble"),
+    [
+        ("AWS Error NETWORK_CONNECTION during GetObject operation", Trouble.BUSY),
+        ("AWS Error UNKNOWN (HTTP status 503) during GetObject operation", Trouble.BUSY),
+        ("AWS Error ACCESS_DENIED during GetObject operation", Trouble.REFUSED),
+        ("AWS Error NO_SUCH_KEY during GetObject operation", None),
+    ],
 )
-def test_an_error_of_the_store_concerns_the_run_unless_it_is_the_files_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kind: str, of_the_file: bool
+def test_an_error_of_the_store_says_what_is_the_matter_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, trouble: Trouble | None
 ) -> None:
     def refuse(*given: object) -> None:
         raise OSError(text)
@@ -81,11 +86,14 @@ def test_an_error_of_the_store_concerns_the_run_unless_it_is_the_files_own(
 
     failure = failed(opened(tmp_path))
 
-    assert (str(failure), failure.unreadable, failure.of_the_machine) == (
-        f"{kind} at x.parquet",
-        of_the_file,
-        not of_the_file,
-    )
+    assert (failure.kind, failure.unreadable, failure.trouble) == ("OSError", True, trouble)
+
+
+def test_a_value_is_no_answer_of_a_store() -> None:
+    for value in ("HTTP status 503", "Traceback: OSError: SLOW_DOWN", "StoreError: busy at lake://x.parquet"):
+        with pytest.raises(duckdb.Error) as caught:
+            duckdb.connect().execute("select cast(? as int)", [value])
+        assert EngineFailure.of(caught.value).trouble is None
 
 
 def failed(files: DuckFiles) -> EngineFailure:

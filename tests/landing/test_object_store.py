@@ -1,15 +1,9 @@
 """The landing zone in a real S3 server: S3Proxy, started as `make cluster-test` and the containers start it."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -22,14 +16,13 @@ from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from stack import ports
 from stack.cluster import object_store
 from stack.cluster.object_store import ObjectStore
-from stack.paths import Project
 from stack.servers.postgres import Database
-from stack.spark import jars
+from tests.faulty_store import DENIED, EXPIRED, FULL, INTERNAL, RESET, SLOW_DOWN, TOO_MANY, FaultyStore
 from tests.landing.samples import COLUMNS, inserts
 from tests.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
+from tests.real_store import real_store
 
 pytestmark = pytest.mark.slow  # its jars are fetched
 
@@ -37,34 +30,9 @@ pytestmark = pytest.mark.slow  # its jars are fetched
 @pytest.fixture(scope="module")
 def server(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ObjectStore, int, Path]]:
     """The store as its clients see it, its process, and its folder."""
-    project = Project.here()
-    if missing := jars.missing(project.jars, object_store.SERVER):
-        jars.fetch(missing, project.jars, java_home, project.logs / "fetch-jars.log")
     folder = tmp_path_factory.mktemp("store")
-    store = ObjectStore(f"http://127.0.0.1:{ports.choose()}", "penstock", "only-for-tests")
-    where = ("--address", store.address, "--folder", str(folder), "--jars", str(project.jars))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "stack.cluster.object_store", *where],
-        env=os.environ | store.environment() | {"JAVA_HOME": str(java_home), "PYTHONPATH": str(project.root)},
-    )
-    try:
-        while not answers(store.address):
-            assert process.poll() is None, "the store ended"
-            time.sleep(0.2)
-        yield store, process.pid, folder
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(address: str) -> bool:
-    try:
-        urlopen(address, timeout=5)
-    except HTTPError:
-        return True  # it refuses who does not log in
-    except OSError:
-        return False
-    return True
+    with real_store(java_home, folder) as (store, pid):
+        yield store, pid, folder
 
 
 def zone_of(store: ObjectStore, bucket: str = object_store.LANDING) -> LandingZone:
@@ -131,16 +99,48 @@ def test_a_wrong_login_is_refused_with_what_to_check_and_without_the_secret(
         assert caught.value.slug == "landing-unreachable"
         assert caught.value.directive is Directive.RETRY
         assert "not-the-secret" not in str(caught.value)
-    with pytest.raises(LakeError, match=r"to write s3a://landing/penstock/plan\.json, got: .*signature") as caught:
+    with pytest.raises(LakeError, match=r"answer for s3a://landing/penstock/plan\.json, got: .*signature") as caught:
         stranger.write_text("plan.json", "{}")
-    assert caught.value.slug == "landing-unwritable"
+    assert caught.value.slug == "landing-unreachable"
 
 
 def test_a_bucket_that_is_not_there_is_named(server: tuple[ObjectStore, int, Path]) -> None:
     with pytest.raises(LakeError, match=r"s3a://no-bucket/.*bucket does not exist") as caught:
         zone_of(server[0], "no-bucket").write_text("plan.json", "{}")
 
-    assert caught.value.slug == "landing-unwritable"
+    assert caught.value.slug == "landing-unreachable"
+
+
+ANSWERS = (SLOW_DOWN, INTERNAL, TOO_MANY, EXPIRED, DENIED, RESET)
+
+
+def test_a_store_in_trouble_is_waited_for_and_proves_nothing_of_a_file(
+    server: tuple[ObjectStore, int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyStore(server[0].address).running() as proxy:
+        zone = zone_of(replace(server[0], address=proxy.address))
+        writer = zone.writer("busy/t.parquet", COLUMNS)
+        writer.write(inserts(3))
+        with proxy.trouble(SLOW_DOWN, "busy/", times=4) as fault:
+            writer.close(oid=1, version=1, counts=ChangeCounts(inserts=3))
+        assert fault.met == 4
+        monkeypatch.setattr("penstock.landing.store.RETRIES", 2)
+        hasty = zone_of(replace(server[0], address=proxy.address))
+
+        def write(path: str) -> None:
+            hasty.write_text(path, "{}")
+
+        for work, methods in ((hasty.check, ("HEAD",)), (hasty.check, ("GET",)), (write, ("PUT",))):
+            for answer in ANSWERS:
+                with (
+                    proxy.trouble(answer, "busy/t.parquet", methods=methods) as fault,
+                    pytest.raises(LakeError) as caught,
+                ):
+                    work("busy/t.parquet")
+                assert (fault.met > 0, caught.value.slug) == (True, "landing-unreachable"), (methods, answer)
+        with proxy.trouble(FULL, "busy/", methods=("PUT",)), pytest.raises(LakeError, match="landing-unwritable"):
+            write("busy/t.parquet")
+        zone.check("busy/t.parquet")
 
 
 def test_the_servers_secret_is_on_no_command_line_and_in_no_file(server: tuple[ObjectStore, int, Path]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.spark_job import SparkJob, Submit
+from penstock.jobs import driver_error
 
 
 def spark_master(conn_id: str, environ: Mapping[str, str]) -> str:
@@ -38,6 +39,8 @@ def spark_submit(master: str, progress: Callable[[str], None]) -> Submit:
         ) as process:
             for line in process.stdout or ():
                 progress(line.rstrip())
+        if process.returncode == driver_error.UNWRITTEN:
+            raise driver_error.unwritten(job.plan)
         if process.returncode:
             raise LakeError("spark-failed", f"expected {job.name} to end well, got exit code {process.returncode}")
 

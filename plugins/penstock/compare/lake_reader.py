@@ -17,6 +17,7 @@ from penstock.connections import Connection
 from penstock.errors import LakeError, PenstockError
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS
+from penstock.store_trouble import Trouble, trouble_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,6 +184,12 @@ def _readable(target: Target) -> Iterator[None]:
         raise
     except Exception as error:  # a damaged file: each format's reader has errors of its own
         # Arrow may quote the bytes that it could not read
+        if trouble_of([type(error).__name__, str(error)]) is Trouble.BUSY:
+            raise LakeError(
+                "lake-unreachable",
+                f"expected the lake's store to answer for {'.'.join(target)}, got {type(error).__name__}: {Trouble.BUSY.value}; it is "
+                "tried again",
+            ) from error
         reason = f"{error.strerror or type(error).__name__}" if isinstance(error, OSError) else type(error).__name__
         raise LakeError(
             "lake-unreadable",

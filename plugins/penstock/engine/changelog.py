@@ -111,7 +111,9 @@ def write(order: FillOrder, files: Files) -> tuple[NewFile, ...]:
     try:
         with duck.connect(order.resources, files, len(IMAGES) * len(order.fields)) as db:
             return write_files(db, _layout(order), _rows(db, order))
-    except duckdb.OutOfMemoryException:
+    except duckdb.OutOfMemoryException as error:
+        if (failure := EngineFailure.of(error)).trouble:
+            raise failure from None
         raise LakeError(
             "merge-failed",
             f"expected to write a changelog in {order.resources.memory_bytes} bytes of memory and the disk, got out of "

@@ -24,17 +24,13 @@ _BRACKETED = re.compile(r"\[(.)\]")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-class StoreError(OSError):
-    """Say which kind of error the store met at which file, for DuckDB hands on the text of an exception alone."""
-
-
 @contextmanager
 def _named(path: str) -> Iterator[None]:
+    """Add the file to what a store says, for DuckDB hands on the text of an exception alone."""
     try:
         yield
     except OSError as error:
-        kind = "AccessDenied" if "ACCESS_DENIED" in str(error) else type(error).__name__
-        raise StoreError(f"{kind} at {path}") from None
+        raise type(error)(f"{error} at {path}") from None
 
 
 class DuckFiles(AbstractFileSystem):  # type: ignore[misc]

@@ -6,46 +6,66 @@ import re
 
 import duckdb
 
-_OF_STORE = re.compile(r"StoreError: (\w+) at \S")
-_OF_FILE = frozenset({"FileNotFoundError", "AccessDenied"})
-_FILE_NAME = re.compile(r"[\w.%=-]+\.(?:parquet|puffin)\b")
+from penstock.store_trouble import Trouble, trouble_of, trouble_of_os
+
+_FILE = re.compile(r"[^\s\"'(\[,]+\.(?:parquet|puffin|avro|metadata\.json)\b")
+_PARTITION = re.compile(r"=[^/]*(?=/)")
 _UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException)
-_NO_SPACE = ("No space left on device", "Disk quota exceeded", "Too many open files", "failed to offload")
+# What a file system of Python's raises, DuckDB hands on as text, and shows the statement below.
+_OF_PYTHON = re.compile(r"^([\w.]+): (.*)", re.MULTILINE | re.DOTALL)
+_SPILLED = "failed to offload"
 
 
 class EngineFailure(Exception):  # noqa: N818  # `kind` names the error
-    """Say what kind of error ended a task, which file it is about, and whether the machine is at fault."""
+    """Say what kind of error ended a task, which file it is about, and what is the matter with the store or the machine."""
 
-    def __init__(self, kind: str, file: str | None, *, unreadable: bool, of_the_machine: bool = False) -> None:
+    def __init__(self, kind: str, file: str | None, *, unreadable: bool, trouble: Trouble | None = None) -> None:
         self.kind = kind
         self.file = file
         self.unreadable = unreadable
-        self.of_the_machine = of_the_machine
+        self.trouble = trouble
         super().__init__(f"{kind}{f' at {file}' if file else ''}")
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return _made, (self.kind, self.file, self.unreadable, self.of_the_machine)
+        return _made, (self.kind, self.file, self.unreadable, self.trouble)
 
     @classmethod
     def at(cls, location: str, kind: str) -> EngineFailure:
         """Return the failure to read a file of the lake."""
-        return cls(kind, location.rpartition("/")[2], unreadable=True)
+        return cls(kind, shown(location), unreadable=True)
+
+    @classmethod
+    def of_store(cls, error: OSError, location: str) -> EngineFailure:
+        """Return the failure of a store at a file."""
+        return cls(type(error).__name__, shown(location), unreadable=True, trouble=trouble_of_os(error))
 
     @classmethod
     def of(cls, error: duckdb.Error) -> EngineFailure:
         """Keep of an error of DuckDB what may be said."""
-        text = str(error)
-        file, of_store = _FILE_NAME.search(text), _OF_STORE.search(text)
-        if of_store:
-            of_file = of_store[1] in _OF_FILE
-            return cls(of_store[1], file[0] if file else None, unreadable=of_file, of_the_machine=not of_file)
-        return cls(
-            type(error).__name__,
-            file[0] if file else None,
-            unreadable=file is not None and isinstance(error, _UNREADABLE),
-            of_the_machine=any(each in text for each in _NO_SPACE),
-        )
+        text = str(error).partition("\n\nLINE ")[0]
+        file = file_of(text)
+        if type(error) is duckdb.Error and text.startswith("Traceback"):
+            raised = _OF_PYTHON.search(text.partition("\n")[2])
+            kind, words = (raised[1], raised[2]) if raised else ("Error", "")
+            return cls(kind, file, unreadable=file is not None, trouble=trouble_of([words]))
+        kind = type(error).__name__
+        if isinstance(error, duckdb.IOException):
+            return cls(kind, file, unreadable=file is not None, trouble=trouble_of([text]))
+        if isinstance(error, duckdb.OutOfMemoryException) and _SPILLED in text:
+            return cls(kind, None, unreadable=False, trouble=Trouble.FULL)
+        return cls(kind, file, unreadable=file is not None and isinstance(error, _UNREADABLE))
 
 
-def _made(kind: str, file: str | None, unreadable: bool, of_the_machine: bool) -> EngineFailure:
-    return EngineFailure(kind, file, unreadable=unreadable, of_the_machine=of_the_machine)
+def file_of(text: str) -> str | None:
+    """Return the first file of the lake or the landing zone that a text names, with its whole path."""
+    found = _FILE.search(text)
+    return shown(found[0]) if found else None
+
+
+def shown(location: str) -> str:
+    """Return a location without the values of partitions, which are values of rows."""
+    return _PARTITION.sub("=..", location)
+
+
+def _made(kind: str, file: str | None, unreadable: bool, trouble: Trouble | None) -> EngineFailure:
+    return EngineFailure(kind, file, unreadable=unreadable, trouble=trouble)

@@ -6,6 +6,8 @@ DuckDB reads and writes through them too: no extension is downloaded, nothing is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
@@ -32,29 +34,29 @@ class Store:
 
     def read(self, location: str, offset: int, length: int) -> bytes:
         """Return a part of a file; raises EngineFailure where it is gone or shorter."""
-        try:
-            with self._arrow().open_input_file(self._arrow_path(location)) as file:
-                found: bytes = file.read_at(length, offset)
-        except FileNotFoundError:
-            raise EngineFailure.at(location, "FileNotFoundError") from None
+        with _told(location), self._arrow().open_input_file(self._arrow_path(location)) as file:
+            found: bytes = file.read_at(length, offset)
         if len(found) != length:
             raise EngineFailure.at(location, "a file that was cut short")
         return found
 
     def make_folder(self, location: str) -> None:
-        """Make the folder of a file to write; object stores have none."""
-        if self.system is None:
+        """Make the folder of a file to write; object stores have none. Raises EngineFailure."""
+        if self.system is not None:
+            return
+        with _told(location):
             self._arrow().create_dir(path_on_disk(location).rpartition("/")[0], recursive=True)
 
     def write(self, location: str, content: bytes) -> None:
-        """Write a new file."""
+        """Write a new file; raises EngineFailure."""
         self.make_folder(location)
-        with self._arrow().open_output_stream(self._arrow_path(location), compression=None) as file:
+        with _told(location), self._arrow().open_output_stream(self._arrow_path(location), compression=None) as file:
             file.write(content)
 
     def delete(self, location: str) -> None:
-        """Delete a file that nothing refers to."""
-        self._arrow().delete_file(self._arrow_path(location))
+        """Delete a file that nothing refers to; raises EngineFailure."""
+        with _told(location):
+            self._arrow().delete_file(self._arrow_path(location))
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Let DuckDB read and write this store."""
@@ -66,6 +68,14 @@ class Store:
 
     def _arrow_path(self, location: str) -> str:
         return path_on_disk(location) if self.system is None else _key(location)
+
+
+@contextmanager
+def _told(location: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EngineFailure.of_store(error, location) from None
 
 
 @dataclass(frozen=True)

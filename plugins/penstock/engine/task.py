@@ -56,7 +56,9 @@ def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Writte
 def _failures(order: MergeOrder) -> Iterator[None]:
     try:
         yield
-    except duckdb.OutOfMemoryException:
+    except duckdb.OutOfMemoryException as error:
+        if (failure := EngineFailure.of(error)).trouble:
+            raise failure from None
         raise LakeError(
             "merge-failed",
             f"expected to merge {sum(file.rows for file in order.landed)} changes in {(order.resources.memory_bytes or 0) >> 20} "

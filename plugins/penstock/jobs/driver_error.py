@@ -12,6 +12,17 @@ from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, 
 _KINDS: dict[str, type[PenstockError]] = {
     kind.__name__: kind for kind in (ConfigError, SourceError, ProtocolError, LedgerError, LakeError)
 }
+UNWRITTEN = 74
+"""The exit status of a driver that could write neither its result nor its error (EX_IOERR of sysexits.h)."""
+
+
+def unwritten(plan: str) -> LakeError:
+    """Return the error of a driver that ended with UNWRITTEN."""
+    return LakeError(
+        "landing-unwritable",
+        f"expected Spark's driver to write its result next to {plan}, but it could write nothing there; make room, or give its user "
+        "the right to write, then run again: nothing of this attempt is used",
+    )
 
 
 def file_of(plan: str) -> str:

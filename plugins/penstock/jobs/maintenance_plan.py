@@ -120,7 +120,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """Report one table; `left` says why it was left as it was, if it was.
+    """Report one table; `left` says why it was left as it was, if it was, and `slug` names the error that did that, if one did.
 
     `snapshot_id` is main afterwards, which shows the same rows as before.
     """
@@ -135,6 +135,7 @@ class TableReport:
     expired_snapshots: int = 0
     orphans: int = 0
     left: str | None = None
+    slug: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

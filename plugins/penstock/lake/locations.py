@@ -15,10 +15,15 @@ _OTHERS = re.compile(r"[^A-Za-z0-9_]+")
 
 def new_location(warehouse: str, target: Sequence[str], id: str) -> str | None:
     """Return the folder of a new table, `id` being its own for ever; None where the warehouse is no place but a name."""
-    if ":/" not in warehouse and not warehouse.startswith("/"):
+    if not is_place(warehouse):
         return None  # a REST catalog that chooses the places itself
     *namespace, name = map(_hint, target)
     return "/".join([warehouse.rstrip("/"), *namespace, f"{name}-{id}"])
+
+
+def is_place(warehouse: str) -> bool:
+    """Return whether a warehouse is a folder, and not a name that only the catalog knows."""
+    return ":/" in warehouse or warehouse.startswith("/")
 
 
 def folder_of(metadata_file: str) -> str:

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSIONS
 from penstock.errors import LakeError
-from penstock.landing.io_errors import missing, unreachable
+from penstock.landing.io_errors import missing, unreachable, unread
 
 
 def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -30,7 +30,7 @@ def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] 
             return file.read(columns)
     except (OSError, pa.ArrowException) as error:
         require(filesystem, path, uri)  # else the zone went away while we read
-        raise missing(uri, f"it cannot be read to its end ({type(error).__name__})") from error
+        raise unread(uri, "it cannot be read to its end", error) from error
 
 
 def check(filesystem: fs.FileSystem, path: str, uri: str) -> int:
@@ -42,7 +42,7 @@ def check(filesystem: fs.FileSystem, path: str, uri: str) -> int:
             return int(file.metadata.num_rows)
     except (OSError, pa.ArrowException) as error:
         require(filesystem, path, uri)  # else the zone went away while we read
-        raise missing(uri, f"its end cannot be read ({type(error).__name__})") from error
+        raise unread(uri, "its end cannot be read", error) from error
 
 
 def require(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:

@@ -15,6 +15,8 @@ from penstock.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, nearest
 LANDING = "PENSTOCK_LANDING"
 """The variable by which a Spark driver gets what `hadoop` returned, as JSON."""
 _S3_DEFAULTS = {"connect_timeout": "10", "request_timeout": "60"}
+RETRIES = 10
+"""So often a request is made that a store answers by "slow down", an error of its own or not at all: for a minute or so."""
 
 
 def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[fs.FileSystem, str, str]:
@@ -27,14 +29,20 @@ def resolve(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
         if not parts.netloc:
             raise ConfigError("config-invalid", f"landing.uri: expected s3://bucket/prefix, got {uri!r} instead")
         known = _options({**_S3_DEFAULTS, **options}, environment)
-        # what fits into one part is one request instead of three
-        return fs.S3FileSystem(**known, allow_delayed_open=True), root, f"s3a://{root}"
+        return s3(**known), root, f"s3a://{root}"
     if parts.scheme not in ("", "file") or parts.netloc:
         raise ConfigError("config-invalid", f"landing.uri: expected {STORES}, got {uri!r}")
     if options:
         raise ConfigError("config-invalid", f"landing.options: a folder takes no options, got {sorted(options)}")
     root = str(Path(unquote(parts.path) if parts.scheme else uri).resolve())
     return fs.LocalFileSystem(), root, f"file://{root}"
+
+
+def s3(**options: Any) -> fs.FileSystem:
+    """Return an object store with a patience that outlasts a moment of too many requests."""
+    retry = fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES)
+    # what fits into one part is one request instead of three
+    return fs.S3FileSystem(**options, retry_strategy=retry, allow_delayed_open=True)
 
 
 def given(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:

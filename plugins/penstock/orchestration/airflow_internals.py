@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection
 from datetime import datetime
@@ -12,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowRuntimeError
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.sdk.observability import stats
 from sqlalchemy import case, false, func, or_, select
 
@@ -20,6 +21,7 @@ from penstock.flow.spark_job import SparkJob
 
 __all__ = [
     "describe_job",
+    "exit_status",
     "is_lineage_wanted",
     "is_not_found",
     "page_access",
@@ -34,6 +36,7 @@ __all__ = [
 ACTIVE = ("running", "queued", "scheduled", "deferred", "up_for_retry", "up_for_reschedule", "restarting")
 """The states of a task that has begun or is due, and is not over."""
 _MOST_TASKS = 500
+_EXIT_STATUS = re.compile(r"Error code is: (\d+)")
 
 
 def trigger_dag_run(dag_id: str, run_id: str, conf: dict[str, Any] | None) -> str | None:
@@ -69,6 +72,12 @@ def describe_job(operator: SparkSubmitOperator, job: SparkJob) -> None:
     operator.name = job.name
     operator._driver_memory = job.driver_memory
     operator._hook = None  # it holds the arguments of the job before
+
+
+def exit_status(error: AirflowException) -> int | None:
+    """Return the status with which `spark-submit` ended, as the provider's hook says it, where it does."""
+    found = _EXIT_STATUS.search(str(error))
+    return int(found[1]) if found else None
 
 
 def page_access() -> Any:

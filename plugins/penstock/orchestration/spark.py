@@ -24,8 +24,9 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import SparkJob
+from penstock.jobs import driver_error
 from penstock.orchestration import lineage, table_choices
-from penstock.orchestration.airflow_internals import describe_job, spark_connection
+from penstock.orchestration.airflow_internals import describe_job, exit_status, spark_connection
 from penstock.orchestration.connections import require_spark
 from penstock.orchestration.cuts import tell
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
@@ -57,6 +58,8 @@ class PenstockSparkOperator(SparkSubmitOperator):
             with _environment(job.environment):
                 super().execute(context)
         except AirflowException as error:
+            if exit_status(error) == driver_error.UNWRITTEN:
+                raise driver_error.unwritten(job.plan) from error
             raise LakeError(
                 "spark-failed", f"expected {job.name} to end with a result; its log is above: {type(error).__name__}"
             ) from error

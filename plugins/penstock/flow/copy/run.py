@@ -17,6 +17,7 @@ from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.copy.watch import watched
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
+from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.quantities import several
@@ -75,6 +76,7 @@ def copy_tables(
         ranges=tuple(replace(ordered, where=None) if ordered.plain else ordered for ordered in map(order, ranges)),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
+    ctx.landing.delete(driver_error.file_of(f"{folder}/plan.json"))  # of an earlier try
     for oid in {table.oid for table in readable} - {each.oid for each in plan.ranges}:
         # nothing holds rows that the stream carries: no partition yet, or only foreign and unlogged ones
         ctx.landing.write_text(f"{folder}/{oid}.json", json.dumps({"files": [], "rows": 0}))
