@@ -63,6 +63,13 @@ def landing_env16(database16: Database, postgres16: Server, lake: LakeCatalog, t
     yield from env_on(database16, postgres16, lake, None, tmp_path)
 
 
+@pytest.fixture
+def landing_env18(postgres18: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
+    """A pipeline on PostgreSQL 18 without Spark, for what only that version has; slow."""
+    with postgres18.temporary_database(f"only18_{next(_numbers)}") as source:
+        yield from env_on(source, postgres16, lake, None, tmp_path)
+
+
 def env_on(
     source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
 ) -> Iterator[PipelineEnv]:

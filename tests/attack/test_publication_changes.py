@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from penstock.errors import LakeError, SourceError
+from penstock.flow.capture import publication_options
 from penstock.flow.check import check
 from penstock.flow.copy import added_tables
 from penstock.flow.copy.added_tables import wait_for_open_transactions
@@ -12,6 +14,7 @@ from penstock.flow.health.check import look
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover import resume
+from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
 from tests.scenarios.recovery import SHOP, equal, flush, follows
@@ -51,6 +54,78 @@ def paused(env: PipelineEnv) -> dict[str, str]:
     found = [table for table in env.ctx.ledger.tables.all(env.name) if table.state == "paused"]
     assert {table.paused_slug for table in found} <= {"publication-changed"}
     return {table.name: table.paused_reason or "" for table in found}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (False, True, "it sends stored generated columns again, or for the first time"),
+        (True, False, "it does not send stored generated columns any more"),
+        (True, True, "it shows the options that it had"),
+    ],
+)
+def test_an_alteration_of_what_is_sent_of_generated_columns_is_named(before: bool, after: bool, said: str) -> None:
+    kinds = ("insert", "update", "delete", "truncate", "via_root")
+    first, second = (Publishing(str(each), "owner", kinds, kinds, each) for each in (before, after))
+
+    assert publication_options.changed(first, second).startswith(said)
+
+
+@pytest.mark.slow
+def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copied_when_it_is_sent_again(
+    landing_env18: PipelineEnv,
+) -> None:
+    env = landing_env18
+    tables = """
+    create table t (id int primary key, v int); insert into t values (1, 1);
+    create table k (a int, id int generated always as (a + 1) stored primary key); insert into k values (1);
+    """
+    name = adopted(env, "for table t, k with (publish_generated_columns = stored)", tables)
+    assert set(states(env).values()) == {"copied"}
+
+    env.sql(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
+    flush(env)
+    env.capture()
+
+    found = {
+        table.name: (table.paused_slug, table.paused_reason or "") for table in env.ctx.ledger.tables.all(env.name)
+    }
+    assert found["t"][0] == "publication-changed"
+    assert "it does not send stored generated columns any more" in found["t"][1]
+    assert found["k"][0] == "no-usable-identity"
+    assert "(a generated one is not)" in found["k"][1]
+    assert ("no-usable-identity", "public.k") in {(each.slug, each.subject) for each in look(env.ctx).findings}
+    with pytest.raises(psycopg.errors.InvalidColumnReference):
+        env.sql("update k set a = 5")
+
+    env.sql(f"alter publication {name} set (publish_generated_columns = stored)")
+    env.sql("update k set a = 5")
+    flush(env)
+    env.capture()
+    assert set(paused(env)) == {"t", "k"}
+    assert "no-usable-identity" not in {each.slug for each in look(env.ctx).findings}
+
+
+@pytest.mark.slow
+def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(landing_env18: PipelineEnv) -> None:
+    env = landing_env18
+    begin(env, "create table t (id int primary key)")
+    slot, name = env.ctx.pipeline.slot, env.ctx.pipeline.publication
+    env.sql(
+        f"select count(*) from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '3', "
+        f"'publication_names', '{name}', 'two_phase', 'true')"
+    )
+    env.sql("insert into t values (1)")
+    flush(env)
+    with pytest.raises(SourceError, match=r"slot-unusable.*two_phase True"):
+        env.capture()
+    env.ctx.ledger.pipelines.halt(env.name, slug="slot-unusable", reason="two_phase is on.")
+
+    with psycopg.connect(env.source.dsn(), autocommit=True, replication="database") as connection:
+        connection.execute(f"ALTER_REPLICATION_SLOT {slot} (TWO_PHASE false)".encode())
+    resume.resume(env.ctx)
+
+    assert env.capture().changes == 1
 
 
 def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
@@ -116,7 +191,8 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     )
 
     reasons = captured(landing_env, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
-    assert set(reasons) == {*ALL, "late"}
+    assert set(reasons) == ALL
+    assert states(landing_env)["late"] == "waiting", "its first copy will see what was not sent"
     assert "it sends updates, deletes again" in reasons["t"]
     assert alarms(landing_env) == {}
     assert len(added_tables.tables_to_announce(landing_env.ctx)) == 4

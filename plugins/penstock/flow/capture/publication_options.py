@@ -15,10 +15,12 @@ from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock.source.preflight.report import names
 from penstock.source.publication import PublicationFacts
+from penstock.source.replica_identity import problem, remedy
 from penstock.source.session import SourceSession
+from penstock.source.tables import SourceTable
 
 KINDS = (*CHANGES, "via_root")
-_SAID = {"via_root": "changes of partitions under their root's name"}
+_SAID = {"via_root": "changes of partitions under their root's name", "generated": "stored generated columns"}
 
 
 def begin(ctx: Context, found: PublicationFacts) -> None:
@@ -26,8 +28,13 @@ def begin(ctx: Context, found: PublicationFacts) -> None:
     ctx.ledger.pipelines.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
 
 
-def follow_options(ctx: Context, conn: SourceSession, found: PublicationFacts | None) -> None:
-    """Hold the publication's options against the ledger's; where it was altered, pause what that concerns."""
+def follow_options(
+    ctx: Context, conn: SourceSession, found: PublicationFacts | None, tables: Iterable[SourceTable] = ()
+) -> None:
+    """Hold the publication's options against the ledger's; where it was altered, pause what that concerns.
+
+    `tables` are those of the look: one whose key is not sent any more is paused for that.
+    """
     if found is None:  # that it is missing is the slot's verdict
         return
     before = ctx.ledger.pipelines.get(ctx.name).publishing
@@ -38,8 +45,23 @@ def follow_options(ctx: Context, conn: SourceSession, found: PublicationFacts | 
         ]
         reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
         hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), known, reason, publishing=now)
+        _pause_without_key(ctx, {table.oid: table for table in tables}, known, now)
     elif before != now:  # the first look, or `source.publish` says something else
         ctx.ledger.pipelines.note_publishing(ctx.name, now)
+
+
+def _pause_without_key(
+    ctx: Context, tables: Mapping[int, SourceTable], known: Iterable[TableRecord], now: Publishing
+) -> None:
+    """Say of a table whose key had generated columns that are not sent any more that no copy helps before it has another."""
+    if not {"update", "delete"} & set(now.sent):
+        return
+    for record in known:
+        table = tables.get(record.oid)
+        if table is not None and record.identity != "n" and table.identity == "n" and (why := problem(table)):
+            reason = f"publication {ctx.pipeline.publication} was altered, and {why}; {remedy(table)}, then resync it"
+            ctx.ledger.tables.pause(ctx.name, record.oid, slug="no-usable-identity", reason=reason)
+            ctx.progress(f"paused {record.qualified}: {reason}")
 
 
 def hide(
@@ -84,7 +106,9 @@ def of(found: PublicationFacts, before: Publishing | None, meant: Collection[str
 
 def changed(before: Publishing, now: Publishing) -> str:
     """Say what an alteration may have kept out of the stream, and what it does keep out."""
-    lost, won = _without(before.sent, now.sent), _without(now.sent, before.sent)
+    lost, won = list(_without(before.sent, now.sent)), list(_without(now.sent, before.sent))
+    if before.generated != now.generated:
+        (lost if before.generated else won).append("generated")
     if lost:
         return f"it does not send {said(lost)} any more; what was not sent is in no window"
     if won:

@@ -130,7 +130,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     if follow_patterns(ctx, conn, found, on_standby=before.standby):
         found = catalog_snapshot.read(conn, record.publication, known=known)
         slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
-    follow_options(ctx, conn, found.publication)
+    follow_options(ctx, conn, found.publication, found.tables)
     follow_publication(ctx, conn, found, position=record.position)
     look = schema_drift.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
     recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
