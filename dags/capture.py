@@ -29,11 +29,6 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow.capture.repeat import capture_repeatedly
-from penstock.flow.context import Context
-from penstock.flow.copy import added_tables
-from penstock.flow.health.watcher import watch_the_watcher
-from penstock.orchestration import lineage
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,
@@ -44,12 +39,7 @@ from penstock.orchestration.dag_defaults import (
     outcome,
     schema_alias,
 )
-from penstock.orchestration.dag_states import dag_states
-from penstock.orchestration.notifications import deliver, send_capture
 from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.schema_news import tell
-from penstock.orchestration.trigger_dag import wake_merge
-from penstock.orchestration.waiting_tasks import paused
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -63,6 +53,15 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline), schema_alias(pipeline)])
         def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
+            from penstock.flow.capture.repeat import capture_repeatedly
+            from penstock.flow.copy import added_tables
+            from penstock.flow.health.watcher import watch_the_watcher
+            from penstock.orchestration import lineage
+            from penstock.orchestration.dag_states import dag_states
+            from penstock.orchestration.notifications import deliver, send_capture
+            from penstock.orchestration.schema_news import tell
+            from penstock.orchestration.waiting_tasks import paused
+
             ctx = context(pipeline)
             with outcome(ctx):
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
@@ -78,7 +77,9 @@ def build(pipeline: Pipeline) -> DAG:
                 outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
             return report.summary()
 
-        def wake(ctx: Context, ti: Any) -> None:
+        def wake(ctx: Any, ti: Any) -> None:
+            from penstock.orchestration.trigger_dag import wake_merge
+
             if said := wake_merge(ti, pipeline):
                 ctx.progress(said)
 

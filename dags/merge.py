@@ -23,7 +23,6 @@ from typing import Any
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow.merge import run as flow
 from penstock.flow.sequences import MergeStep
 from penstock.orchestration.dag_defaults import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags
@@ -49,6 +48,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit
         def plan(**context_: Any) -> bool:
             """Say what is due; nothing due ends the run here."""
+            from penstock.flow.merge import run as flow
+
             ctx = context(pipeline)
             with outcome(ctx):
                 return flow.due(ctx, force=bool(context_["params"]["force"]))

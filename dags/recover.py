@@ -27,7 +27,6 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow.recover import run as recover
 from penstock.flow.sequences import RECOVERY
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
@@ -48,6 +47,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
             """Say what was lost and what would be done; a dry run ends here."""
+            from penstock.flow.recover import run as recover
+
             ctx = context(pipeline)
             with outcome(ctx):
                 return recover.start(ctx, dry_run=context_["params"]["dry_run"])

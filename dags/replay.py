@@ -25,7 +25,6 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow.rebuild.replay_request import sources
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, replay_of
@@ -59,6 +58,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input and a dry run end here."""
+            from penstock.flow.rebuild.replay_request import sources
+
             ctx = context(pipeline)
             with outcome(ctx):
                 for source in sources(ctx, replay_of(context_["params"])):

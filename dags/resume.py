@@ -16,7 +16,6 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow.recover import resume as flow
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.table_choices import table_param
@@ -33,6 +32,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL)
         def resume(**context_: Any) -> None:
             """Look whether the cause is gone, and let it continue."""
+            from penstock.flow.recover import resume as flow
+
             ctx, table = context(pipeline), context_["params"]["table"]
             with outcome(ctx):
                 if table:

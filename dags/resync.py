@@ -28,8 +28,6 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
 from penstock.flow import table_policy
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.resync_request import resync_lines
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ResyncOperator
@@ -59,6 +57,9 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input, a dry run and abandoning end here."""
+            from penstock.flow.rebuild import run as rebuild
+            from penstock.flow.rebuild.resync_request import resync_lines
+
             ctx, params = context(pipeline), context_["params"]
             dry = params["dry_run"] and not woken(context_)
             with outcome(ctx):

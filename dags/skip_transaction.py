@@ -27,7 +27,6 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow.capture import skip_transaction as flow
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 
@@ -43,6 +42,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL, execution_timeout=timedelta(days=1))
         def skip(**context_: Any) -> list[str]:
             """Name the transaction, or leave it out; return what was said."""
+            from penstock.flow.capture import skip_transaction as flow
+
             ctx = context(pipeline)
             with outcome(ctx):
                 return flow.say(ctx, dry_run=bool(context_["params"]["dry_run"]))

@@ -28,11 +28,8 @@ from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from penstock.config import Pipeline
-from penstock.flow.health import check as flow
-from penstock.flow.health import report, summary
-from penstock.orchestration import heartbeat, lineage, notifications, table_choices
+from penstock.orchestration import notifications
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
-from penstock.orchestration.dag_states import dag_states
 from penstock.orchestration.pipelines import context, dags
 
 log = logging.getLogger("penstock")
@@ -53,6 +50,11 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL)
         def check(**context_: Any) -> dict[str, Any]:
             """Look, judge and act; the report is in the log."""
+            from penstock.flow.health import check as flow
+            from penstock.flow.health import report
+            from penstock.orchestration import table_choices
+            from penstock.orchestration.dag_states import dag_states
+
             ctx = context(pipeline)
             with outcome(ctx):
                 done = flow.check(ctx, dag_states(context_["ti"], pipeline), notifications.deliver)
@@ -63,6 +65,9 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
         def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
+            from penstock.flow.health import check as flow
+            from penstock.orchestration import lineage
+
             if not seen["drain"]:
                 raise AirflowSkipException("nothing to drain")
             ctx = context(pipeline)
@@ -77,6 +82,10 @@ def build(pipeline: Pipeline) -> DAG:
         @task(retries=0)
         def delivered(seen: dict[str, Any]) -> None:
             """Fail the run if a channel did not take an alert; else send the summary that is due, and ping the heartbeat."""
+            from penstock.flow.health import check as flow
+            from penstock.flow.health import summary
+            from penstock.orchestration import heartbeat
+
             with outcome(context(pipeline)):
                 flow.require_delivered(seen["undelivered"])
                 summary.send_summary(context(pipeline), partial(notifications.send_info, pipeline))

@@ -16,7 +16,6 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config import Pipeline
-from penstock.flow.recover import teardown as flow
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 
@@ -32,6 +31,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL)
         def teardown(**context_: Any) -> list[str]:
             """Drop slot and publication, or print the statements."""
+            from penstock.flow.recover import teardown as flow
+
             ctx = context(pipeline)
             with outcome(ctx):
                 return flow.teardown(ctx, dry_run=bool(context_["params"]["dry_run"]))

@@ -27,12 +27,9 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config import Pipeline
-from penstock.flow.verify import run as flow
 from penstock.orchestration.dag_defaults import dag_arguments, outcome
-from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.table_choices import tables_param
-from penstock.orchestration.trigger_dag import MergeTrigger, trigger
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -53,6 +50,10 @@ def build(pipeline: Pipeline) -> DAG:
         @task(execution_timeout=timedelta(days=1))
         def compare(**context_: Any) -> dict[str, Any]:
             """Compare, record what was found, and send alerts for differences."""
+            from penstock.flow.verify import run as flow
+            from penstock.orchestration.notifications import deliver
+            from penstock.orchestration.trigger_dag import MergeTrigger
+
             ctx, params = context(pipeline), context_["params"]
             merge = MergeTrigger(context_["ti"], pipeline)
             with outcome(ctx):
@@ -64,12 +65,16 @@ def build(pipeline: Pipeline) -> DAG:
         @task(retries=0)
         def equal(summary: dict[str, Any]) -> None:
             """Be red where a table differs or could not be read."""
+            from penstock.flow.verify import run as flow
+
             with outcome(context(pipeline)):
                 flow.require_equal(summary["differing"], summary["lsn"], summary["unread"])
 
         @task
         def repair(summary: dict[str, Any], **context_: Any) -> None:
             """Let the tables that differ be copied again."""
+            from penstock.orchestration.trigger_dag import trigger
+
             if summary["differing"]:
                 conf = {"tables": summary["differing"], "dry_run": False}
                 context(pipeline).progress(trigger(context_["ti"], f"{pipeline.name}.resync", conf))

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app
@@ -68,6 +71,18 @@ for words in ["--help"], ["capture", "--help"], ["runbook", "slot-lost"]:
 
     assert done.stdout.count("HEAVY []\n") == 3
     assert "Usage: penstock [OPTIONS] COMMAND" in done.stdout
+
+
+def test_the_help_of_every_verb_ends_with_an_example_that_can_be_typed(penstock: Type) -> None:
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        assert command.epilog is not None, name
+        example = command.epilog.removeprefix("Example: ").partition(" | ")[0]
+        program, verb, *words = shlex.split(example)
+
+        assert (program, verb) == ("penstock", name)
+        command.make_context(name, words)
+        assert example in penstock(name, "--help", more={"COLUMNS": "100"}).stdout
 
 
 # --- completion ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def test_square_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[s
 
 
 LONG = 'alter publication "shop" add table ' + ", ".join(f'"shop"."a table, {number}"' for number in range(40)) + ";"
-PLACE = "/srv/a :key: b/" + "very/deep/" * 20 + "shop.yaml"
+PLACE = "/opt/penstock/a :key: b/" + "very/deep/" * 20 + "shop.yaml"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

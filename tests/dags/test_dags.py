@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +175,34 @@ def _assets(dag: Any) -> list[str]:
     """Name the assets that wake a DAG."""
     condition = getattr(dag.timetable, "asset_condition", None)
     return [asset.uri for asset in condition.objects] if condition is not None else []
+
+
+def test_dag_files_import_what_the_dag_processor_needs_and_no_driver_or_engine(pipelines: Path, tmp_path: Path) -> None:
+    """Airflow reads each of these files every few minutes, in a process that already has Airflow; tasks import the rest."""
+    heavy = (
+        "psycopg",
+        "adbc_driver_manager",
+        "pyarrow",
+        "numpy",
+        "numba",
+        "duckdb",
+        "pyiceberg",
+        "penstock.flow.capture.run",
+    )
+    script = f"""
+import sys
+import airflow.sdk
+before = set(sys.modules)
+import runpy
+for verb in {VERBS!r}:
+    dags = [each for each in runpy.run_path(f"dags/{{verb}}.py").values() if isinstance(each, airflow.sdk.DAG)]
+    assert len(dags) == 2, verb
+    print(verb, sorted(name for name in {heavy!r} if name in sys.modules and name not in before))
+"""
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT / "plugins")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith(VERBS)] == [f"{verb} []" for verb in VERBS]

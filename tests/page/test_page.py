@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -33,6 +33,23 @@ def text(html: str) -> str:
 @pytest.mark.parametrize("place", PLACES)
 def test_nothing_is_shown_without_a_login(anonymous: TestClient, place: str) -> None:
     assert anonymous.get(place).status_code == 401
+
+
+def test_the_link_of_an_alert_leads_to_the_login_and_back(anonymous: TestClient, login: Callable[..., str]) -> None:
+    there = "http://testserver/cdc/runbooks/slot-lost?from=mail"
+    browser = {"Accept": "text/html,application/xhtml+xml"}
+
+    answer = anonymous.get(there, headers=browser, follow_redirects=False)
+    assert answer.status_code == 303
+    leads = urlsplit(urljoin(there, answer.headers["location"]))
+    assert (leads.path, parse_qs(leads.query)) == ("/api/v2/auth/login", {"next": [there]})
+
+    form = anonymous.get(leads.geturl(), headers=browser, follow_redirects=False)
+    assert form.status_code == 307, "Airflow takes the way back for a safe one"
+    assert parse_qs(urlsplit(form.headers["location"]).query) == {"next": [there]}
+
+    framed = anonymous.get(there, headers={**browser, "Sec-Fetch-Dest": "iframe"}, follow_redirects=False)
+    assert (framed.status_code, anonymous.get(there).status_code) == (401, 401), "a frame and a program are told"
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.examples import add
 from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, pipeline_names, slugs
 
 PANEL = "Look"
@@ -15,7 +16,7 @@ PANEL = "Look"
 def register(app: typer.Typer) -> None:
     """Give the command line these verbs."""
     for verb in (list_, status, health, verify, runbook):
-        app.command(verb.__name__.removesuffix("_"), rich_help_panel=PANEL)(verb)
+        add(app, verb, PANEL)
 
 
 def list_(json: Json = False) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from penstock.cli.examples import add
 from penstock.cli.options import All, Json, Name, OneOrAll, pipeline_names
 from penstock.cli.statuses import NOT_TRIED
 
@@ -29,8 +30,8 @@ class _OwnUsageError(TyperCommand):
 def register(app: typer.Typer) -> None:
     """Give the command line these verbs."""
     for verb in (init, validate, check, start, ddl_trigger, package):
-        app.command(rich_help_panel=PANEL)(verb)
-    app.command(rich_help_panel=PANEL, cls=_OwnUsageError)(plan_migration)
+        add(app, verb, PANEL)
+    add(app, plan_migration, PANEL, cls=_OwnUsageError)
 
 
 def init(

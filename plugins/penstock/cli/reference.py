@@ -35,7 +35,7 @@ def _verbs() -> Iterator[str]:
         for name, command in group.commands.items():
             with command.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
                 usage = " ".join(command.get_usage(ctx).removeprefix("Usage: ").split())
-                yield f"\n### {name}\n\n```text\n{usage}\n```\n\n{command.help}\n"
+                yield f"\n### {name}\n\n```text\n{usage}\n```\n\n{command.help}\n\n{command.epilog.replace('Example: ', 'Example: `')}`.\n"
                 rows = [_row(each) for each in command.params if isinstance(each, TyperOption) and not each.hidden]
                 if rows:
                     yield "| option | meaning |\n|---|---|"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.examples import add
 from penstock.cli.options import DryRun, Json, Name, TableNames
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ PANEL = "Repair"
 def register(app: typer.Typer) -> None:
     """Give the command line these verbs."""
     for verb in (resume, resync, replay, abandon, recover, skip_transaction, teardown):
-        app.command(rich_help_panel=PANEL)(verb)
+        add(app, verb, PANEL)
 
 
 def resume(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.examples import add
 from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables
 from penstock.quantities import several
 
@@ -16,7 +17,7 @@ _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
 def register(app: typer.Typer) -> None:
     """Give the command line these verbs."""
     for verb in (bootstrap, capture, merge, changelog, maintain):
-        app.command(rich_help_panel=PANEL)(verb)
+        add(app, verb, PANEL)
 
 
 def bootstrap(name: Name) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.config import Pipeline
 from penstock.connections import Connection, Resolver
-from penstock.landing.zone import LandingZone
-from penstock.ledger import Ledger
+
+if TYPE_CHECKING:  # a DAG file names a context and opens none: database drivers and Arrow are for who does
+    from penstock.landing.zone import LandingZone
+    from penstock.ledger import Ledger
 
 Progress = Callable[[str], None]
 
@@ -78,10 +80,14 @@ class Context:
     @cached_property
     def ledger(self) -> Ledger:
         """Return the ledger; no connection is opened before its first call."""
+        from penstock.ledger import Ledger
+
         return Ledger(self.connections(self.pipeline.ledger.connection), self.task)
 
     @cached_property
     def landing(self) -> LandingZone:
         """Return the landing zone."""
+        from penstock.landing.zone import LandingZone
+
         settings = self.pipeline.landing
         return LandingZone.open(settings.uri, settings.options, {**os.environ, **self.environment})

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from penstock.flow import check
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
-from penstock.flow.merge import run as merge
-from penstock.flow.recover import run as recover
-from penstock.flow.spark_job import Submit
+
+if TYPE_CHECKING:
+    from penstock.flow.spark_job import Submit
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +47,47 @@ class MergeStep:
 
 Step = SourceStep | CopyStep | MergeStep
 
+
+def _check(ctx: Context) -> None:
+    """Check, report every finding as progress, and raise SourceError("preflight-failed") if one forbids a bootstrap."""
+    from penstock.flow import check
+
+    check.require(ctx)
+
+
+def _prepare(ctx: Context) -> None:
+    """Migrate the ledger, register the pipeline, create or adopt its publication."""
+    from penstock.flow.copy import bootstrap
+
+    bootstrap.prepare(ctx)
+
+
+def _new_era(ctx: Context) -> None:
+    """Drop the remains of our slot, see that the publication is there, and leave the era behind; then copy."""
+    from penstock.flow.recover import run as recover
+
+    recover.new_era(ctx)
+
+
 _FIRST_CUT = (CopyStep("copy"), MergeStep("load", "publish"))
 
 BOOTSTRAP: tuple[Step, ...] = (
-    SourceStep("check", check.require),
-    SourceStep("publication", bootstrap.prepare),
+    SourceStep("check", _check),
+    SourceStep("publication", _prepare),
     *_FIRST_CUT,
 )
 RECOVERY: tuple[Step, ...] = (  # after `recover.start`
     MergeStep("merge", "publish_last", last=True),
-    SourceStep("new_era", recover.new_era),
+    SourceStep("new_era", _new_era),
     *_FIRST_CUT,
 )
 
 
 def carry_out(ctx: Context, steps: Iterable[Step], submit: Submit, *, merge_first: bool = True) -> None:
     """Run steps one after the other; `merge_first` false leaves the last merge of an era out. Raises what a step raises."""
+    from penstock.flow.copy import bootstrap
+    from penstock.flow.merge import run as merge
+
     for step in steps:
         match step:
             case SourceStep():

@@ -41,8 +41,8 @@ _EXIT_STATUS = re.compile(r"Error code is: (\d+)")
 
 def trigger_dag_run(dag_id: str, run_id: str, conf: dict[str, Any] | None) -> str | None:
     """Ask the supervisor of the running task for a run of another DAG; return why there is none."""
-    from airflow.sdk.execution_time import task_runner  # noqa: PLC0415  # the channel is made when a task begins to run
-    from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun  # noqa: PLC0415
+    from airflow.sdk.execution_time import task_runner  # the channel is made when a task begins to run
+    from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
     answer = task_runner.SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=dag_id, run_id=run_id, conf=conf))
     return str(answer.error.value) if isinstance(answer, ErrorResponse) else None
@@ -82,16 +82,16 @@ def exit_status(error: AirflowException) -> int | None:
 
 def page_access() -> Any:
     """Return what a FastAPI route depends on to be shown to those only who may see Airflow's plugins."""
-    from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # noqa: PLC0415  # the API server's
-    from airflow.api_fastapi.core_api.security import requires_access_view  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.models.resource_details import AccessView  # the API server's
+    from airflow.api_fastapi.core_api.security import requires_access_view
 
     return requires_access_view(AccessView.PLUGINS)
 
 
 def read_dags(pipelines: Collection[str]) -> list[tuple[str, bool]]:
     """Return the DAGs of these pipelines, and whether each is paused; raises SQLAlchemyError."""
-    from airflow.models.dag import DagModel  # noqa: PLC0415  # the API server's
-    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.models.dag import DagModel  # the API server's
+    from airflow.utils.session import create_session
 
     ours = or_(false(), *(DagModel.dag_id.startswith(f"{name}.", autoescape=True) for name in pipelines))
     known = select(DagModel.dag_id, DagModel.is_paused).where(ours, DagModel.is_stale.is_(False))
@@ -101,8 +101,8 @@ def read_dags(pipelines: Collection[str]) -> list[tuple[str, bool]]:
 
 def read_active_dags(pipelines: Collection[str]) -> set[str]:
     """Return the DAGs of these pipelines of which a run is queued or running; raises SQLAlchemyError."""
-    from airflow.models.dagrun import DagRun  # noqa: PLC0415  # the API server's
-    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.models.dagrun import DagRun  # the API server's
+    from airflow.utils.session import create_session
 
     active = select(DagRun.dag_id).where(DagRun.state.in_(("queued", "running"))).distinct()
     with create_session(scoped=False) as session:
@@ -111,8 +111,8 @@ def read_active_dags(pipelines: Collection[str]) -> set[str]:
 
 def read_tasks() -> list[tuple[str, str, str, str, str, int, datetime | None, int]]:
     """Return the active tasks, those that run first: DAG, run, task, state, pool, slots, since when, map index; raises SQLAlchemyError."""
-    from airflow.models.taskinstance import TaskInstance as Task  # noqa: PLC0415  # the API server's
-    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.models.taskinstance import TaskInstance as Task  # the API server's
+    from airflow.utils.session import create_session
 
     since = case((Task.state == "running", Task.start_date), else_=func.coalesce(Task.scheduled_dttm, Task.queued_dttm))
     columns = (Task.dag_id, Task.run_id, Task.task_id, Task.state, Task.pool, Task.pool_slots, since, Task.map_index)
@@ -123,8 +123,8 @@ def read_tasks() -> list[tuple[str, str, str, str, str, int, datetime | None, in
 
 def read_pools() -> dict[str, int]:
     """Return the slots of each pool; raises SQLAlchemyError."""
-    from airflow.models.pool import Pool  # noqa: PLC0415  # the API server's
-    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.models.pool import Pool  # the API server's
+    from airflow.utils.session import create_session
 
     with create_session(scoped=False) as session:
         return {each.pool: each.slots for each in session.scalars(select(Pool))}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from penstock.errors import LedgerError
-from penstock.flow.changelog import coverage
-from penstock.flow.changelog import run as changelog
-from penstock.flow.changelog.coverage import Interval
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, outcome
 from penstock.orchestration.pipelines import find_context
 from penstock.orchestration.spark import PenstockSparkOperator
+
+if TYPE_CHECKING:
+    from penstock.flow.changelog.coverage import Interval
 
 _HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand at the same time
 
@@ -31,6 +31,8 @@ class WindowsSensor(BaseSensorOperator):
 
     def poke(self, context: Any) -> bool:
         """Return whether the interval can be filled; fails at once on one that never can be."""
+        from penstock.flow.changelog import run as changelog
+
         ctx, wanted = find_context(self.pipeline), interval(context)
         if context["dag_run"].run_type == "scheduled" and changelog.precedes(ctx, wanted):
             raise AirflowSkipException(f"{wanted} was over before {self.pipeline} began")
@@ -58,6 +60,8 @@ class FillOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Return the interval, and the number of changes it holds."""
+        from penstock.flow.changelog import run as changelog
+
         ctx, wanted = find_context(self.pipeline), interval(context)
         with outcome(ctx):
             filled = changelog.fill(ctx, wanted, lambda job: self.submit(job, context), wait=_HOLD_SECONDS)
@@ -66,6 +70,8 @@ class FillOperator(PenstockSparkOperator):
 
 def interval(context: Any) -> Interval:
     """Return what a run is to fill: what its params name, else its data interval; raises LedgerError."""
+    from penstock.flow.changelog import coverage
+
     params = context["params"]
     given = [params.get("from"), params.get("to")]
     if any(given):
@@ -77,7 +83,7 @@ def interval(context: Any) -> Interval:
             "expected a run of the schedule, of a backfill, or the params from and to; this run has none of them: "
             "trigger it with both",
         )
-    return Interval(_plain(start), _plain(end))
+    return coverage.Interval(_plain(start), _plain(end))
 
 
 def _plain(time: datetime) -> datetime:

@@ -6,17 +6,20 @@ Airflow shows and exports the extra of a connection in clear, so URLs are not ta
 from __future__ import annotations
 
 import json
+import re
+from html import escape
 from typing import Any
 
 from penstock.errors import ConfigError
 
 _SLUG = "connection-missing"
+_ADDRESS = re.compile(r"https?://[^\s<]+")
 _FORM = 'its URLs in the password: one a line, or JSON such as [{"path": "<url>", "tag": "mail"}]'
 
 
 def services(channel: str) -> list[Any]:
     """Return apprise's services of a channel `<connection>` or `<connection>:<tag>`; raises ConfigError without a secret."""
-    import apprise  # noqa: PLC0415  # it takes long, and every DAG file would pay for it
+    import apprise  # it takes long, and every DAG file would pay for it
 
     conn_id, _, tag = channel.partition(":")
     box = apprise.Apprise()
@@ -26,6 +29,20 @@ def services(channel: str) -> list[Any]:
     if not found:
         raise ConfigError(_SLUG, f"expected channel {channel} to hold an apprise URL that is understood, got none")
     return found
+
+
+def form(service: Any, text: str) -> dict[str, str]:
+    """Return a text as a service is to take it: a mail's lines and addresses as HTML has them, else plain text.
+
+    Without a word about its form apprise sends text as a mail's HTML, where all lines are one.
+    """
+    from apprise import NotifyFormat
+    from apprise.plugins.email import NotifyEmail
+
+    if not isinstance(service, NotifyEmail):
+        return {"body": text, "body_format": NotifyFormat.TEXT}
+    lines = (_ADDRESS.sub(r'<a href="\g<0>">\g<0></a>', escape(line)) for line in text.splitlines())
+    return {"body": "<br>".join(lines), "body_format": NotifyFormat.HTML}
 
 
 def urls(conn_id: str) -> list[tuple[str, str | list[str] | None]]:
@@ -52,7 +69,7 @@ def urls(conn_id: str) -> list[tuple[str, str | list[str] | None]]:
 
 
 def _connection(conn_id: str) -> Any:
-    from airflow.sdk import BaseHook  # noqa: PLC0415
+    from airflow.sdk import BaseHook
 
     try:
         return BaseHook.get_connection(conn_id)

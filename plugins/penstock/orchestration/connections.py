@@ -36,7 +36,7 @@ def require_spark(conn_id: str) -> None:
 
     The provider takes one that it does not find for a YARN cluster.
     """
-    from airflow.sdk import BaseHook  # noqa: PLC0415
+    from airflow.sdk import BaseHook
 
     found = _found(conn_id, lambda: BaseHook.get_connection(conn_id))
     if found.conn_type not in _SPARK:
@@ -47,7 +47,7 @@ def require_spark(conn_id: str) -> None:
 
 def _look(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
     """Return the hook, its connection and the extra; the hook takes an extra that does not parse for an empty one."""
-    from airflow.providers.postgres.hooks.postgres import PostgresHook  # noqa: PLC0415  # every DAG file would pay for it
+    from airflow.providers.postgres.hooks.postgres import PostgresHook  # every DAG file would pay for it
 
     hook = PostgresHook(postgres_conn_id=conn_id)
     found = deepcopy(_found(conn_id, lambda: hook.connection))
@@ -86,7 +86,7 @@ def _ours(conn_id: str, found: Any, extra: dict[str, Any]) -> Connection:
 
 def _token(conn_id: str) -> tuple[str, str, int]:
     """Return login, token and port from AWS or Azure; a token lasts some minutes."""
-    from airflow.sdk.exceptions import AirflowOptionalProviderFeatureException  # noqa: PLC0415
+    from airflow.sdk.exceptions import AirflowOptionalProviderFeatureException
 
     hook, found, _ = _look(conn_id)
     try:

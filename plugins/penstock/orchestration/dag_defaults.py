@@ -15,12 +15,8 @@ from penstock.conditions import Directive, with_runbook
 from penstock.config import Pipeline
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
-from penstock.flow.errors import record_errors
-from penstock.flow.health import paging
 from penstock.orchestration import links
-from penstock.orchestration.notifications import deliver, failed_run
 from penstock.orchestration.pipelines import find_context
-from penstock.orchestration.task_ends import noted_end
 from penstock.pipeline_dags import MAIN_JOB, WHEN
 
 OWNER = "penstock"
@@ -118,6 +114,11 @@ def woken(context: Any) -> bool:
 @contextmanager
 def outcome(ctx: Context) -> Iterator[None]:
     """Do what an error's kind says: retry, page a person, or fail; every error is remembered in the ledger."""
+    from penstock.flow.errors import record_errors
+    from penstock.flow.health import paging
+    from penstock.orchestration.notifications import deliver
+    from penstock.orchestration.task_ends import noted_end
+
     ti = get_current_context()["ti"]
     task = f"{ti.dag_id}.{ti.task_id}"
     try:
@@ -160,6 +161,8 @@ class FailureNotice(BaseNotifier):
 
     def notify(self, context: Any) -> None:
         """Record the failure; runs in the DAG processor, where the task's exception is not at hand."""
+        from penstock.orchestration.notifications import failed_run
+
         message = failed_run(self.pipeline, self.verb, context)
         self.log.error("%s; see docs/runbooks/dag-failed.md", message)
         run_id, task = context.get("run_id"), getattr(context.get("ti"), "task_id", "")

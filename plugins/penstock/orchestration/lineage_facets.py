@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
 
-from penstock.orchestration import lineage
-from penstock.orchestration.lineage import Dataset, Lineage
+if TYPE_CHECKING:
+    from penstock.orchestration.lineage import Dataset, Lineage
 
 RUN_FACET = "penstock_run"
 _STORAGE = "iceberg"
@@ -21,15 +21,17 @@ def attach(dag: DAG) -> None:
 
 def _facets(ti: Any) -> Any:
     """Return what a task has noted as the provider wants it, None where it noted nothing."""
+    from penstock.orchestration import lineage
+
     found = lineage.of(ti)
     return None if found is None else operator_lineage(found)
 
 
 def operator_lineage(found: Lineage) -> Any:
     """Return a lineage as the provider's own class."""
-    from airflow.providers.openlineage.extractors import OperatorLineage  # noqa: PLC0415  # it may not be installed
-    from attr import define  # noqa: PLC0415
-    from openlineage.client.facet_v2 import RunFacet  # noqa: PLC0415
+    from airflow.providers.openlineage.extractors import OperatorLineage  # it may not be installed
+    from attr import define
+    from openlineage.client.facet_v2 import RunFacet
 
     @define
     class PenstockRunFacet(RunFacet):
@@ -52,14 +54,14 @@ def operator_lineage(found: Lineage) -> Any:
 
 
 def _input(dataset: Dataset) -> Any:
-    from openlineage.client.event_v2 import InputDataset  # noqa: PLC0415
+    from openlineage.client.event_v2 import InputDataset
 
     return InputDataset(dataset.namespace, dataset.name, facets=_schema(dataset))
 
 
 def _output(dataset: Dataset) -> Any:
-    from openlineage.client.event_v2 import OutputDataset  # noqa: PLC0415
-    from openlineage.client.facet_v2 import (  # noqa: PLC0415
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.facet_v2 import (
         column_lineage_dataset,
         output_statistics_output_dataset,
         storage_dataset,
@@ -89,7 +91,7 @@ def _output(dataset: Dataset) -> Any:
 
 
 def _schema(dataset: Dataset) -> dict[str, Any]:
-    from openlineage.client.facet_v2 import schema_dataset  # noqa: PLC0415
+    from openlineage.client.facet_v2 import schema_dataset
 
     if not dataset.fields:
         return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
@@ -16,14 +16,14 @@ from penstock.conditions import CONDITIONS
 from penstock.config import Pipeline
 from penstock.errors import ConfigError, PenstockError
 from penstock.flow.context import Context
-from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.links import Links
-from penstock.ledger.records import CutRecord
-from penstock.orchestration.airflow_internals import stats
-from penstock.orchestration.channels import services
 from penstock.orchestration.links import base
 from penstock.orchestration.pipelines import find_context
 from penstock.policy import Health
+
+if TYPE_CHECKING:
+    from penstock.flow.health.alerts import Alert, Delivery
+    from penstock.ledger.records import CutRecord
 
 _FAILURE = "failure"
 _TYPES = {"warn": "warning", "critical": _FAILURE}
@@ -39,6 +39,9 @@ def deliver(alert: Alert) -> Delivery:
 
 def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE) -> Delivery:
     """Send a text to every service of these channels, each by itself, so that one that is down stops no other."""
+    from penstock.flow.health.alerts import Delivery
+    from penstock.orchestration.channels import form, services
+
     taken, failures = 0, []
     for channel in channels:
         try:
@@ -47,7 +50,7 @@ def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE)
             failures.append(error.message)
             continue
         for service in found:
-            if service.notify(body=body, title=title, notify_type=kind):
+            if service.notify(title=title, notify_type=kind, **form(service, body)):
                 taken += 1
             else:
                 failures.append(f"expected channel {channel} to take an alert, but its {service.service_name} did not")
@@ -71,12 +74,16 @@ def links(policy: Health) -> Links:
 
 def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
     """Send gauges by Airflow's own metrics; nothing happens where it has none."""
+    from penstock.orchestration.airflow_internals import stats
+
     for name, value in numbers.items():
         stats.gauge(name, value, tags={"pipeline": pipeline})
 
 
 def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
     """Count what a merge met besides rows, per table, by Airflow's own metrics; nothing happens where it has none."""
+    from penstock.orchestration.airflow_internals import stats
+
     for table, counts in tables.items():
         for name, count in counts.items():
             stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
@@ -106,6 +113,8 @@ def send_cut(ctx: Context, cut: CutRecord) -> None:
 
 def send_capture(pipeline: str, summary: Mapping[str, Any]) -> None:
     """Count what a run of capture landed, and the milliseconds that its windows took."""
+    from penstock.orchestration.airflow_internals import stats
+
     counts = {name: summary[name] for name in ("windows", "changes", "transactions", "bytes")}
     for name, count in {**counts, "milliseconds": round(1000 * summary["seconds"])}.items():
         stats.incr(f"penstock.capture.{name}", count, tags={"pipeline": pipeline})
@@ -113,6 +122,8 @@ def send_capture(pipeline: str, summary: Mapping[str, Any]) -> None:
 
 def send_task(dag_id: str, task_id: str, *, seconds: float, cpu_seconds: float) -> None:
     """Count the time of a task that has ended, and the CPU of its process and of those that it has waited for."""
+    from penstock.orchestration.airflow_internals import stats
+
     tags = {"dag_id": dag_id, "task_id": task_id}
     stats.incr("penstock.task.milliseconds", round(1000 * seconds), tags=tags)
     stats.incr("penstock.task.cpu_milliseconds", round(1000 * cpu_seconds), tags=tags)

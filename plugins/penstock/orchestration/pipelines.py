@@ -14,8 +14,6 @@ from airflow.sdk import DAG, get_current_context, get_parsing_context
 from penstock.config import Pipeline
 from penstock.flow.context import Context
 from penstock.orchestration import lineage_facets, links
-from penstock.orchestration.connections import connection
-from penstock.orchestration.work_notes import WorkNotes
 from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
 from penstock.printable import printable
@@ -86,6 +84,9 @@ def problems(dag_folder: Path) -> list[str]:
 
 def context(pipeline: Pipeline) -> Context:
     """Return the pipeline's context inside a running task."""
+    from penstock.orchestration.connections import connection
+    from penstock.orchestration.work_notes import WorkNotes
+
     ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
     ctx = Context(pipeline, connection, home(), ours, _log, task=_task())
     return replace(ctx, stage=WorkNotes(ctx)) if ctx.task else ctx

@@ -10,30 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
 from penstock.errors import LakeError
-from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
-from penstock.flow.maintain import run as maintain
-from penstock.flow.merge import lake_lock, linger
-from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.replay_request import Replay
-from penstock.flow.spark_job import SparkJob
-from penstock.jobs import driver_error
-from penstock.orchestration import lineage, table_choices
-from penstock.orchestration.airflow_internals import describe_job, exit_status, spark_connection
-from penstock.orchestration.connections import require_spark
-from penstock.orchestration.cuts import tell
 from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
-from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import find_context
-from penstock.orchestration.table_assets import emit
-from penstock.orchestration.waiting_tasks import WaitingTasks
+
+if TYPE_CHECKING:
+    from penstock.flow.context import Context
+    from penstock.flow.rebuild.replay_request import Replay
+    from penstock.flow.spark_job import SparkJob
 
 _ASKED = "{% for name, value in params.items() %}{{ name }}: {{ value }}\n{% endfor %}"
 
@@ -52,6 +41,10 @@ class PenstockSparkOperator(SparkSubmitOperator):
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
+        from penstock.jobs import driver_error
+        from penstock.orchestration.airflow_internals import describe_job, exit_status, spark_connection
+        from penstock.orchestration.connections import require_spark
+
         require_spark(spark_connection(self))
         describe_job(self, job)
         try:
@@ -70,6 +63,9 @@ class CopyOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the tables copied by this try; finished tables stay finished when it fails."""
+        from penstock.flow.copy import bootstrap
+        from penstock.orchestration import table_choices
+
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             copied = bootstrap.copy(ctx, lambda job: self.submit(job, context))
@@ -91,6 +87,9 @@ class MergeOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> str | None:
         """Return the attempt that `publish` may publish, or None when nothing was due or all is published."""
+        from penstock.flow.merge import lake_lock, linger
+        from penstock.flow.merge import run as merge
+
         ctx = find_context(self.pipeline)
         if self.last and not context["params"]["merge_first"]:
             return None
@@ -103,6 +102,11 @@ class MergeOperator(PenstockSparkOperator):
                 return merge.prepare(ctx, lambda job: self.submit(job, context), force=force, last=self.last)
 
     def _linger(self, ctx: Context, context: Any, *, force: bool) -> None:
+        from penstock.flow.merge import linger
+        from penstock.orchestration.cuts import tell
+        from penstock.orchestration.notifications import deliver
+        from penstock.orchestration.waiting_tasks import WaitingTasks
+
         linger.Lingering(
             ctx,
             lambda job: self.submit(job, context),
@@ -119,6 +123,8 @@ class ResyncOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
+        from penstock.flow.rebuild import run as rebuild
+
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             tables = context["params"]["tables"] or None
@@ -132,6 +138,8 @@ class ReplayOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
+        from penstock.flow.rebuild import run as rebuild
+
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self.submit(job, context))
@@ -148,6 +156,10 @@ class SwitchOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> bool:
         """Return whether all of them are done."""
+        from penstock.flow.rebuild import run as rebuild
+        from penstock.orchestration import lineage
+        from penstock.orchestration.table_assets import emit
+
         ctx = find_context(self.pipeline)
         with outcome(ctx):
             done = rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
@@ -159,6 +171,8 @@ class SwitchOperator(PenstockSparkOperator):
 
 def replay_of(params: Mapping[str, Any]) -> Replay:
     """Return the replay that a DAG's params ask for; an empty text means nothing."""
+    from penstock.flow.rebuild.replay_request import Replay
+
     return Replay(
         tables=tuple(params["tables"] or ()),
         from_=params["from"] or None,
@@ -172,6 +186,8 @@ class MaintainOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Return what was done, as plain data."""
+        from penstock.flow.maintain import run as maintain
+
         ctx, params = find_context(self.pipeline), context["params"]
         with outcome(ctx):
             report = maintain.maintain(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias
 
 from penstock.config import Pipeline
 from penstock.flow.context import Context
-from penstock.ledger.records import CutRecord
+
+if TYPE_CHECKING:
+    from penstock.ledger.records import CutRecord
 
 
 def table_alias(pipeline: Pipeline) -> AssetAlias:

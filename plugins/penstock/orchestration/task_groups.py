@@ -10,12 +10,8 @@ from typing import Any
 from airflow.sdk import task
 
 from penstock.config import Pipeline
-from penstock.flow.merge import lake_lock
-from penstock.flow.merge import run as merge
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
-from penstock.orchestration.cuts import tell
 from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
-from penstock.orchestration.notifications import deliver
 from penstock.orchestration.pipelines import context
 from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
 from penstock.orchestration.table_assets import table_alias
@@ -82,6 +78,11 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     @task(task_id=step.publish, outlets=[lake_asset(pipeline), table_alias(pipeline)])
     def move(attempt: str | None, **context_: Any) -> str | None:
         """Move every table to the new cut in one step, unless nothing was due or all is published; return its LSN."""
+        from penstock.flow.merge import lake_lock
+        from penstock.flow.merge import run as merge
+        from penstock.orchestration.cuts import tell
+        from penstock.orchestration.notifications import deliver
+
         ctx = context(pipeline)
         if attempt is None:
             return None

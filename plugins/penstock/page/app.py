@@ -12,9 +12,11 @@ from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -59,7 +61,21 @@ def build(deployment: Deployment, documents: Documents, guards: Sequence[Callabl
     app.include_router(_html(deployment, documents), dependencies=[Depends(guard) for guard in guards])
     for kind in (ConfigError, LedgerError):
         app.add_exception_handler(kind, _explain(documents))
+    app.add_exception_handler(HTTPException, _to_login)
     return app
+
+
+async def _to_login(request: Request, error: Exception) -> Response:
+    """Lead a person without a login to Airflow's, and back to what an alert's link named; a program is told what it lacks."""
+    assert isinstance(error, HTTPException)  # noqa: S101  # registered for these only
+    is_person = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    is_whole_page = request.headers.get("sec-fetch-dest", "document") == "document"
+    if error.status_code != HTTPStatus.UNAUTHORIZED or not (is_person and is_whole_page):
+        return await http_exception_handler(request, error)
+    airflow = request.scope.get("root_path", "").rpartition("/")[0]
+    return RedirectResponse(
+        f"{airflow}/api/v2/auth/login?{urlencode({'next': str(request.url)})}", HTTPStatus.SEE_OTHER
+    )
 
 
 def _html(deployment: Deployment, documents: Documents) -> APIRouter:

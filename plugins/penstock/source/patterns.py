@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.config import Patterns
 from penstock.errors import ConfigError
-from penstock.source.catalog import Relation
 from penstock.texts import TABLE_PATTERN
+
+if TYPE_CHECKING:  # DAG files read patterns, and no catalog
+    from penstock.source.catalog import Relation
 
 _PATTERN = re.compile(TABLE_PATTERN)
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}

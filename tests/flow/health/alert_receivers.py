@@ -68,12 +68,15 @@ class Mailbox:
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, str]] = []
+        self.html: list[str] = []
         self.port = 0
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
         mail = message_from_bytes(envelope.content, policy=policy.default)
         body = mail.get_body(("plain", "html"))
         self.mails.append((str(mail["subject"]), "" if body is None else str(body.get_content())))
+        shown = mail.get_body(("html",))
+        self.html.append("" if shown is None else str(shown.get_content()))
         return "250 OK"
 
 
