@@ -7,10 +7,18 @@ import pytest
 
 from penstock import errors
 from penstock.conditions import Directive, with_runbook
-from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, ProtocolError, SourceError
+from penstock.errors import (
+    ConfigError,
+    LakeError,
+    LedgerError,
+    NoLedgerError,
+    PenstockError,
+    ProtocolError,
+    SourceError,
+)
 
 ROOT = Path(__file__).parents[1]
-TREE = [PenstockError, ConfigError, SourceError, ProtocolError, LedgerError, LakeError]
+TREE = [PenstockError, ConfigError, SourceError, ProtocolError, LedgerError, NoLedgerError, LakeError]
 
 
 @pytest.mark.parametrize("tree", TREE)

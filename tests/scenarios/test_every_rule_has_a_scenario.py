@@ -56,6 +56,7 @@ SCENARIOS = {
         TREES,
         "scenarios/test_attached_partitions.py::test_only_the_rows_of_an_attached_partition_are_read",
     ),
+    "attribute of a composite type": (TYPES,),
     "enum label added": (TYPES,),
     "table added to the publication": (
         "scenarios/test_new_tables.py::test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load",

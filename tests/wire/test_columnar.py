@@ -442,7 +442,7 @@ def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> N
 
 
 def told(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
-    state = TableState(1, "token", len(columns) + len(dropped), columns, dropped, 900)
+    state = TableState(1, "1.2 3.4", len(columns) + len(dropped), columns, dropped, 900)
     return message({"version": VERSION, **state.to_json(), "xid": "900"})
 
 
@@ -491,7 +491,7 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
 
 
 def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_table() -> None:
-    before = {"version": VERSION, "trigger": "token", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
+    before = {"version": VERSION, "trigger": "1.2 3.4", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
     stream = [
         BEGIN,
         told({1: ("id", 23, -1)}, {}),
@@ -502,7 +502,7 @@ def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_ta
     ]
     _, totals = feed(batches(encoded(stream)), hears=True)
 
-    assert [each.rewrote for each in totals.told[1]] == [None, FileBefore(1, "token", 900, 16400, empty=False), None]
+    assert [each.rewrote for each in totals.told[1]] == [None, FileBefore(1, "1.2 3.4", 900, 16400, empty=False), None]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -92,7 +92,8 @@ def _follow(
         await_copy(ctx, known, now)
         return []
     cleared = frozenset() if now is None else _cleared(ctx, known, now)
-    following = followed_of(ctx, known)
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    following = followed_of(ctx, known, publishing.sent if publishing else None)
     decided = verdict_of(known, now, following, cleared)
     case = (
         None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
@@ -136,10 +137,12 @@ def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, An
     return {**now.digest(), "grown": waiting} if waiting else now.digest()
 
 
-def followed_of(ctx: Context, known: Known) -> Following:
-    """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again."""
-    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
-    sends_old = publishing is None or bool({"update", "delete"} & set(publishing.sent))
+def followed_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -> Following:
+    """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again.
+
+    `sent` are the kinds of change that the publication sends, None where that is not known.
+    """
+    sends_old = sent is None or bool({"update", "delete"} & set(sent))
     if not isinstance(known, TableRecord) or known.state != "ready":
         return replace(ADDED_ONLY, sends_old=sends_old)
     if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":

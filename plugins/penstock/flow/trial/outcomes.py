@@ -172,7 +172,10 @@ class _Case:
             record = replace(record, catalog_digest=with_name(record.catalog_digest, now.schema, now.name))
         decided = self._verdict(record, now, self.looks.blank)
         if decided.reason is not None:
-            tables, following = (self.looks.before.by_oid[record.oid], now), followed_of(self.ctx, record)
+            tables, following = (
+                (self.looks.before.by_oid[record.oid], now),
+                followed_of(self.ctx, record, self.looks.before.sent),
+            )
             decided = self.looks.heard.verdict(record, tables, following, decided)
         if decided.reason is not None:
             reason = decided.reason
@@ -239,7 +242,9 @@ class _Case:
 
     def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
         facts = (record.columns, record.identity, record.catalog_digest)
-        return verdict(*facts, now, cleared, unused=cleared, following=followed_of(self.ctx, record))
+        return verdict(
+            *facts, now, cleared, unused=cleared, following=followed_of(self.ctx, record, self.looks.before.sent)
+        )
 
     def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
         blocker = why_no_copy(table, self.looks.after.publication, joining=joining)
