@@ -12,10 +12,11 @@ how to recognise this case. Where every transaction can be decoded, nothing is l
 again.
 
 **Safe to repeat, to clear, to kill.** It looks again each time. Until the transaction is left out, in one step, nothing of that is
-there. The look takes several times as long as a capture, and holds the pipeline's lock: captures meanwhile fail with
-`slot-in-use` and try again.
+there. The look takes several times as long as a capture, and holds the work on the slot: captures meanwhile fail with
+`work-under-way` and try again.
 
-**If it fails:** `slot-in-use` means that a capture is at work: clear this task when it has ended. `ledger-conflict` means that
+**If it fails:** `wal-unreadable` means that the server cannot read beyond that place at all: the pipeline is halted, trigger
+`recover`. `work-under-way` means that a capture is at work: clear this task when it has ended. `ledger-conflict` means that
 another run was faster: trigger it again.
 """
 

@@ -121,6 +121,7 @@ def _conditions() -> dict[str, Condition]:
         "slot-lost": Condition(
             "The slot was invalidated and can never be read again.", halt, _critical("it is final", "recover")
         ),
+        "wal-unreadable": Condition("The server cannot read its own WAL where the slot stands.", halt),
         "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", halt),
         "nothing-to-recover": Condition(
             "The slot can still be read: a recovery would copy everything for nothing.", fail

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from penstock.errors import LakeError, SourceError
+from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow.capture import skip_transaction
 from penstock.flow.capture.skip_transaction import Offender
+from penstock.flow.copy import bootstrap
+from penstock.flow.errors import record_errors
 from penstock.flow.rebuild import replay_request
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.recover import resume
+from penstock.flow.recover import run as recover
 from penstock.ledger.changelogs import MissingRecord
 from penstock.lsn import Lsn
+from stack.servers.binaries import Binaries
+from stack.servers.postgres import Server
+from tests.conftest import HASTY, LakeCatalog, NewServer
+from tests.env_fixtures import env_on
+from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import logged, now
@@ -287,3 +297,65 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
     replay_request.sources(env.ctx, Replay(("public.big",)))
     with pytest.raises(LakeError, match="range-unavailable"):
         replay_request.sources(env.ctx, Replay(("public.big",), from_=str(env.ctx.ledger.skips.all(env.name)[0].lsn)))
+
+
+@pytest.fixture
+def landing_env15(
+    new_server: NewServer, binaries15: Binaries, postgres16: Server, lake: LakeCatalog, tmp_path: Path
+) -> Iterator[PipelineEnv]:
+    """A server of its own: after the test it may not crash."""
+    with new_server(binaries15, HASTY).temporary_database("unreadable") as source:
+        yield from env_on(source, postgres16, lake, None, tmp_path)
+
+
+@pytest.mark.slow
+def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_it(landing_env15: PipelineEnv) -> None:
+    """A stranger's message of almost 1 GiB, which up to 15 the server writes and cannot read."""
+    env = landing_env15
+    begin(env, TABLES)
+    env.sql("insert into t values (2)")
+    env.sql(f"create role stranger_{env.name}")
+    with env.source.connect() as stranger:
+        stranger.execute(f"set session authorization stranger_{env.name}".encode())
+        stranger.execute("select pg_logical_emit_message(true, 'x', repeat('x', 1073741800))")
+    env.sql("insert into t values (3)")
+    flush(env)
+    with pytest.raises(SourceError, match="decoding-limit"):
+        env.capture()
+    assert recover.look(env.ctx).slug == "wal-unreadable"
+
+    found = looked(env)
+    assert not found.passable
+    assert "cannot read its own WAL" in found.lines()[0]
+    with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(env.ctx):
+        skip_transaction.skip(env.ctx)
+    assert set(landed(env, "t", "id")) == {"1", "2"}, "what came before is captured"
+    assert set(states(env).values()) == {"copied"}, "and nothing is paused for nothing"
+    with pytest.raises(SourceError, match="wal-unreadable"):
+        resume.resume(env.ctx)
+
+    outlook = recover.look(env.ctx)
+    assert "broken by [wal-unreadable]" in outlook.lines[0]
+    recover.begin(env.ctx, outlook)
+    recover.new_era(env.ctx)
+    bootstrap.prepare(env.ctx)
+    bootstrap.copy(env.ctx, copy_without_spark)
+    env.sql("insert into t values (4)")
+    flush(env)
+    env.capture()
+
+    assert landed(env, "t", "id") == at_source(env, "t", "id")
+    env.sql(f"drop role stranger_{env.name}")
+
+
+def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: PipelineEnv) -> None:
+    env = landing_env16
+    limited(env, "2MB")
+    env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    flush(env)
+    with pytest.raises(SourceError, match="decoding-limit"):
+        env.capture()
+
+    assert looked(env).passable
+    with pytest.raises(LedgerError, match="nothing-to-recover"):
+        recover.look(env.ctx)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from secrets import token_hex
 from threading import Timer
 
 from psycopg import sql
@@ -148,6 +149,15 @@ def advance(conn: SourceSession, slot: str, lsn: Lsn) -> Lsn:
     conn.rows("slot/advance", slot=slot, lsn=lsn)
     (confirmed,) = conn.row("slot/advance", slot=slot, lsn=lsn)
     return Lsn(confirmed)
+
+
+@contextmanager
+def copied(conn: SourceSession, slot: str) -> Iterator[str]:
+    """Lend a temporary copy of a slot, which stands where the slot does; an error ends it, as the session's end. Raises SourceError."""
+    copy = f"penstock_copy_{token_hex(8)}"
+    conn.rows("slot/copy_slot", slot=slot, copy=copy)
+    yield copy
+    drop(conn, copy)
 
 
 def drop(conn: SourceSession, slot: str) -> None:

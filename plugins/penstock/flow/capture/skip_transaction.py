@@ -16,7 +16,7 @@ from time import monotonic
 from penstock.contract.manifest import moment
 from penstock.errors import LedgerError
 from penstock.flow.capture import run as capture
-from penstock.flow.capture import slot_verdict, source_state, window_proof
+from penstock.flow.capture import slot_verdict, source_state, unreadable_wal, window_proof
 from penstock.flow.capture.slot_verdict import SourceState
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
@@ -36,16 +36,22 @@ _PAGE_HEAD = 40  # bytes, the longer one of a segment's first page; no record is
 class Offender:
     """Name the transaction that cannot be decoded, and the place after which it is the first to commit.
 
-    `found` is None where no form of it can be decoded.
+    `found` is None where no form of it can be decoded; `passable`: the server can move the slot over it.
     """
 
     lsn: Lsn
     after: Lsn
     found: Transaction | None
     tables: tuple[TableRecord, ...]
+    passable: bool = True
 
     def lines(self) -> list[str]:
         """Say what it is and what would follow."""
+        if not self.passable:
+            return [
+                f"the server cannot read its own WAL after {self.lsn}, so nothing there can be left out, nor captured after it",
+                "all before it would be captured; then recover, which makes a new slot and copies every table again",
+            ]
         size = f", its largest message is {self.found.largest >> 20} MiB in binary form" if self.found else ""
         names = ", ".join(table.qualified for table in self.tables) or "none that the pipeline knows"
         how = "it touched" if self.found else "it cannot be decoded in any form, so it may have touched every table:"
@@ -69,13 +75,15 @@ def look(ctx: Context) -> Offender | None:
 def skip(ctx: Context) -> Offender | None:
     """Capture up to the transaction that cannot be decoded and leave it out; return it, None where nothing was in the way.
 
-    Raises SourceError, LedgerError.
+    Raises LedgerError, and SourceError("wal-unreadable" | ...) where it cannot be left out.
     """
     offender = look(ctx)
     if offender is None:
         return None
     while running(ctx).position < offender.after:
         capture.capture_window(ctx, limit=offender.after)
+    if not offender.passable:
+        raise unreadable_wal.error(ctx, offender.lsn)
     return offender if _leave_out(ctx, offender) else None
 
 
@@ -167,7 +175,8 @@ def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn)
     lsn, transaction = Lsn(places[place]), None if found is None else found[place]
     # where the commit is the first record of a page, a peek to it reads it: then end before the page's head
     after = lsn if lsn > known.position and _decodes(ctx, conn, known, lsn) else Lsn(lsn - _PAGE_HEAD)
-    return Offender(lsn, Lsn(max(after, known.position)), transaction, _touched(ctx, transaction))
+    passable = transaction is not None or unreadable_wal.is_passable(conn, known, Lsn(lsn + 1))
+    return Offender(lsn, Lsn(max(after, known.position)), transaction, _touched(ctx, transaction), passable)
 
 
 def _touched(ctx: Context, transaction: Transaction | None) -> tuple[TableRecord, ...]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow import archives, check, slot_ownership
 from penstock.flow.capture import run as capture
-from penstock.flow.capture import window_proof
+from penstock.flow.capture import unreadable_wal, window_proof
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -30,6 +30,7 @@ from penstock.source.tables import SourceTable
 
 _FIXED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
 """What the preflight may find wrong with the old slot and publication: recovery makes new ones."""
+_UNREADABLE = "wal-unreadable"
 _OF_ONE_TABLE = "no-usable-identity"
 """What the preflight may find wrong with a table of the publication: it is paused, and the others are copied."""
 
@@ -67,6 +68,12 @@ def look(ctx: Context) -> Outlook:
     if problem is None and (under_way := _under_way(status)):
         return under_way
     problem = problem or lake_state.problem(ctx)
+    if (
+        problem is None
+        and (record.state != "halted" or record.halted_slug == _UNREADABLE)
+        and record.position is not None
+    ):
+        problem = unreadable_wal.problem(ctx, ExpectedState.of(record))
     if problem is None and record.state != "halted":
         raise _sound(record)
     slug = problem.slug if problem else record.halted_slug or ""
