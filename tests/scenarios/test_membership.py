@@ -16,6 +16,8 @@ from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
 from penstock.flow.copy import added_tables, bootstrap
 from penstock.flow.copy.added_tables import wait_for_open_transactions
+from penstock.flow.health import check as health
+from penstock.flow.merge import run as merge
 from penstock.source import publication
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
@@ -121,6 +123,30 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_i
     landing_env.capture()
     assert members(landing_env) == {"t", "keyless", "p"}
     assert states(landing_env) == {"t": "copied", "keyless": "waiting", "p": "waiting"}
+
+
+def test_a_pipeline_for_all_tables_begins_on_an_empty_database_and_takes_each_as_it_is_made(
+    landing_env: PipelineEnv,
+) -> None:
+    patterns(landing_env, "*.*")
+    found = preflight.check(landing_env.ctx)
+    assert preflight.failures(found) == []
+    assert ("warn", "no-matching-tables") in {(each.level, each.slug) for each in found}
+
+    begin(landing_env, "select")
+    assert landing_env.ctx.ledger.pipelines.get(landing_env.name).state == "running"
+    assert landing_env.capture().changes == 0
+    assert merge.plan(landing_env.ctx) is None
+    assert not {"slot-orphaned", "slot-missing"} & {each.slug for each in health.look(landing_env.ctx).findings}
+
+    landing_env.sql("create table first (id int primary key); insert into first values (1)")
+    landing_env.capture()
+    assert (members(landing_env), states(landing_env)) == ({"first"}, {"first": "waiting"})
+    assert copy_waiting(landing_env) == ["first"]
+    landing_env.sql("insert into first values (2)")
+    flush(landing_env)
+    assert landing_env.capture().changes == 1
+    assert landed(landing_env, "first", "id") == at_source(landing_env, "first", "id") == {"1": ("1",), "2": ("2",)}
 
 
 def test_a_table_that_loses_its_identity_as_it_joins_is_left_out_and_its_updates_go_on(

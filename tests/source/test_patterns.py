@@ -98,3 +98,8 @@ def test_an_unreadable_pattern_is_refused_with_the_form_that_is_expected(text):
         Pattern.parse(text)
 
     assert caught.value.slug == "config-invalid"
+
+
+def test_a_pattern_for_everything_is_never_without_effect():
+    assert choose([], Tables(include=["*.*"])).unmatched_include == ()
+    assert choose([], Tables(include=["*.*", "public.*"])).unmatched_include == ("public.*",)

@@ -81,7 +81,7 @@ def _asked(
         pipeline = _pipeline(name, source.id, reads.id if reads else None, patterns, adopt=adopt)
         chosen = {relation.oid for relation in choose(relations, pipeline.tables).chosen}
         tables = [table for table in found if table.oid in chosen]
-        if not tables:
+        if not tables and "*.*" not in include:
             what = f"that {', '.join(patterns)} chooses" if patterns else "in a schema of its users"
             raise ConfigError(
                 "no-matching-tables",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # DAG files read patterns, and no catalog
     from penstock.source.catalog import Relation
 
 _PATTERN = re.compile(TABLE_PATTERN)
+_EVERYTHING = "*.*"
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 _NOT_LOGGED = {"u": "an unlogged table", "t": "a temporary table"}
 
@@ -42,6 +43,11 @@ class Pattern:
                 'a name that holds a dot, a star or a quote is written in double quotes: public."a.b"',
             )
         return cls(text, _name_pattern(match, "schema"), _name_pattern(match, "table"))
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it names every table there is, and so is never misspelt: those of an empty database are yet to come."""
+        return self.text == _EVERYTHING
 
     def matches(self, relation: Relation) -> bool:
         """Return whether the pattern names the relation."""
@@ -70,7 +76,7 @@ class LeftOut:
 class Choice:
     """Hold what the patterns choose.
 
-    `unmatched_include` and `unmatched_exclude` are patterns that had no effect; `inseparable` are partitions that a
+    `unmatched_include` and `unmatched_exclude` are patterns that had no effect, but `*.*` is none of them; `inseparable` are partitions that a
     pattern excludes although their partitioned table is chosen, which carries their rows all the same.
     """
 
@@ -96,7 +102,9 @@ def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
             for relation in wanted
             if (reason := _unfit(relation)) is not None and relation.oid not in covered
         ),
-        unmatched_include=tuple(pattern.text for pattern in include if not _any_matched(pattern, fit)),
+        unmatched_include=tuple(
+            pattern.text for pattern in include if not (pattern.is_open or _any_matched(pattern, fit))
+        ),
         unmatched_exclude=tuple(pattern.text for pattern in exclude if not _any_matched(pattern, relations)),
         inseparable=tuple(relation for relation in relations if relation.oid in covered and _any(exclude, relation)),
     )

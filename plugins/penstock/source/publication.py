@@ -166,8 +166,10 @@ def _alter(conn: SourceSession, statement: str) -> None:
 
 def _create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str]) -> sql.Composed:
     narrowed = sql.SQL("" if set(publish) == set(CHANGES) else "publish = {}, ").format(", ".join(publish))
-    return sql.SQL("create publication {} for table {} with ({}publish_via_partition_root = true)").format(
-        sql.Identifier(publication), _list(tables), narrowed
+    listed = _list(tables)
+    members = sql.SQL("for table {} ").format(listed) if listed.as_string(None) else sql.SQL("")
+    return sql.SQL("create publication {} {}with ({}publish_via_partition_root = true)").format(
+        sql.Identifier(publication), members, narrowed
     )
 
 

@@ -110,7 +110,7 @@ def observation(*slots: SlotFacts, **changes: Any) -> Observation:
         fields = {name: changes.pop(name) for name in list(changes) if hasattr(known, name)}
         return replace(known, **fields)
 
-    server, around, known = part(SERVER), part(AROUND), part(Recorded(record=RECORD, tables=3))
+    server, around, known = part(SERVER), part(AROUND), part(Recorded(record=RECORD, tables=3, known_tables=3))
     seen = Seen(
         server=server,
         around=around,

@@ -53,6 +53,12 @@ def test_an_orphan_goes_at_once() -> None:
     assert dropped(OWN, tables=0) == [OWN.name]
 
 
+def test_a_pipeline_whose_first_table_is_yet_to_come_keeps_its_slot() -> None:
+    found = verdict(OWN, tables=0, known_tables=0)
+
+    assert (found.drops, levels(found)) == ((), {})
+
+
 MADE_ANEW = replace(OWN, restart=Lsn(OWN.confirmed + 100), confirmed=Lsn(OWN.confirmed + 200))
 
 

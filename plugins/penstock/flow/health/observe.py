@@ -32,11 +32,12 @@ class Recorded:
     """Hold what the ledger knows: nothing, for a pipeline that it does not know.
 
     `last` is the newest sample of each slot, `history` those of the own slot, newest first. `others` are the slots
-    of other living pipelines, `tables` counts the tables that are not dropped.
+    of other living pipelines, `tables` counts the tables that are not dropped, `known_tables` these and the others.
     """
 
     record: PipelineRecord | None = None
     tables: int = 0
+    known_tables: int = 0
     others: frozenset[str] = frozenset()
     last: Mapping[str, SlotSample] = field(default_factory=dict)
     history: Sequence[SlotSample] = ()
@@ -122,10 +123,12 @@ def recorded(ctx: Context, seen: Seen) -> Recorded:
     if name not in records:
         return Recorded(others=_others(records, name))
     with ledger.session():
+        tables = ledger.tables.all(name)
         since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
         return Recorded(
             record=records[name],
-            tables=sum(table.state != "dropped" for table in ledger.tables.all(name)),
+            tables=sum(table.state != "dropped" for table in tables),
+            known_tables=len(tables),
             others=_others(records, name),
             last=ledger.health.last_slot_samples(name, [slot.name for slot in seen.slots]),
             history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),

@@ -81,8 +81,9 @@ def orphaned(case: Case) -> str | None:
     record = case.seen.known.record
     if record is None or case.own is None:
         return None
-    if record.state in ("running", "halted") and record.position is not None and case.seen.known.tables == 0:
-        return "the pipeline has no table"
+    had_some, has_none = case.seen.known.known_tables > 0, case.seen.known.tables == 0  # else its first is yet to come
+    if record.state in ("running", "halted") and record.position is not None and had_some and has_none:
+        return "the pipeline has no table any more"
     return None
 
 

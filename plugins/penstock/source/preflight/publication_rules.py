@@ -18,6 +18,13 @@ def patterns(asked: Asked) -> Iterator[Finding]:
     choice = asked.choice
     if choice.unmatched_include:
         yield error("tables.include", no_match(choice), "correct the patterns, or the connection", "no-matching-tables")
+    elif not choice.chosen:
+        yield warn(
+            "tables.include",
+            f"expected tables, but database {asked.server.database} has none yet that is chosen; each joins when it is made",
+            "nothing to do if that is the right database",
+            "no-matching-tables",
+        )
     if choice.unmatched_exclude:
         yield warn(
             "tables.exclude",
@@ -205,7 +212,7 @@ def may_publish(asked: Asked) -> Iterator[Finding]:
 
 def _rights_lacking(asked: Asked) -> list[str]:
     """Name the rights that our role lacks to make the publication of the chosen tables."""
-    if not asked.wanted:
+    if asked.choice.unmatched_include and not asked.wanted:
         return []
     owned = {each.oid for each in asked.privileges if each.owned}
     foreign = [table.qualified for table in asked.wanted if table.oid not in owned]
