@@ -12,6 +12,7 @@ from collections.abc import Callable
 from penstock.errors import PenstockError
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
+from tests import clocks
 from tests.faults.conftest import run, run_with_spark
 from torture.driven import Driven
 
@@ -126,6 +127,31 @@ def slot_consumed(dice: random.Random, driven: Driven) -> str:
     return "slot consumed by hand"
 
 
+def clock_jumped(dice: random.Random, driven: Driven) -> str:
+    """Let a driver's clock be wrong, or jump while it works, or leave in the lake what one has written whose clock was ahead."""
+    env, chosen = driven.env, dice.random()
+    assert env.lake is not None
+    if chosen < 0.4:
+        with lake_lock.merge_lock(driven.ctx):
+            names = sorted(clocks.metadata_files(env.lake.database.connect, env.name))
+            some = dice.sample(names, dice.randint(1, len(names)))
+            clocks.move_into_the_future(env.lake.database.connect, env.name, some)
+        return f"times of {len(some)} tables are yet to come"
+    by = dice.choice((90_000, clocks.HOUR, 24 * clocks.HOUR))
+    try:
+        if chosen < 0.7:
+            by *= dice.choice((-1, 1))
+            with clocks.driver_clock(by):
+                attempt = merge.merge(driven.ctx, env.submit, force=True)
+        else:  # after it was looked at
+            attempt = merge.merge(driven.ctx, clocks.jumping(env.submit, by), force=True)
+    except PenstockError as error:
+        return f"a clock {by / 1000:.0f} s ahead: {error.slug}"
+    if attempt is not None:
+        driven.report.find("stuck", "clock", (f"attempt {attempt} was published by a clock {by / 1000:.0f} s ahead",))
+    return "no merge is possible"
+
+
 FAULTS: dict[Fault, int] = {
     capture_killed: 6,
     merge_abandoned: 6,
@@ -134,6 +160,7 @@ FAULTS: dict[Fault, int] = {
     source_stopped: 3,
     control_stopped: 1,
     slot_consumed: 1,
+    clock_jumped: 4,
 }
 WITHOUT_LAKE: dict[Fault, int] = {capture_killed: 2, source_stopped: 1}
 

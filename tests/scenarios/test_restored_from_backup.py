@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from penstock.errors import LakeError, LedgerError, PenstockError
+from penstock.flow.context import Context
 from penstock.flow.errors import record_errors
+from penstock.flow.merge import lake_state
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
@@ -211,6 +213,25 @@ def test_a_halt_for_the_lake_is_not_resumed_before_the_lake_is_right(env16: Pipe
 
 
 @pytest.mark.slow
+def test_a_cut_that_is_published_while_recovery_looks_is_no_reason_to_recover(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(env16)
+    looked = lake_state._problem
+
+    def meanwhile(ctx: Context, expected: int) -> LakeError | None:
+        monkeypatch.setattr(lake_state, "_problem", looked)
+        goes_on(env16)
+        return looked(ctx, expected)
+
+    monkeypatch.setattr(lake_state, "_problem", meanwhile)
+
+    with pytest.raises(LedgerError, match="nothing-to-recover"):
+        recover.look(env16.ctx)
+    equal(env16)
+
+
+@pytest.mark.slow
 def test_a_ledger_that_is_lost_is_begun_by_a_bootstrap_without_the_old_slot(env16: PipelineEnv) -> None:
     empty = backups.of_ledger(env16)
     begin(env16)
@@ -219,9 +240,12 @@ def test_a_ledger_that_is_lost_is_begun_by_a_bootstrap_without_the_old_slot(env1
     env16.sql(LOST)
     flush(env16)
 
-    with pytest.raises(PenstockError, match="slot-exists"):
+    with pytest.raises(PenstockError, match=r"slot-exists|landing-changed"):
         env16.bootstrap()
     env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
+    with pytest.raises(PenstockError, match="landing-changed"):
+        env16.bootstrap()
+    (env16.landing / env16.name).rename(env16.landing / f"{env16.name}.old")
     env16.bootstrap()
 
     equal(env16)
@@ -261,11 +285,41 @@ def test_a_landing_zone_from_before_windows_that_are_merged_is_missed_by_nobody_
         rebuild.replay(env16.ctx, rebuild.Replay(("public.item",)), env16.submit)
 
 
+@pytest.mark.slow
+def test_a_landing_zone_that_is_lost_gets_its_mark_back_and_is_recovered_without_what_was_due(
+    env16: PipelineEnv,
+) -> None:
+    begin(env16)
+    env16.sql(LANDED)
+    flush(env16)
+    env16.capture()
+    shutil.rmtree(env16.landing)
+
+    with pytest.raises(PenstockError, match="landing-changed"):
+        work(env16)
+    (mark,) = env16.ledger.execute("select landing_mark from penstock.pipeline where name = %s", env16.name)
+    zone = env16.landing / env16.name
+    zone.mkdir(parents=True)
+    (zone / "landing-mark.txt").write_text(f"{mark[0]}\n")
+    with pytest.raises(PenstockError, match="landing-file-missing"):
+        work(env16)
+    recovered(env16, merge_first=False)
+
+    equal(env16)
+    follows(env16)
+
+
 def recovers_from(env: PipelineEnv, slug: str) -> None:
     """See the work fail by this name, recover, and see source and lake equal from then on."""
     with pytest.raises(PenstockError, match=rf"^\[{slug}\]"):
         work(env)
-    assert recovered(env).slug == slug
+    said = recover.look(env.ctx)
+    assert said.slug == slug
+    if any(line.startswith("you must run: select pg_drop_replication_slot(") for line in said.lines):
+        env.sql(
+            f"select pg_drop_replication_slot('{env.ctx.pipeline.slot}')"
+        )  # it may be another's, by what the ledger knows
+    recovered(env)
     equal(env)
     follows(env)
     with pytest.raises(LedgerError, match="nothing-to-recover"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
 from penstock.flow.context import Context
+from penstock.flow.merge.attempt import prepared, read_result
 from penstock.flow.merge.publish import cuts_snapshot
 from penstock.lake.ddl import CUTS_TABLE
 
@@ -16,14 +17,19 @@ SLUGS = ("foreign-commit", "cuts-unreadable")
 
 def problem(ctx: Context) -> LakeError | None:
     """Return why no merge can publish, None where one can; raises LakeError where catalog or store do not answer."""
-    expected = cuts_snapshot(ctx)
-    if expected is None:
-        return None
+    while True:
+        expected = cuts_snapshot(ctx)
+        found = None if expected is None else _problem(ctx, expected)
+        if found is None or cuts_snapshot(ctx) == expected:  # else a merge has published meanwhile
+            return found
+
+
+def _problem(ctx: Context, expected: int) -> LakeError | None:
     target = (*ctx.pipeline.namespace.split("."), CUTS_TABLE)
     with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
         try:
             found = lake.table(target)
-            if found is not None and found.is_ours(expected):
+            if found is not None and any(found.is_ours(each) for each in (expected, *_half_published(ctx))):
                 for _ in found.batches(["cut_lsn"]):  # every file of it is read
                     pass
                 return None
@@ -37,3 +43,10 @@ def problem(ctx: Context) -> LakeError | None:
         f"expected the lake's table of cuts at snapshot {expected}, as the last cut has left it, got {came}: the ledger, the "
         "catalog or the lake's files were put back to an earlier time, or another writer changed it",
     )
+
+
+def _half_published(ctx: Context) -> list[int]:
+    """Return the snapshot of a cut that the catalog may have and the ledger not yet: the next merge records it."""
+    attempt = prepared(ctx)
+    snapshot = None if attempt is None else read_result(ctx, attempt).cuts_snapshot_id
+    return [] if snapshot is None else [snapshot]

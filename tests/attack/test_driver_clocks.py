@@ -1,0 +1,105 @@
+"""Drivers whose clocks jump, around a whole pipeline: nothing is published by a wrong clock, and no merge waits for a time to come."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock import spark_zip
+from penstock.cli.spark_submit import spark_submit
+from penstock.errors import LakeError
+from penstock.flow.merge import run as merge
+from penstock.flow.rebuild import run as rebuild
+from penstock.flow.spark_job import SparkJob
+from tests.clocks import jumping, metadata_files, move_into_the_future
+from tests.pipeline_env import ROOT, PipelineEnv
+from tests.scenarios.recovery import LANDED, SHOP, equal, flush, follows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
+
+
+@pytest.fixture
+def shop(env16: PipelineEnv) -> PipelineEnv:
+    """A pipeline with a window that is not merged."""
+    env16.sql(SHOP)
+    env16.bootstrap()
+    env16.sql(LANDED)
+    flush(env16)
+    env16.capture()
+    return env16
+
+
+def shown(env: PipelineEnv) -> dict[str, str]:
+    assert env.lake is not None
+    return metadata_files(env.lake.database.connect, env.name)
+
+
+def test_a_clock_that_jumps_after_it_was_looked_at_publishes_nothing(shop: PipelineEnv) -> None:
+    before = shown(shop)
+
+    with pytest.raises(LakeError, match=r"^\[clock-skew\].*ahead of it; nothing was published"):
+        merge.merge(shop.ctx, jumping(shop.submit))
+
+    assert shown(shop) == before
+    shop.merge()
+    equal(shop)
+    follows(shop)
+
+
+def test_merges_resyncs_and_maintenance_go_on_over_times_that_have_not_come_yet(shop: PipelineEnv) -> None:
+    assert shop.lake is not None
+    shop.settings["maintain"] = {"small_files": 2}
+    for work in (shop.merge, shop.maintain, lambda: follows(shop)):
+        move_into_the_future(shop.lake.database.connect, shop.name)
+        work()
+    move_into_the_future(shop.lake.database.connect, shop.name)
+    ids = rebuild.resync(shop.ctx, ["public.item"], shop.submit)
+    assert rebuild.switch(shop.ctx, ids, shop.submit)
+
+    equal(shop)
+    follows(shop)
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed (Debian: apt-get install faketime)")
+@pytest.mark.parametrize(("by", "said"), [("+1h", "ahead"), ("-1h", "behind")])
+def test_a_real_driver_with_a_wrong_clock_ends_with_the_name_of_it(
+    shop: PipelineEnv,
+    shell_with_spark: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by: str,
+    said: str,
+) -> None:
+    before, submit = shown(shop), submitting(shell_with_spark, tmp_path, monkeypatch)
+    wrong = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": by, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+    with pytest.raises(LakeError, match=rf"^\[clock-skew\].*got 3[56]\d\d s {said}; nothing was written"):
+        merge.merge(shop.ctx, lambda job: submit(replace(job, environment={**job.environment, **wrong})))
+
+    assert shown(shop) == before
+    merge.merge(shop.ctx, submit)
+    equal(shop)
+
+
+def test_a_lost_warehouse_is_named_by_a_real_driver(
+    shop: PipelineEnv, shell_with_spark: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shop.lake is not None
+    shutil.rmtree(shop.lake.warehouse / shop.name)
+
+    with pytest.raises(LakeError, match=r"^\[cuts-unreadable\].*resync a table"):
+        merge.merge(shop.ctx, submitting(shell_with_spark, tmp_path, monkeypatch))
+
+
+def submitting(shell: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[SparkJob], None]:
+    """Return a way to submit by `spark-submit` itself."""
+    for name, value in shell.items():
+        monkeypatch.setenv(name, value)
+    library = folder / "library.zip"
+    spark_zip.build(ROOT, library)
+    return lambda job: spark_submit("local[2]", print)(replace(job, py_files=library, driver_memory="1g"))
