@@ -32,12 +32,12 @@ where n.nspname in ('public', 'aside') and c.relkind in ('r', 'p') and a.attnum 
 order by a.attrelid, a.attnum
 """
 _INDEXES = """
-select i.indrelid::int8, i.indexrelid::regclass::text, i.indisprimary, i.indisreplident, i.indisunique,
+select i.indrelid::int8, i.indexrelid::regclass::text, i.indisprimary, i.indisreplident, i.indisunique, not i.indimmediate,
        array_agg(a.attname order by a.attnum)
 from pg_index i join pg_class c on c.oid = i.indrelid join pg_namespace n on n.oid = c.relnamespace
 join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
 where n.nspname in ('public', 'aside') and c.relkind in ('r', 'p')
-group by 1, 2, 3, 4, 5 order by 1, 2
+group by 1, 2, 3, 4, 5, 6 order by 1, 2
 """
 _LABELS = """
 select t.typname, array_agg(e.enumlabel order by e.enumsortorder) from pg_enum e join pg_type t on t.oid = e.enumtypid
@@ -87,12 +87,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Index:
-    """Describe one index; `columns` in the table's order."""
+    """Describe one index; `columns` in the table's order; `late`: a deferrable constraint's."""
 
     name: str
     primary: bool
     identifies: bool
     unique: bool
+    late: bool
     columns: tuple[str, ...]
 
 
@@ -128,6 +129,11 @@ class Table:
         wanted = [each for each in self.indexes if each.identifies] if self.identity == "i" else []
         wanted += [each for each in self.indexes if each.primary]
         return wanted[0].columns if wanted else ()
+
+    @property
+    def late(self) -> bool:
+        """Return whether two rows may have one key until a transaction ends."""
+        return any(each.late for each in self.indexes)
 
     def column(self, name: str) -> Column:
         """Return a column by name."""
@@ -188,8 +194,8 @@ def read(conn: psycopg.Connection[Any], publication: str) -> Model:
     for oid, *rest in conn.execute(_COLUMNS).fetchall():
         columns.setdefault(oid, []).append(Column(*rest))
     indexes: dict[int, list[Index]] = {}
-    for oid, name, primary, identifies, unique, names in conn.execute(_INDEXES).fetchall():
-        indexes.setdefault(oid, []).append(Index(name, primary, identifies, unique, tuple(names)))
+    for oid, name, primary, identifies, unique, late, names in conn.execute(_INDEXES).fetchall():
+        indexes.setdefault(oid, []).append(Index(name, primary, identifies, unique, late, tuple(names)))
     tables = tuple(
         Table(*(*row, tuple(columns.get(row[0], ())), tuple(indexes.get(row[0], ()))))
         for row in conn.execute(_TABLES).fetchall()

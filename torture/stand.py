@@ -43,6 +43,9 @@ create table bag (s text, t text, v int);
 alter table bag replica identity full;
 create table fullkey (id int primary key, v int, s text);
 alter table fullkey replica identity full, alter s set storage external;
+create table listed (id int primary key deferrable initially deferred, v int, s text);
+alter table listed replica identity full;
+create table measured (id double precision[] primary key, v int, s text);
 create table byindex (id int not null, code int not null, v int, s varchar(5000));
 create unique index byindex_id on byindex (id);
 alter table byindex replica identity using index byindex_id;
@@ -74,6 +77,8 @@ insert into toasted select n, n, repeat(md5(n::text), 100), repeat(md5(n::text),
 insert into pair select n % 20, 'b' || n, n, 's' from generate_series(1, 60) n;
 insert into bag select 's' || n % 3, null, n % 4 from generate_series(1, 40) n;
 insert into fullkey select n, n, repeat('x', 3000) from generate_series(1, 40) n;
+insert into listed select n, n, 's' from generate_series(1, 40) n;
+insert into measured select array[n, 'NaN'::float8, '-0'::float8], n, repeat('x', 3000) from generate_series(1, 20) n;
 insert into byindex select n, n * 2, n, 's' || n from generate_series(1, 40) n;
 insert into labelled select n, 'calm', 'sad', n, n from generate_series(1, 30) n;
 insert into made select n, n from generate_series(1, 30) n;

@@ -30,7 +30,7 @@ def _of(dice: random.Random, kind: str) -> str:
     if name in ("integer", "bigint", "smallint"):
         return str(dice.randrange(1, IDS))
     if name in ("numeric", "real", "double precision"):
-        return dice.choice(["0", f"{dice.randrange(1, 9999) / 100:.2f}", "'NaN'"])
+        return dice.choice(["0", "'-0'", f"{dice.randrange(1, 9999) / 100:.2f}", "'NaN'"])
     if name in ("text", "character varying", "character"):
         return _text(dice)
     if name == "boolean":

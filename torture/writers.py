@@ -44,7 +44,7 @@ def statement(dice: random.Random, model: Model, table: Table) -> str:
 def insert(dice: random.Random, model: Model, table: Table) -> str:
     """Insert a row, or write over the one that is there."""
     text = f"insert into {table.sql} {row(dice, table, model)}"
-    return f"{text} on conflict do nothing" if table.key else text
+    return f"{text} on conflict do nothing" if table.key and not table.late else text
 
 
 def update(dice: random.Random, model: Model, table: Table) -> str:
@@ -69,11 +69,13 @@ def delete(dice: random.Random, model: Model, table: Table) -> str:
 
 
 def move(dice: random.Random, model: Model, table: Table) -> str:
-    """Give rows other keys: to a free place, or three rows round in a circle."""
+    """Give rows other keys: to a free place, three rows round in a circle, or each to where the next one is, if the key lets it."""
     whole = [name for name in table.key if table.column(name).base in ("integer", "bigint") and table.column(name).free]
     if not whole:
         return update(dice, model, table)
     key = quoted(dice.choice(whole))
+    if table.late and dice.random() < 0.5:
+        return f"update {table.sql} set {key} = {key} + {dice.choice((-1, 1))}"
     if dice.random() < 0.3:
         one, other = dice.sample(range(1, IDS), 2)
         return f"update {table.sql} set {key} = case {key} when {one} then -{other} else -{one} end where {key} in ({one}, {other})"

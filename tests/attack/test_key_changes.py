@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.errors import SourceError
 from penstock.flow.merge import publish as publishing
 from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
@@ -181,7 +182,7 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     assert compare(env16.ctx).equal
     assert missed(env16) == {}
     told = [each.message for each in env16.ctx.ledger.events.untold(env16.name, "schema-followed")]
-    assert told.count("the key is the whole row now, it was (id)") == len(names)
+    assert told.count("the key is the whole row now, because the primary key is deferrable, it was (id)") == len(names)
     assert told.count("the key is (id) now, it was the whole row") == len(names)
 
     ids = [
@@ -194,5 +195,48 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     env16.capture()
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()
+    assert compare(env16.ctx).equal
+    assert missed(env16) == {}
+
+
+@pytest.mark.slow
+def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no_row(env16: PipelineEnv) -> None:
+    late, columns = "primary key (id) deferrable", "(id int, note text"
+    for name in ("whole", "mixed"):
+        env16.sql(
+            f"create table {name} {columns}, primary key (id)) partition by range (id); "
+            f"create table {name}_1 partition of {name} for values from (0) to (100); create table {name}_2 {columns}, {late}); "
+            f"alter table {name}_2 replica identity full; insert into {name} select i, 'x' from generate_series(1, 9) i"
+        )
+    env16.sql("alter table whole replica identity full; alter table whole_1 replica identity full")
+    env16.bootstrap()
+
+    for name in ("whole", "mixed"):
+        env16.sql(f"alter table {name} attach partition {name}_2 for values from (100) to (200)")
+        env16.sql(f"insert into {name} select i, 'y' from generate_series(101, 109) i; update {name}_2 set id = id + 1")
+    env16.capture()
+    found = paused(env16)
+    assert "the key is deferrable now, in a partition at least" in found["whole"]
+    assert set(found) == {"whole", "mixed"}
+    with pytest.raises(
+        SourceError, match=r"public\.mixed to log the old rows.* but its key is deferrable, in a partition"
+    ) as refused:
+        rebuild.resync(env16.ctx, ["public.mixed"], env16.submit)
+    assert (
+        "set replica identity full for it and each partition, or make the key not deferrable" in refused.value.message
+    )
+
+    env16.sql("alter table mixed replica identity full; alter table mixed_1 replica identity full")
+    env16.sql("update mixed_2 set id = id + 1; update whole_2 set id = id + 1")
+    env16.capture()
+    ids = rebuild.resync(env16.ctx, ["public.whole", "public.mixed"], env16.submit)
+    env16.sql(
+        "update mixed_2 set id = id + 1; update whole_2 set id = id - 1; update whole set note = 'z' where id < 103"
+    )
+    flush(env16)
+    env16.capture()
+    rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.merge()
+    assert paused(env16) == {}
     assert compare(env16.ctx).equal
     assert missed(env16) == {}

@@ -56,7 +56,7 @@ def whole(name: str, *statements: str) -> Change:
 
 # --- choosing ---------------------------------------------------------------------------------------
 
-MANY = 18
+MANY = 22
 """Roots that there may be; beyond, no table is made."""
 
 ORDINARY = ("integer", "bigint", "text", "numeric(10,2)", "boolean", "uuid", "timestamp with time zone", "jsonb")

@@ -154,14 +154,15 @@ def other_identity(dice: random.Random, model: Model) -> list[str] | None:
 
 @rule(2)
 def other_key(dice: random.Random, model: Model) -> list[str] | None:
-    """Give a table another primary key, perhaps with other columns."""
+    """Give a table another primary key, perhaps with other columns; where whole rows come also one that the server enforces late."""
     if (table := any_root(dice, model, "r")) is None:
         return None
     primary = [index for index in table.indexes if index.primary]
     if not primary:
         return [f"alter table {table.sql} add primary key (id)"]
     drop = f"alter table {table.sql} drop constraint {primary[0].name} cascade"
-    return [drop, *([f"alter table {table.sql} add primary key (id)"] if dice.random() < 0.8 else [])]
+    late = " deferrable" if table.identity == "f" and dice.random() < 0.5 else ""
+    return [drop, *([f"alter table {table.sql} add primary key (id){late}"] if dice.random() < 0.8 else [])]
 
 
 @rule(3)

@@ -30,14 +30,17 @@ def key_change(
         return (ColumnChange("replica-identity", text),)
     if now.kind != "r" or digest.get("kind") != "r":
         return None
-    text = f"the key is {_named(after, now.identity)} now, it was {_named(before, identity)}"
+    why = ", because the primary key is deferrable" if now.late_key else ""
+    text = f"the key is {_named(after, now.identity)} now{why}, it was {_named(before, identity)}"
     return (ColumnChange("drop-key" if now.identity == "n" else "change-key", text),)
 
 
 def key_doubts(columns: Sequence[MirrorColumn], identity: str, now: SourceTable) -> Iterator[Doubt]:
     """Say that the key changed, where that cannot be followed."""
     before = {column.attnum for column in columns if column.key}
-    if identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
+    if identity == now.identity and before and now.late_key:
+        yield Doubt("the key is deferrable now, in a partition at least, and tells no rows apart")
+    elif identity != now.identity or before != {column.attnum for column in now.columns if column.key}:
         yield Doubt("the replica identity changed")
 
 
