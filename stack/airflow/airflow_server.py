@@ -38,15 +38,27 @@ COMPONENTS = {
     "triggerer": "triggerer --skip-serve-logs",
 }
 CONTINUE = "then run the same command again: it goes on from here"
+WELL_SECONDS = 60
+"""A component that has run for so long was well: it is started again, as compose does, since its database may be away for seconds."""
+TRIES = 30
+"""So often in a row it may end sooner than that, which is how a database looks that is still away."""
+RUN = """
+logs=$1 well=$2 tries=$3 pause=$4
+run() {
+  left=0
+  while
+    began=$(date +%s); airflow "$@" >>"$logs/airflow-$1.log" 2>&1; status=$?
+    [ $(($(date +%s) - began)) -lt "$well" ] || left=$tries
+    [ "$left" -gt 0 ]
+  do
+    left=$((left - 1)); echo "$1 is started again after status $status"; sleep "$pause"
+  done
+  echo "$1 ended with status $status"
+}
+"""
+"""Run one component; one that ends before it ever was well has a cause that no other try mends."""
 # One shell leads the session and waits; each component has a log of its own, and its end is said in the session's.
-START_ALL = "\n".join(
-    [
-        "logs=$1",
-        'run() { airflow "$@" >>"$logs/airflow-$1.log" 2>&1; echo "$1 ended with status $?"; }',
-        *(f"run {command} &" for command in COMPONENTS.values()),
-        "wait",
-    ]
-)
+START_ALL = "\n".join([RUN, *(f"run {command} &" for command in COMPONENTS.values()), "wait"])
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class Airflow:
             return
         self.session.stop()
         self.session.log.unlink(missing_ok=True)
-        command = ["sh", "-c", START_ALL, "airflow", str(self.project.logs)]
+        command = ["sh", "-c", START_ALL, "airflow", str(self.project.logs), str(WELL_SECONDS), str(TRIES), "5"]
         self.session.start(command, environ=self.environ, cwd=self.project.airflow_home, fingerprint=fingerprint)
 
     def wait_until_healthy(self, say: Callable[[str], None] = lambda _: None) -> None:

@@ -26,13 +26,19 @@ def start(ctx: Context) -> Answer:
 
     Waits for Airflow to have read the pipeline's file. Raises ConfigError("airflow-unreachable").
     """
+    ctx.progress(f"{ctx.name}: asks Airflow for the pipeline's DAGs")
     paused = _read_by_airflow(ctx)
+    ctx.progress(
+        f"{ctx.name}: Airflow shows its DAGs; asks the ledger and Airflow whether its bootstrap is done, or at work"
+    )
     bootstrap = f"{ctx.name}.bootstrap"
     before = "was done before" if _is_bootstrapped(ctx) else "is at work already" if under_way(ctx) else None
     if before is None:
+        ctx.progress(f"{ctx.name}: triggers {bootstrap}")
         _airflow("dags", "trigger", bootstrap)
     unpaused = [verb for verb in STARTED if paused.get(f"{ctx.name}.{verb}")]
     if unpaused:
+        ctx.progress(f"{ctx.name}: unpauses {', '.join(unpaused)}")
         _airflow("dags", "unpause", "--yes", "--treat-dag-id-as-regex", _any_of(ctx.name, unpaused))
     said = f"its bootstrap {before}" if before else f"{bootstrap} is triggered"
     freed = f"unpaused {', '.join(unpaused)}" if unpaused else "no DAG was paused"
