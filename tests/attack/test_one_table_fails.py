@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
+from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
 
@@ -52,6 +54,21 @@ def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
 def reason(env: PipelineEnv, name: str) -> str:
     (found,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == name)
     return found.paused_reason or ""
+
+
+def paths(env: PipelineEnv, table: str, what: str) -> list[str]:
+    """Return the paths of what `remove` deletes."""
+    if what == "metadata":
+        shown = "select metadata_location from iceberg_tables where table_namespace = %s and table_name = %s"
+        assert env.lake is not None
+        ((location,),) = env.lake.database.execute(shown, f"{env.name}.public", table)
+        return [location.removeprefix("file:").removeprefix("//")]
+    view, column = {"data": ("data_files", "file_path"), "vector": ("delete_files", "file_path")}.get(
+        what, ("manifests", "path")
+    )
+    assert env.spark is not None
+    found = env.spark.sql(f"select distinct {column} from lake.{env.name}.public.{table}.{view}").collect()
+    return [each[0].removeprefix("file:").removeprefix("//") for each in found]
 
 
 def remove(env: PipelineEnv, table: str, what: str) -> None:
@@ -109,6 +126,32 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
     env16.merge()
     assert set(states(env16).values()) == {("ready", None)}
     equal(env16)
+
+
+@pytest.mark.slow
+def test_a_verb_that_pauses_a_table_ends_with_the_status_of_that_and_names_the_whole_path(
+    env16: PipelineEnv, penstock: Command
+) -> None:
+    make(env16)
+    gone = {table: paths(env16, table, table) for table in ("data", "vector", "manifest", "metadata")}
+    for table in gone:
+        remove(env16, table, table)
+    change(env16, TABLES, "update {} set s = s || '!' where id % 2 = 0")
+
+    ended = penstock("merge")
+
+    assert ended.exit_code == 6, ended.output
+    events = {event.message for event in env16.ctx.ledger.events.all(env16.name, limit=1000)}
+    for table, files in gone.items():
+        assert any(file in reason(env16, table) for file in files), (reason(env16, table), files)
+        assert reason(env16, table) in events
+        (line,) = (line for line in ended.output.splitlines() if f"paused public.{table}: " in line)
+        assert reason(env16, table).rstrip(".") in line
+        assert line.endswith("See docs/runbooks/lake-unreadable.md.")
+    assert "4 tables paused: public.data, public.vector, public.manifest, public.metadata" in ended.output
+    assert penstock("merge", "--force").exit_code == 0  # nothing more was paused
+    told = json.loads(penstock("merge", "--force", "--json").stdout)
+    assert told.keys() == {"pipeline", "attempt"}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,14 @@ from penstock.cli.spark_submit import spark_master, spark_submit
 from penstock.cli.statuses import Status, status_of, worst
 from penstock.config import load_pipeline
 from penstock.connections import Connection
-from penstock.errors import PenstockError
+from penstock.errors import LedgerError, PenstockError
 from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
 from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
+from penstock.quantities import several
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,12 @@ def answer(
     json: bool = False,
     recorded: bool = True,
     failed: int | None = None,
+    works: bool = False,
 ) -> None:
     """Ask about one pipeline, or each, print what was found, and end the process with the most urgent status.
 
     An error is printed with its runbook and, unless the verb leaves no trace, recorded. `failed` is the status of any error, for a verb
-    that has statuses of its own.
+    that has statuses of its own. A verb that `works` ends with DECIDE where it has paused tables.
     """
     if (name is None) is not every:
         raise typer.BadParameter("expected the name of a pipeline, or --all")
@@ -88,7 +91,7 @@ def answer(
     statuses: list[int] = []
     names, broken = _all() if every else ([str(name)], [])
     for each in names:
-        data, status = _one(each, ask, json=json, recorded=recorded, failed=failed)
+        data, status = _one(each, ask, json=json, recorded=recorded, failed=failed, works=works)
         found.append(data)
         statuses.append(status)
     for error in broken:
@@ -106,11 +109,14 @@ def _all() -> tuple[list[str], list[PenstockError]]:
     return [*read.pipelines], [*read.problems]
 
 
-def _one(name: str, ask: Ask, *, json: bool, recorded: bool, failed: int | None) -> tuple[Mapping[str, Any], int]:
+def _one(
+    name: str, ask: Ask, *, json: bool, recorded: bool, failed: int | None, works: bool
+) -> tuple[Mapping[str, Any], int]:
     ctx: Context | None = None
     try:
         with bars() as stage:
             ctx = find(name, stage)
+            before = _paused(ctx) if works else {}
             if recorded:
                 with record_errors(ctx):
                     found = ask(ctx)
@@ -121,11 +127,26 @@ def _one(name: str, ask: Ask, *, json: bool, recorded: bool, failed: int | None)
             printing.say(str(error))
         told = failed_with(ctx.name if ctx else name, error)
         return told.data, told.status if failed is None else failed
-    if found is None:
-        return {"pipeline": ctx.name}, Status.DONE
+    found = found or Answer({})
     if not json:
         found.show()
-    return {"pipeline": ctx.name, **found.data}, found.status
+    paused = _paused(ctx).items() - before.items() if works else ()
+    if not paused:
+        return {"pipeline": ctx.name, **found.data}, found.status
+    said = {table: reason for _, (table, reason) in sorted(paused)}
+    printing.say(f"{several(len(said), 'table')} paused: {', '.join(said)}")
+    return {"pipeline": ctx.name, **found.data, "paused": said}, worst((Status(found.status), Status.DECIDE))
+
+
+def _paused(ctx: Context) -> dict[int, tuple[str, str]]:
+    """Return the paused tables by oid, each with its name and why; none where there is no ledger yet."""
+    with suppress(LedgerError):
+        return {
+            each.oid: (each.qualified, f"[{each.paused_slug}] {each.paused_reason}")
+            for each in ctx.ledger.tables.all(ctx.name)
+            if each.state == "paused"
+        }
+    return {}
 
 
 def failed_with(name: str, error: PenstockError, data: Mapping[str, Any] | None = None) -> Answer:

@@ -68,7 +68,7 @@ def recover(
         if run.start(ctx, dry_run=dry_run):
             carry_out(ctx, RECOVERY, context.submitter(ctx), merge_first=merge_first)
 
-    context.answer(name, ask)
+    context.answer(name, ask, works=True)
 
 
 def resync(
@@ -95,7 +95,7 @@ def resync(
         lines = resync_lines(ctx, chosen)
         return _rebuilt(ctx, lines, lambda submit: run.resync(ctx, chosen, submit), dry_run=dry_run)
 
-    context.answer(name, ask, json=json)
+    context.answer(name, ask, json=json, works=True)
 
 
 def replay(
@@ -120,7 +120,7 @@ def replay(
         lines = [source.line() for source in sources(ctx, request)]
         return _rebuilt(ctx, lines, lambda submit: run.replay(ctx, request, submit), dry_run=dry_run)
 
-    context.answer(name, ask, json=json)
+    context.answer(name, ask, json=json, works=True)
 
 
 def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]], *, dry_run: bool) -> Answer:

@@ -25,7 +25,7 @@ def bootstrap(name: Name) -> None:
     from penstock.cli import context
     from penstock.flow.sequences import BOOTSTRAP, carry_out
 
-    context.answer(name, lambda ctx: carry_out(ctx, BOOTSTRAP, context.submitter(ctx)))
+    context.answer(name, lambda ctx: carry_out(ctx, BOOTSTRAP, context.submitter(ctx)), works=True)
 
 
 def capture(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
@@ -38,7 +38,7 @@ def capture(name: OneOrAll = None, every: All = False, json: Json = False) -> No
         counts = run.capture(ctx).summary()
         return context.Answer(counts, lambda: printing.show_counts(ctx.name, counts))
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, ask, every=every, json=json, works=True)
 
 
 def merge(
@@ -68,7 +68,7 @@ def merge(
         said = "nothing was due" if attempt is None else f"published a cut, attempt {attempt}"
         return context.Answer({"attempt": attempt}, lambda: printing.show(f"{ctx.name}: {said}"))
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, ask, every=every, json=json, works=True)
 
 
 def changelog(

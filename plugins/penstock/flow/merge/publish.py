@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from penstock.conditions import with_runbook
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.health import table_alarms
@@ -56,7 +57,7 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
         _tell_cuts_anew(ctx, result.cuts_anew, cut)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
     for table in paused:
-        ctx.progress(f"paused {names[table.oid]}: [{table.slug}] {table.reason}")
+        ctx.progress(with_runbook(f"paused {names[table.oid]}: [{table.slug}] {table.reason}", table.slug))
     ctx.progress(
         f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
     )
