@@ -38,7 +38,7 @@ CAPTURE = [
 ]
 PUBLISH = [
     ("publish", f"penstock.ledger.merges:{step}", when, 1)
-    for step in ("Merges.publish", "_advance", "_record", "move")
+    for step in ("Merges.publish", "_advance", "_record", "move_pointers")
     for when in ("before", "after")
 ]
 MADE = (

@@ -220,7 +220,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
         assert (pointers(env), cuts(env)) == (before, published)
 
     with monkeypatch.context() as patched:
-        patched.setattr(merges, "move", terminated_afterwards(env))
+        patched.setattr(merges, "move_pointers", terminated_afterwards(env))
         with pytest.raises(LedgerError, match="ledger-unreachable"):
             merge.publish(env.ctx, attempt)
     assert (pointers(env), cuts(env)) == (before, published)
@@ -234,7 +234,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
 
 def terminated_afterwards(env: PipelineEnv) -> Callable[..., None]:
     """Return a `move` after which the server ends the connection, before the commit."""
-    move = merges.move
+    move = merges.move_pointers
 
     def wrapped(transaction: Any, *arguments: Any, **named: Any) -> None:
         move(transaction, *arguments, **named)
