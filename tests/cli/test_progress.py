@@ -42,6 +42,18 @@ def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: 
     assert seen[-1] == ("copying 1 table", 2, 2, 3)
 
 
+def test_a_copy_that_begins_again_counts_over_all_tables(tmp_path: Path) -> None:
+    seen = []
+    ctx: Any = SimpleNamespace(
+        landing=LandingZone.open(str(tmp_path), {}), stage=lambda *said: seen.append(said), is_watched=True
+    )
+    with watch.watched(ctx, plan(["p/copies/copy/1-0.parquet"]), watch.Earlier(tables=9, files=30, rows=4711)):
+        pass
+
+    assert seen[0] == ("copying 10 tables", 30, 31, 4711)
+    assert seen[-1][:3] == ("copying 10 tables", 31, 31)
+
+
 def test_a_terminal_shows_a_bar_and_a_log_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(printing, "progress_console", lambda: Console(file=terminal, force_terminal=True, width=120))

@@ -17,6 +17,7 @@ from penstock.flow.capture import publication_options
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
+from penstock.flow.copy.watch import Earlier
 from penstock.flow.spark_job import Submit
 from penstock.flow.table_facts import table_facts
 from penstock.ledger import new_attempt
@@ -29,6 +30,7 @@ from penstock.source.slot import Exported
 from penstock.source.tables import SourceTable
 
 UNCOPIED = ("new", "copying")
+_NAMED = 5
 _KILLED_RUN_SECONDS = 5  # in which the ledger's server notices that a run was killed
 
 
@@ -68,20 +70,40 @@ def _alone(ctx: Context) -> AbstractContextManager[None]:
 def _copy_all(ctx: Context, submit: Submit) -> list[str]:
     _collect(ctx)
     tried: dict[int, str] = {}
+    failures: Mapping[int, PenstockError] = {}
     for tries_left in reversed(range(TRIES)):
-        if ctx.ledger.pipelines.get(ctx.name).position is not None and not _uncopied(ctx):
+        again = ctx.ledger.pipelines.get(ctx.name).position is not None
+        if again and not _uncopied(ctx):
             break
         with _snapshot(ctx) as exported:
             sources = tables_at(ctx, exported, sizes=True)
             tables = [table for table in _uncopied(ctx) if table.oid in sources]
             if not tables:  # they were dropped, or left the publication: the first capture notes it
                 break
+            if again:
+                ctx.progress(_why_again(ctx, tables, failures))
             tried |= {table.oid: table.qualified for table in tables}
             failures = _copy(ctx, exported, [sources[table.oid] for table in tables], submit)
         _give_up(ctx, {oid: error for oid, error in failures.items() if not (tries_left and passes(error))})
     ctx.ledger.pipelines.finish_bootstrap(ctx.name)
     copied = {table.oid for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
     return [name for oid, name in tried.items() if oid in copied]
+
+
+def _why_again(ctx: Context, tables: Sequence[TableRecord], failures: Mapping[int, PenstockError]) -> str:
+    """Say how much of the work is done, and why the rest begins again."""
+    met = [str(failures[table.oid]) for table in tables if table.oid in failures]
+    why = "; ".join(met) or "the try before ended, and the snapshot that it held with it"
+    names = ", ".join(table.qualified for table in tables[:_NAMED]) + (", ..." if len(tables) > _NAMED else "")
+    done = _earlier(ctx).tables
+    return f"{done} of {several(done + len(tables), 'table')} copied; the other {len(tables)} ({names}) under a snapshot of their own: {why}"
+
+
+def _earlier(ctx: Context) -> Earlier:
+    """Return what earlier tries have copied."""
+    whole = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
+    copies = [each for each in ctx.ledger.tables.copies(ctx.name, state="copied") if (each.oid, each.id) in whole]
+    return Earlier(len(copies), sum(len(each.files) for each in copies), sum(each.rows for each in copies))
 
 
 @contextmanager
@@ -182,12 +204,12 @@ def _copy(
     chosen = [table for table in sources if table.oid not in refused]
     if not chosen:
         return refused
-    copy_id = new_attempt()
+    copy_id, earlier = new_attempt(), _earlier(ctx)
     ctx.ledger.tables.start_copy(
         ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[table.oid for table in chosen]
     )
     try:
-        return refused | copy_tables(ctx, exported, copy_id, chosen, submit)
+        return refused | copy_tables(ctx, exported, copy_id, chosen, submit, earlier=earlier)
     finally:
         _collect(ctx)
 

@@ -15,7 +15,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.flow.copy.watch import watched
+from penstock.flow.copy.watch import NOTHING, Earlier, watched
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
@@ -50,10 +50,11 @@ def copy_tables(
     submit: Submit,
     *,
     order: Callable[[CopyRange], CopyRange] = lambda whole: whole,
+    earlier: Earlier = NOTHING,
 ) -> dict[int, SourceError]:
     """Have Spark land these tables, as `tables_at` gave them with sizes, while the snapshot is held.
 
-    `order` may ask for less than a range's whole rows. Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
+    `order` may ask for less than a range's whole rows; `earlier` is what tries before this one have copied. Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
     """
     landing_mark.require(ctx)
     folder = layout.copy_folder(ctx.name, copy_id)
@@ -85,7 +86,7 @@ def copy_tables(
     ctx.progress(
         f"copying {several(len(readable), 'table')} in {several(len(plan.ranges), 'range')}, {settings.parallel} at once"
     )
-    with watched(ctx, plan):
+    with watched(ctx, plan, earlier):
         carried_out(ctx, submit, _job(ctx, f"{folder}/plan.json"))
     return failures | _failures(ctx, folder, readable)
 

@@ -36,6 +36,9 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
         pending = [each for each in _pending(ctx, ids) if each.id not in failed or _worth_a_try(failed[each.id])]
         if not pending:
             break
+        for each in pending:
+            if each.id in failed:
+                ctx.progress(f"{each.qualified} is copied again: {failed[each.id]}")
         failed |= _copy(ctx, pending, submit)
     left = {each.id: _final(each, failed.get(each.id)) for each in _pending(ctx, ids)}
     ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["given_up"]) if each.id in ids]
