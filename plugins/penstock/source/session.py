@@ -122,14 +122,17 @@ def pin(session: SourceSession, settings: Mapping[str, str]) -> None:
 
 
 def pinning(settings: Mapping[str, str]) -> sql.Composed:
-    """Compose the one statement that sets the pinned settings, the limits and `settings` for the session."""
+    """Compose the one statement that sets the pinned settings, the limits and `settings` for the session.
+
+    Each name in it has its schema: until it has run, the database's own `search_path` says what others mean.
+    """
     return sql.SQL("select {}").format(
         sql.SQL(", ").join(
             [
                 *(_set(name, value) for name, value in {**PINNED, **MODES, **settings}.items()),
                 *(_set_if_known(name, value) for name, value in LIMITS.items()),
                 # the server notices that we are gone while it decodes, and does not hold the slot until the end
-                sql.SQL("case when version() ~ 'linux' then {} end").format(
+                sql.SQL("case when pg_catalog.version() operator(pg_catalog.~) 'linux' then {} end").format(
                     _set_if_known("client_connection_check_interval", "5s")
                 ),
             ]
@@ -160,11 +163,11 @@ def pinned_digest() -> str:
 
 
 def _set(name: str, value: str) -> sql.Composed:
-    return sql.SQL("set_config({}, {}, false)").format(sql.Literal(name), sql.Literal(value))
+    return sql.SQL("pg_catalog.set_config({}, {}, false)").format(sql.Literal(name), sql.Literal(value))
 
 
 def _set_if_known(name: str, value: str) -> sql.Composed:
-    known = sql.SQL("current_setting({}, true) is not null").format(sql.Literal(name))
+    known = sql.SQL("pg_catalog.current_setting({}, true) is not null").format(sql.Literal(name))
     return sql.SQL("case when {} then {} end").format(known, _set(name, value))
 
 

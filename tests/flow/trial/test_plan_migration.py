@@ -83,7 +83,6 @@ WIDER = "alter table customer alter id type bigint; alter table orders alter cus
         pytest.param(True, WIDER, 0, id="told"),
         pytest.param(False, WIDER, 1, id="not asked for"),
         pytest.param(True, WIDER.replace("bigint;", "bigint using 7;"), 1, id="computed"),
-        pytest.param(True, "drop event trigger penstock_ddl_end;" + WIDER, 1, id="the trigger goes"),
     ],
 )
 def test_a_wider_key_is_free_where_the_event_trigger_tells_that_its_values_are_kept(

@@ -1,4 +1,4 @@
--- what unqualified names in a migration mean: the database's own search_path, as it is written in SQL
+-- what unqualified names in a migration mean: the database's own search_path, in the form that set_config takes
 select substr(setting, length('search_path=') + 1)
 from pg_db_role_setting as kept cross join unnest(kept.setconfig) as setting
 where

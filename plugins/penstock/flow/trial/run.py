@@ -70,6 +70,7 @@ class _Source:
     found: CatalogSnapshot
     roles: tuple[str, ...]
     search_path: str | None
+    extensions: tuple[tuple[str, str], ...]
     running: tuple[object, ...]
 
     @property
@@ -99,23 +100,27 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         place = _server(ctx, scratch, tools, source, stack)
         encoding = source.server.encoding if source else _ENCODING
         path = source.search_path if source else None
-        made = stack.enter_context(database.scratch_database(place, encoding=encoding, search_path=path))
+        roles = None if scratch.connection else source.roles if source else ()
+        made = stack.enter_context(database.scratch_database(place, encoding=encoding, search_path=path, roles=roles))
         ctx.progress("building the source's schema in a scratch database")
-        complaints = _build(ctx, scratch, tools, made)
-        with _session(ctx, made) as conn:
+        database.make_extensions(made, source.extensions if source else ())
+        complaints = _build(ctx, scratch, tools, made.user)
+        with _session(ctx, made.admin) as conn:
+            token, said = hearing.listen(ctx, conn)
+        with _session(ctx, made.user) as conn:
             if publication.read(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read(conn).version
-            token, said = hearing.listen(ctx, conn)
             before = looks.settled(ctx, conn, source.hindrance if source else None)
         notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
-        tried = migration.run(tools, made, files)
+        tried = migration.run(tools, made.user, files)
         notes += [f"passed over: {error}" for error in tried.passed_over]
-        with _session(ctx, made) as conn:
+        with _session(ctx, made.user) as conn:
             after = looks.settled(ctx, conn, source.hindrance if source else None)
-            blank = looks.blank(made, before.found, after.found)
+            blank = looks.blank(made.user, before.found, after.found)
+        with _session(ctx, made.admin) as conn:
             heard = hearing.heard(conn, token)
     tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, heard))
     notes += looks.left_to_owner(ctx, before, after)
@@ -147,6 +152,7 @@ def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
                 found=catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True),
                 roles=origin.roles(conn),
                 search_path=origin.search_path(conn),
+                extensions=origin.extensions(conn),
                 running=origin.running_server(conn),
             )
     except (ConfigError, SourceError) as error:
@@ -160,9 +166,7 @@ def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | N
     """Return where the scratch database is made: on a server of our own, or on the one that was named, never the source's."""
     if scratch.connection is None:
         ctx.progress(f"starting a scratch server of PostgreSQL {tools.major} from {tools.folder}")
-        place = stack.enter_context(server.throw_away(tools))
-        database.make_roles(place, source.roles if source else ())
-        return place
+        return stack.enter_context(server.throw_away(tools))
     place = ctx.connections(scratch.connection)
     with _session(ctx, place) as conn:
         if source is not None and origin.running_server(conn) == source.running:
@@ -176,7 +180,7 @@ def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | N
 def _build(ctx: Context, scratch: Scratch, tools: Programs, made: Connection) -> list[str]:
     if scratch.schema_files:
         return [said for file in scratch.schema_files for said in database.restore(tools, made, file)]
-    place = ctx.connections(scratch.schema_connection) if scratch.schema_connection else ctx.source
+    place = ctx.connections(scratch.schema_connection) if scratch.schema_connection else ctx.reader
     with database.dumped(tools, place) as file:
         return database.restore(tools, made, file)
 

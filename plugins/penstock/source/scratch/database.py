@@ -1,7 +1,8 @@
 """A database for one trial on a server of nobody's data: made with the source's schema, dropped at the end.
 
 The schema is what `pg_dump --schema-only` says of the source, or a file that holds that. Owners, rights and subscriptions
-stay out: they change nothing that capture looks at, and a subscription would connect.
+stay out: they change nothing that capture looks at, and a subscription would connect. Whoever owns an object at the source has
+written what runs here, so it runs as a role without rights; statements of anybody else are made of quoted names and literals.
 """
 
 from __future__ import annotations
@@ -10,54 +11,114 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psycopg import sql
 
 from penstock.connections import Connection
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, SourceError
 from penstock.source.scratch.programs import Programs, unavailable
-from penstock.source.session import SourceSession, connect
+from penstock.source.session import SourceSession, connect, translating
 
 _CUSTOM = b"PGDMP"
 _LEAVES = re.compile(rb"^\s*\\(c|connect)\b", re.M)
 _VERSION = re.compile(rb"^-- Dumped from database version (\d+)", re.M)
 _HEAD_BYTES = 4096
-_THERE = re.compile(r"(role|schema|extension) .+ already exists")
+_THERE = re.compile(r"(role|schema|extension) .+ already exists|must be owner of extension .+")
+_HARMLESS_CREATEROLE = 160_000
+_COMMAND = "Command was: "
+_SHOWN = 100
 _LOCK_WAIT = "10s"  # a table under DDL must not let the dump stand in its owner's way
 
 
-@contextmanager
-def scratch_database(server: Connection, *, encoding: str, search_path: str | None = None) -> Iterator[Connection]:
-    """Make an empty database next to the one that `server` names, lend the way to it, and drop it; raises SourceError.
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Hold the ways to one scratch database: `user` has no rights beyond it, `admin` those of whoever made it."""
 
-    `search_path` is that of the source's database, as it is written in SQL.
+    user: Connection
+    admin: Connection
+
+
+@contextmanager
+def scratch_database(
+    server: Connection, *, encoding: str, search_path: str | None = None, roles: Sequence[str] | None = None
+) -> Iterator[Scratch]:
+    """Make an empty database next to the one that `server` names, lend the ways to it, and drop it; raises SourceError.
+
+    `search_path` is that of the source's database. `roles` are those of the source, for a server of our own: a migration may
+    name them. Raises ConfigError("scratch-unavailable") for a role that reaches the server's files or programs.
     """
     name = f"penstock_trial_{secrets.token_hex(6)}"
     with _session(server) as conn:
+        user, made = _without_rights(conn, server, name, roles)
+        owner = made[-1] if made else user.user
         conn.run(
-            sql.SQL("create database {} template template0 encoding {} lc_collate 'C' lc_ctype 'C'").format(
-                sql.Identifier(name), sql.Literal(encoding)
+            sql.SQL("create database {} template template0 encoding {} lc_collate 'C' lc_ctype 'C' owner {}").format(
+                sql.Identifier(name), sql.Literal(encoding), sql.Identifier(owner)
             )
         )
         if search_path:
-            change = sql.SQL("alter database {} set search_path to ").format(sql.Identifier(name))
-            conn.run(change + sql.SQL(search_path))  # the catalog has it in SQL's own form
+            conn.run(sql.SQL("select pg_catalog.set_config('search_path', {}, false)").format(sql.Literal(search_path)))
+            conn.run(sql.SQL("alter database {} set search_path from current").format(sql.Identifier(name)))
     try:
-        yield replace(server, database=name)
+        yield Scratch(replace(user, database=name), replace(server, database=name))
     finally:
         with _session(server) as conn:
             conn.run(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            for each in made:
+                conn.run(sql.SQL("drop role {}").format(sql.Identifier(each)))
 
 
-def make_roles(server: Connection, names: Sequence[str]) -> None:
-    """Give a server of our own the roles of the source, which a migration may name; raises SourceError."""
-    with _session(server) as conn:
-        for name in names:
-            # superusers without login: what a role may do is not what is tried
-            conn.run(sql.SQL("create role {} superuser nologin").format(sql.Identifier(name)))
+def _without_rights(
+    conn: SourceSession, server: Connection, name: str, roles: Sequence[str] | None
+) -> tuple[Connection, list[str]]:
+    """Return how what comes from the source logs in, and the roles that were made for it: a login, and the owner of all."""
+    superuser, beyond = conn.row("scratch/rights")
+    if not superuser:
+        if beyond:
+            raise unavailable(
+                f"expected a role without rights on the server of connection {server.id!r}, got a member of {', '.join(beyond)}",
+                "what the source's schema holds would have them: name a role that has CREATEDB and nothing else",
+            )
+        return server, []
+    login, owner, password = name, f"{name}_owner", secrets.token_urlsafe(24)
+    verifier = conn.pgconn.encrypt_password(password.encode(), login.encode(), b"scram-sha-256").decode()
+    ours = roles is not None
+    # from 16 on such a role can hand out no more than what it has made
+    may_make_roles = ours and conn.info.server_version >= _HARMLESS_CREATEROLE
+    conn.run(
+        sql.SQL("create role {} {}").format(sql.Identifier(owner), sql.SQL("createrole" if may_make_roles else ""))
+    )
+    conn.run(sql.SQL("create role {} login password {}").format(sql.Identifier(login), sql.Literal(verifier)))
+    conn.run(sql.SQL("grant {} to {}").format(sql.Identifier(owner), sql.Identifier(login)))
+    for each in map(sql.Identifier, roles or ()):
+        conn.run(sql.SQL("create role {}").format(each))
+        conn.run(sql.SQL("grant {} to {}").format(sql.Identifier(owner), each))
+        conn.run(sql.SQL("grant {} to {}").format(each, sql.Identifier(login)))
+    words = f"-c role={owner}" + (" -c createrole_self_grant=set,inherit" if may_make_roles else "")
+    options = {**server.options, "options": f"{server.options.get('options', '')} {words}".strip()}
+    return replace(server, user=login, password=password, renew=None, options=options), [login, owner]
+
+
+def make_extensions(place: Scratch, extensions: Sequence[tuple[str, str]]) -> None:
+    """Make the source's extensions in a database that is empty yet, by whoever may; restoring it says what is missing.
+
+    Their scripts are those of the scratch server: only names come from the source.
+    """
+    if place.admin == place.user:
+        return
+    with _session(place.admin) as conn:
+        (owner,) = conn.execute(
+            "select datdba::regrole::text from pg_database where datname = current_database()"
+        ).fetchone() or ("",)
+        for name, schema in extensions:
+            with suppress(SourceError), translating(conn.place), conn.transaction():
+                make = sql.SQL("create schema if not exists {} authorization {}")
+                conn.execute(make.format(sql.Identifier(schema), sql.SQL(owner)))
+                make = sql.SQL("create extension if not exists {} with schema {} cascade")
+                conn.execute(make.format(sql.Identifier(name), sql.Identifier(schema)))
 
 
 @contextmanager
@@ -101,9 +162,15 @@ def dumped_from(files: Sequence[Path]) -> int | None:
 
 
 def complaints(said: str) -> list[str]:
-    """Return the server's errors among what a program said, without what it adds to each."""
-    found = [line.partition("ERROR:")[2].strip() for line in said.splitlines() if "ERROR:" in line]
-    return [each for each in dict.fromkeys(found) if not _THERE.fullmatch(each)]
+    """Return the server's errors among what a program said, with the head of the command where pg_restore says it."""
+    found: dict[str, str] = {}
+    for line in said.splitlines():
+        if "ERROR:" in line:
+            error = line.partition("ERROR:")[2].strip()
+            found[error] = found.get(error, "")
+        elif line.startswith(_COMMAND) and found and not found[error]:
+            found[error] = f"{line.removeprefix(_COMMAND)[:_SHOWN]}: "
+    return [f"{command}{error}" for error, command in found.items() if not _THERE.fullmatch(error)]
 
 
 def require_file(path: Path) -> None:

@@ -12,9 +12,14 @@ def roles(conn: SourceSession) -> tuple[str, ...]:
 
 
 def search_path(conn: SourceSession) -> str | None:
-    """Return the database's own search_path as it is written in SQL, None where it has none; raises SourceError."""
+    """Return the database's own search_path in the form that set_config takes, None where it has none; raises SourceError."""
     found = conn.rows("scratch/search_path")
     return found[0][0] if found else None
+
+
+def extensions(conn: SourceSession) -> tuple[tuple[str, str], ...]:
+    """Name the database's extensions with their schemas; raises SourceError."""
+    return tuple((name, schema) for name, schema in conn.rows("scratch/extensions"))
 
 
 def running_server(conn: SourceSession) -> tuple[object, ...]:
