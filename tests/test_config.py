@@ -223,3 +223,23 @@ def test_the_kinds_of_change_are_each_named_once_and_at_least_one(write: Write) 
     assert load(write(LEAST + given)).source.publish == ["insert", "truncate"]
     assert "source.publish" in refusal(write(LEAST + "source: {publish: []}\n"))
     assert "source.publish" in refusal(write(LEAST + "source: {publish: [inserts]}\n"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{include: [shop.t], columns: [grid], type: text}", "tables.columns.0.type: expected string, got 'text'"),
+        ("{include: [shop.t], columns: [grid]}", "tables.columns.0.type: expected a value: this key has no default"),
+        ("{include: [shop.t], columns: [], type: string}", "tables.columns.0.columns: expected "),
+        ("{columns: [grid], type: string}", "tables.columns.0.include: expected a value: this key has no default"),
+        ("{include: [shop.t], column: [grid], type: string}", "unknown key; did you mean 'columns'?"),
+        (
+            "{include: [t], columns: [grid], type: string}",
+            "tables.columns.0.include.0: expected a pattern schema.table",
+        ),
+    ],
+)
+def test_a_choice_of_another_type_names_tables_columns_and_a_type_that_there_is(
+    write: Write, entry: str, message: str
+) -> None:
+    assert message in refusal(write(f"{LEAST}  columns: [{entry}]\n"))

@@ -89,6 +89,15 @@ class TablePolicy(Patterns):
     on_change: OnChange
 
 
+class ColumnChoice(Patterns):
+    """Choose another type in the lake for columns of some tables; the first entry that chooses a column holds."""
+
+    columns: list[str] = Field(min_length=1)
+    """The columns, by their names at the source."""
+    type: Literal["string"]
+    """`string` keeps the server's exact text of an array, of whatever dimensions."""
+
+
 class Tables(Patterns):
     """Choose the tables, and say what follows when one joins or leaves."""
 
@@ -101,6 +110,8 @@ class Tables(Patterns):
     every change but an added column, as `follow` does where it must; `pause` leaves that to a person."""
     policies: list[TablePolicy] = []
     """Another `on_change` for some tables."""
+    columns: list[ColumnChoice] = []
+    """Another type in the lake for some columns of arrays; a table that the lake has already takes it with its next copy."""
 
 
 class Capture(Section):

@@ -153,7 +153,7 @@ class LakeTable:
     def _default(self, column: MirrorColumn, type_: Any) -> Any:
         if column.missing_text is None:
             return None
-        value = default_literal(column.type, column.missing_text)
+        value = column.missing_text if column.as_text else default_literal(column.type, column.missing_text)
         if isinstance(value, Unsupported):
             raise LakeError(
                 "schema-change",

@@ -56,6 +56,24 @@ def test_a_load_continues_where_an_earlier_one_stood(shop: Database, address):
         assert shop.execute("select max(id) from shop.orders")[0][0] >= before + totals.committed["place_order"]
 
 
+def test_the_load_empties_no_table_before_the_first_cut(shop: Database):
+    class Certain(Random):
+        def random(self) -> float:
+            return 0.0
+
+    def loaded() -> int:
+        before = shop.execute("select max(id) from shop.import_batches")[0][0]
+        with shop.connect() as connection, connection.transaction():
+            transactions.import_file(connection, Certain(1))
+        return shop.execute("select max(id) from shop.import_batches")[0][0] - before
+
+    source.create(shop, scale=1)
+    assert loaded() == 2, "a TRUNCATE would void the first copy"
+    source.sell_gift_cards(shop)
+    loaded()
+    assert shop.execute("select min(id), max(id) from shop.import_batches") == [(1, 1)], "emptied halfway, too"
+
+
 def test_the_same_seed_makes_the_same_rows(shop: Database):
     def rows(seed: int) -> list[tuple[str]]:
         source.create(shop, scale=1)

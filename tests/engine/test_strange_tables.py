@@ -117,6 +117,19 @@ def test_a_key_of_an_array_with_nan_or_minus_zero_is_found_and_changed(folder_la
     assert sorted(row[1] or "" for row in folder_lake.rows(table)) == ["still", "x"]
 
 
+def test_a_real_key_that_a_fetch_wrote_as_a_double_is_the_same_key(folder_lake: FolderLake) -> None:
+    table = folder_lake.table(column("k", "float4", key=True), column("a"))
+    folder_lake.options = {"stop_on_conflict": True}
+    folder_lake.land(table, tx(I(k="0.1", a="x")))
+    folder_lake.merge()
+    folder_lake.land(table, tx(U(k="0.10000000149011612", a="fetched"), U(k="0.1", a="later")))
+
+    [result] = folder_lake.merge()
+
+    assert result.paused_reason is None
+    assert [row[1] for row in folder_lake.rows(table)] == ["later"]
+
+
 def test_a_key_is_changed_from_zero_to_minus_zero_and_back(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("k", "float8", key=True), column("a"))
     folder_lake.land(table, tx(I(k="0", a="zero"), I(k="NaN", a="nan"), I(k="-Infinity", a="low")))

@@ -196,12 +196,14 @@ class Scene:
 
 
 def facts(oid: int, table: str) -> TableFacts:
+    int4 = PgType(23, -1, "pg_catalog", "int4", "b")
     columns = (
         MirrorColumn("id", 1, PgType(20, -1, "pg_catalog", "int8", "b"), key=True),
         MirrorColumn("placed_at", 2, PgType(1184, -1, "pg_catalog", "timestamptz", "b")),
         MirrorColumn("amount", 3, PgType(1700, (12 << 16 | 2) + 4, "pg_catalog", "numeric", "b")),
         MirrorColumn("old_note", 4, PgType(25, -1, "pg_catalog", "text", "b"), dropped=True),
         MirrorColumn("state", 5, PgType(70001, -1, "shop", "order_state", "e"), missing_text="open"),
+        MirrorColumn("squares", 6, PgType(1007, -1, "pg_catalog", "_int4", "b", element=int4), dimensions=2),
     )
     return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
 

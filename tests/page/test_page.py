@@ -196,6 +196,7 @@ def test_the_page_of_a_table_says_what_the_json_says(viewer: TestClient, scene: 
         ("numeric(12,2)", "decimal(12,2)"),
         (None, "string"),
         ("shop.order_state", "string"),
+        ("integer[]", "array<int>"),
     ]
     assert shown["cuts"][0]["rows"] == it["rows"]
     assert shown["copy"]["seconds"] == 47
@@ -212,6 +213,7 @@ def test_the_page_of_a_table_says_what_the_json_says(viewer: TestClient, scene: 
         *(each["name"] for each in shown["columns"]),
         *(each["message"] for each in shown["schema_changes"]),
         *(each["lsn"] for each in shown["cuts"]),
+        "of 2 dimensions: a value of more than one is in _misfits, unless tables.columns chooses text",
     ]
     assert [each for each in said if text(each) not in page] == []
     series = viewer.get(f"/cdc/api/{place}/series").json()

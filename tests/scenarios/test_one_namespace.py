@@ -41,6 +41,10 @@ def test_the_second_pipeline_in_a_namespace_is_refused_by_check_and_before_it_ma
 
     landing_env16.ctx.ledger.pipelines.tear_down(landing_env16.name)
     bootstrap.prepare(second.ctx)
+    with pytest.raises(
+        ConfigError, match=r"expected pipeline w\d+ to have a namespace of its own.*pipeline second has"
+    ):
+        bootstrap.prepare(landing_env16.ctx)
 
 
 def test_a_file_that_moves_a_running_pipeline_into_anothers_namespace_is_refused_at_its_next_merge(

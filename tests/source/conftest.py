@@ -91,12 +91,13 @@ def postgres18(servers_home: Path, new_server: Callable[..., Server]) -> Server:
 def pipeline(*include: str, **source_keys: object) -> Pipeline:
     """A pipeline over these patterns."""
     exclude = source_keys.pop("exclude", [])
+    columns = source_keys.pop("columns", [])
     others = {section: source_keys.pop(section, {}) for section in ("lake", "changelog")}
     return Pipeline.model_validate(
         {
             "name": "shop",
             "source": source_keys,
-            "tables": {"include": list(include), "exclude": exclude},
+            "tables": {"include": list(include), "exclude": exclude, "columns": columns},
             **others,
         }
     )

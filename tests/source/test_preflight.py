@@ -1,5 +1,6 @@
 """The preflight says what a source lacks before anything is made, with the next step, and touches nothing."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import getmembers, isfunction, signature
@@ -201,6 +202,34 @@ def test_a_partition_whose_part_of_the_key_is_deferrable_is_an_error_until_whole
     assert "its primary key is deferrable in a partition at least" in " ".join(
         each.message for each in level(after, "warn")
     )
+
+
+def test_an_array_of_more_dimensions_is_warned_of_until_the_entry_that_the_warning_gives_is_in_the_file(conn, shop):
+    shop.execute(
+        'create domain shop.cube as int[][][]; create table shop."a.b" '
+        '(id int primary key, grid int[][], "my cube" shop.cube, row_ int[], names text[], box box[][])'
+    )
+
+    found = [each for each in preflight.check(conn, pipeline("shop.*")) if "dimensions" in each.message]
+
+    assert [each.subject for each in found] == ["shop.a.b"] * 2
+    assert "column grid is an array of 2 dimensions" in found[0].message
+    assert "column my cube is an array of 3 dimensions" in found[1].message
+    entries = [json.loads((each.next_step or "").partition("tables.columns: ")[2]) for each in found]
+    chosen = pipeline("shop.*", columns=entries)
+    after = preflight.check(conn, chosen)
+    assert [each for each in after if "dimensions" in each.message] == []
+    assert level(after, "error") == []
+
+
+def test_a_choice_of_text_that_chooses_no_array_is_an_error(conn, shop):
+    shop.execute("create table shop.t (id int primary key, n int, grid int[][])")
+    entry = {"include": ["shop.t"], "columns": ["grid", "n", "grdi"], "type": "string"}
+
+    found = only_error(preflight.check(conn, pipeline("shop.*", columns=[entry])))
+
+    assert (found.slug, found.subject) == ("config-invalid", "tables.columns[0]")
+    assert "no such column n, grdi in shop.t" in found.message
 
 
 def test_a_table_without_a_key_is_fine_where_only_inserts_are_published(conn, shop):

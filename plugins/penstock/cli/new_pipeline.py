@@ -22,7 +22,7 @@ from penstock.pipeline_schema import SHIPPED
 from penstock.places import environment, folder, home
 from penstock.quantities import several, size
 from penstock.source import catalog, preflight, session
-from penstock.source.patterns import choose
+from penstock.source.patterns import choose, in_pattern
 from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
 from penstock.source.tables import SourceTable
 from penstock.texts import NAME
@@ -99,7 +99,7 @@ def _session(name: str, place: Connection | None) -> AbstractContextManager[sess
 
 def _patterns(tables: Sequence[SourceTable]) -> list[str]:
     """Choose every table of the schemas that have some."""
-    return [f"{_quoted(schema)}.*" for schema in sorted({table.schema for table in tables})]
+    return [f"{in_pattern(schema)}.*" for schema in sorted({table.schema for table in tables})]
 
 
 def _pipeline(name: str, connection: str, reader: str | None, patterns: Sequence[str], *, adopt: bool) -> Pipeline:
@@ -180,10 +180,6 @@ def _next_steps(name: str, failed: int) -> Iterator[str]:
     yield "Next: read the file, then start with Airflow or without."
     yield f"  With Airflow:    penstock start {name}"
     yield f"  Without Airflow: penstock bootstrap {name}"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name.replace(chr(34), chr(34) * 2)}"' if set(name) & set('."*') else name
 
 
 def _yaml(text: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.lake.columns import LakeColumn
-from penstock.values.type_table import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,6 @@ class Column:
     def always_fits(self) -> bool:
         """Return whether no source value can misfit this column's type."""
         return LakeColumn(self.name, self.lake_type).always_fits
-
-    @property
-    def tells_texts_apart(self) -> bool:
-        """Return whether any two values of this column's type are equal only where their texts are the same."""
-        return self.always_fits and not describe(self.lake_type).signed_zero
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ What is kept of a change is its id: texts stay in the landed files until they ar
 
 from __future__ import annotations
 
-from penstock.engine.casts import cast_to
+from penstock.engine.casts import cast_to, distinguishable
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Changes
 from penstock.engine.duck import Duck, listing
+from penstock.engine.order import Column
 
 KINDS = (INSERT, ARRIVE, UPDATE, DEPART, DELETE)
 UNKNOWN = -1
@@ -27,7 +28,7 @@ _BIRTHS = f"({INSERT}, {ARRIVE})"
 
 
 def key_names(changes: Changes) -> list[str]:
-    """Name the columns of the key: of the lake's type where that tells every two texts apart (fast to compare), else the text."""
+    """Name the columns of the key: of the lake's type where every text fits it (fast to compare; floats as its texts, for 0 is not -0), else the text."""
     return [f"k{number}" for number in range(len(changes.order.keys))]
 
 
@@ -143,8 +144,12 @@ def _join_moved(db: Duck, changes: Changes) -> None:
 
 def _typed_key(changes: Changes, texts: list[str]) -> str:
     columns = (changes.order.columns[position] for position in changes.order.keys)
+
+    def exact(text: str, column: Column) -> str:
+        return distinguishable(cast_to(f"({text})", column.lake_type), column.lake_type) if column.always_fits else text
+
     return ", ".join(
-        f"{cast_to(f'({text})', column.lake_type) if column.tells_texts_apart else text} as {name}"
+        f"{exact(text, column)} as {name}"
         for text, column, name in zip(texts, columns, key_names(changes), strict=True)
     )
 

@@ -51,17 +51,17 @@ def hold_misfits(db: Duck, paths: Iterable[str], misfits_id: int, names: Iterabl
 def match(db: Duck, changes: Changes) -> None:
     """Make the table `matched`: the places of the table's rows under the keys of `touched`, each with that row's id there.
 
-    The server may take two keys for equal whose texts differ, and has one of them at a time: the text says which. Where values
-    may be equal with unlike texts, or misfit and be NULL, they are compared in a form that is as exact as the text.
+    The server may take two keys for equal whose texts differ, and has one of them at a time: the text says which, so values
+    are compared in a form that is as exact. A key that can misfit is NULL where it does not fit, and its text is compared too.
     """
     order = changes.order
     source, target, on = ["rowid as touched", "first"], ["file_index", "file_row_number"], []
     for name, position in zip(key_names(changes), order.keys, strict=True):
         column = order.columns[position]
-        if column.tells_texts_apart:
+        if column.always_fits:
             source.append(name)
-            target.append(f"t{position}")
-            on.append(f"t.t{position} = s.{name}")
+            target.append(f"{distinguishable(f't{position}', column.lake_type)} as c{position}")
+            on.append(f"t.c{position} = s.{name}")
             continue
         typed = cast_to(name, column.lake_type)
         source.append(f"{distinguishable(f'({typed})', column.lake_type)} as c{position}")

@@ -13,9 +13,10 @@ from croniter import croniter
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
+from penstock.lake.mirror_column import present
 from penstock.ledger.pipelines import taken
 from penstock.policy import Health
-from penstock.source import session
+from penstock.source import column_types, session
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.run import Finding
 
@@ -35,7 +36,7 @@ def check(ctx: Context) -> list[Finding]:
             schedule_seconds=seconds_between(ctx.pipeline.capture.schedule),
             own_slot=_owns_slot(ctx),
         )
-    return [*asked, *_places(ctx), notified(ctx.pipeline.health)]
+    return [*asked, *_places(ctx), *_types(ctx), notified(ctx.pipeline.health)]
 
 
 def _reader(ctx: Context) -> AbstractContextManager[session.SourceSession | None]:
@@ -80,6 +81,30 @@ def _places(ctx: Context) -> Iterator[Finding]:
             raise
     except LakeError as error:
         yield Finding("error", error.slug, "landing.uri", error.message, f"docs/runbooks/{error.slug}.md")
+
+
+def _types(ctx: Context) -> Iterator[Finding]:
+    """Find tables in which the lake has another type of a column than the pipeline file asks for."""
+    try:
+        records = [each for each in ctx.ledger.tables.all(ctx.name) if each.state != "dropped"]
+    except LedgerError as error:
+        if error.slug not in _UNKNOWN:
+            raise
+        return
+    for record in records:
+        wanted = {
+            column.name: column_types.is_text(ctx.pipeline, (record.schema, record.name), column.name, column.type)
+            for column in present(record.columns)
+        }
+        other = [column.name for column in present(record.columns) if wanted[column.name] != column.as_text]
+        if other:
+            yield Finding(
+                "warn",
+                "config-invalid",
+                record.qualified,
+                f"tables.columns asks for another type of {', '.join(other)} than the lake has: a table takes it with its next copy",
+                f"run: penstock resync {ctx.name} --table {record.qualified} --no-dry-run",
+            )
 
 
 def _owns_slot(ctx: Context) -> bool:

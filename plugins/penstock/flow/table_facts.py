@@ -8,6 +8,7 @@ from penstock.flow.context import Context
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
+from penstock.source import column_types
 from penstock.source.tables import SourceColumn, SourceTable
 
 
@@ -19,7 +20,7 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
         name=table.name,
         target=_kept_target(ctx, table) or ctx.pipeline.target(table.schema, table.name),
         identity=table.identity,
-        columns=tuple(map(column_plan, table.columns)),
+        columns=tuple(map(column_plan, column_types.as_chosen(ctx.pipeline, table).columns)),
         catalog_digest=table.digest(),
     )
 
@@ -68,4 +69,12 @@ def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
 
 def column_plan(column: SourceColumn) -> MirrorColumn:
     """Return a source column as merge plans name it."""
-    return MirrorColumn(column.name, column.attnum, column.type, column.key, column.missing_text)
+    return MirrorColumn(
+        column.name,
+        column.attnum,
+        column.type,
+        column.key,
+        column.missing_text,
+        dimensions=column.dimensions,
+        as_text=column.as_text,
+    )

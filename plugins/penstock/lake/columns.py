@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.lake.mirror_column import MirrorColumn
-from penstock.values.lake_types import mapping
 from penstock.values.misfits import MISFITS_COLUMN
 from penstock.values.type_table import TYPES
 
@@ -46,10 +45,7 @@ def reserved(names: Iterable[str]) -> str | None:
 
 def columns_stamp(columns: Sequence[MirrorColumn]) -> str:
     """Return a short text that is another one for every other set of columns that a mirror can have."""
-    known = [
-        (each.attnum, each.name, mapping(each.type).lake_type, each.key, each.dropped, each.generation)
-        for each in columns
-    ]
+    known = [(each.attnum, each.name, each.lake_type, each.key, each.dropped, each.generation) for each in columns]
     return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 
@@ -58,7 +54,7 @@ MISFITS = LakeColumn(MISFITS_COLUMN, MISFITS_TYPE)
 
 def lake_column(column: MirrorColumn) -> LakeColumn:
     """Return the lake's column for a source column."""
-    return LakeColumn(column.name, mapping(column.type).lake_type)
+    return LakeColumn(column.name, column.lake_type)
 
 
 def mirror_columns(columns: Sequence[MirrorColumn]) -> tuple[LakeColumn, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.values.lake_types import mapping
 from penstock.values.pgtype import PgType
+from penstock.values.type_table import STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,8 @@ class MirrorColumn:
     source's columns it is, whatever that is called. `key` marks the replica identity. `missing_text` is PostgreSQL's text
     of the value that rows written before the column existed show (its fast default), or None for NULL. A `dropped` one is
     not at the source any more: the lake keeps what it held, and rows written since have NULL. `generation` counts the types that
-    its field in the lake could not become: each began another field of the same name.
+    its field in the lake could not become: each began another field of the same name. `dimensions` are those that an array is
+    declared with. `as_text`: text was chosen for it.
     """
 
     name: str
@@ -26,6 +29,13 @@ class MirrorColumn:
     missing_text: str | None = None
     dropped: bool = False
     generation: int = 0
+    dimensions: int = 0
+    as_text: bool = False
+
+    @property
+    def lake_type(self) -> str:
+        """Return the lake's type for it, as Spark SQL writes it."""
+        return STRING if self.as_text else mapping(self.type).lake_type
 
 
 def present(columns: Iterable[MirrorColumn]) -> tuple[MirrorColumn, ...]:

@@ -18,7 +18,6 @@ from penstock.ledger.records import CutRecord, MovedRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.orchestration.airflow_internals import is_lineage_wanted
-from penstock.values.lake_types import mapping
 
 FILE = "file"
 
@@ -130,7 +129,7 @@ def lake_dataset(ctx: Context, table: TableRecord, moved: MovedRecord, source: D
     host, port = ctx.catalog.hosts[0]
     catalog = f"jdbc:postgresql://{host}:{port}/{ctx.catalog.database}"
     target = ".".join((ctx.pipeline.lake.catalog, *table.target))
-    fields = tuple((column.name, mapping(column.type).lake_type) for column in table.columns)
+    fields = tuple((column.name, column.lake_type) for column in table.columns)
     copied = not any(moved.changes.values())
     return Dataset(
         *(place(folder_of(table.shows)) if table.shows else (catalog, target)),

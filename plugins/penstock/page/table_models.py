@@ -18,7 +18,7 @@ class Column:
     """Show one column: its type at the source beside its type in the lake.
 
     One that is `dropped` is only in the lake, and has no type at the source. `later` says that it came when the table had rows:
-    these show a default.
+    these show a default. `dimensions` are those with which an array of the lake is declared at the source.
     """
 
     number: int
@@ -29,6 +29,7 @@ class Column:
     key: bool
     dropped: bool
     later: bool
+    dimensions: int = 0
 
 
 @dataclass(frozen=True)

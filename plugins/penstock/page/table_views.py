@@ -13,8 +13,8 @@ from penstock.page.advice import table_advice
 from penstock.page.maintenance import MaintainedTable
 from penstock.page.models import Pipeline
 from penstock.page.table_models import Column, Copy, Fetch, Finding, Identity, TableCut, TablePage
-from penstock.values.lake_types import mapping
 from penstock.values.type_name import type_name
+from penstock.values.type_table import STRING, element_type
 
 _IDENTITIES: dict[str, Identity] = {"d": "key", "i": "key", "f": "whole rows", "n": "nothing"}
 
@@ -64,16 +64,16 @@ def page(
 
 def column(each: MirrorColumn) -> Column:
     """Show a column."""
-    lake = mapping(each.type)
     return Column(
         number=each.attnum,
         name=each.name,
         source_type=None if each.dropped else type_name(each.type),
-        lake_type=lake.lake_type,
-        exact_text=lake.exact,
+        lake_type=each.lake_type,
+        exact_text=each.lake_type == STRING,
         key=each.key,
         dropped=each.dropped,
         later=each.missing_text is not None,
+        dimensions=each.dimensions if element_type(each.lake_type) else 0,
     )
 
 

@@ -141,6 +141,7 @@ class _ColumnRow:
     has_default: bool
     generated: str
     identity: str
+    dimensions: int
     version: str
 
 
@@ -277,6 +278,7 @@ class _Assembly:
             has_default=column.has_default,
             generated=column.generated,
             identity=column.identity,
+            dimensions=column.dimensions,
             version=column.version,
             names_objects=self.types.naming(column.type),
             parts=frozenset(part.oid for part in self.types.closure([column.type])),

@@ -203,7 +203,11 @@ def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: s
         last_block=last,
         where=table.where,
         path=path,
-        typed=tuple((column.name, found) for column in table.columns if (found := parsed_type(column.type))),
+        typed=tuple(
+            (column.name, found)
+            for column in table.columns
+            if not column.as_text and (found := parsed_type(column.type))
+        ),
         reals=tuple(column.name for column in table.columns if is_real(column.type)),
         plain=plain,
     )

@@ -110,6 +110,11 @@ def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
     )
 
 
+def in_pattern(name: str) -> str:
+    """Return a name as a pattern takes it: in quotes where it has a dot, a star or a quote."""
+    return f'"{name.replace(chr(34), chr(34) * 2)}"' if set(name) & set('."*') else name
+
+
 def chosen_by(tables: Patterns) -> Callable[[str, str], bool]:
     """Return a function that says whether patterns choose a table, given by schema and name; raises ConfigError."""
     include = [Pattern.parse(text) for text in tables.include]

@@ -26,6 +26,8 @@ class SourceColumn:
     `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default). `version`
     is that of its catalog row: equal or not, without an order. `names_objects` is the type, its own or one within, whose text
     is the name of another object, None where the value alone makes its text. `parts` are the oids of the type and all within it.
+    `dimensions` are those that an array is declared with, which the server does not insist on. `as_text`: the pipeline file chooses
+    text for it in the lake.
     """
 
     name: str
@@ -40,6 +42,8 @@ class SourceColumn:
     version: str = ""
     names_objects: str | None = None
     parts: frozenset[int] = frozenset()
+    dimensions: int = 0
+    as_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

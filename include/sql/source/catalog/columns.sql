@@ -8,8 +8,10 @@ select
   a.atthasdef as has_default,
   a.attgenerated::text as generated,
   a.attidentity::text as identity,
+  greatest(a.attndims, t.typndims)::int as dimensions,
   a.xmin::text as version
 from pg_attribute a
+join pg_type t on t.oid = a.atttypid
 where a.attrelid = any (%(oids)s::bigint[]::oid[])
   and a.attnum > 0
   and not a.attisdropped

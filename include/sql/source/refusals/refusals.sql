@@ -67,29 +67,29 @@ family (member, oid, above) as (
   join pg_inherits i on i.inhrelid = c.oid and not i.inhdetachpending
 ),
 -- list and filter are those of the topmost partitioned table that is published, where changes come under its name
-published as materialized (
-  select h.*, coalesce(top.oid, h.oid) as shown_as, coalesce(named.oid, h.oid) as table_oid
-  from heap h
+top as materialized (
+  select distinct on (f.member) f.member, f.oid
+  from family f
+  join pg_class c on c.oid = f.oid
   cross join publication p
-  left join lateral (
-    select f.oid
-    from family f
-    join pg_class c on c.oid = f.oid
-    where f.member = h.oid
-      and f.above > 0
-      and p.via_root
-      and (f.oid in (select l.oid from listed l) or c.relnamespace in (select s.oid from schema s))
-    order by f.above desc
-    limit 1
-  ) as top on true
-  left join lateral (
-    select f.oid
-    from family f
-    join named n on n.oid = f.oid
-    where f.member = h.oid and (p.via_root or f.above = 0)
-    order by f.above desc
-    limit 1
-  ) as named on true
+  where f.above > 0
+    and p.via_root
+    and (f.oid in (select l.oid from listed l) or c.relnamespace in (select s.oid from schema s))
+  order by f.member, f.above desc
+),
+-- the table that is published for it
+whole as materialized (
+  select distinct on (f.member) f.member, f.oid
+  from family f
+  cross join publication p
+  where f.oid in (select n.oid from named n) and (p.via_root or f.above = 0)
+  order by f.member, f.above desc
+),
+published as materialized (
+  select h.*, coalesce(top.oid, h.oid) as shown_as, coalesce(whole.oid, h.oid) as table_oid
+  from heap h
+  left join top on top.member = h.oid
+  left join whole on whole.member = h.oid
 ),
 looked as materialized (
   select
@@ -144,7 +144,7 @@ looked as materialized (
 -- names, because a partition's columns may have other numbers
 narrowed as materialized (
   select
-    t.oid,
+    t.*,
     array(
       select distinct a.attname::text
       from regexp_matches(t.filter, ':varattno (\d+)', 'g') as v (numbers)
@@ -164,41 +164,40 @@ narrowed as materialized (
 ),
 found as (
   select
-    t.oid,
+    n.*,
     case
-      when t.relreplident = 'f' and t.columns is not null then 'list'
-      when t.relreplident = 'f' and current_setting('server_version_num')::int >= 180000 and t.unsent <> '{}' then 'generated'
-      when t.relreplident = 'f' then null
+      when n.relreplident = 'f' and n.columns is not null then 'list'
+      when n.relreplident = 'f' and v.is_18 and n.unsent <> '{}' then 'generated'
+      when n.relreplident = 'f' then null
       when n.filtered <> '{}' then 'filter'
       when n.unlisted <> '{}' then 'unlisted'
-      when current_setting('server_version_num')::int >= 180000 and t.columns is null and n.unsent_key <> '{}' then 'generated key'
-      when t.key is null then case when t.relreplident = 'd' and t.waits then 'deferrable' else 'none' end
-    end as fault
-  from looked t
-  join narrowed n on n.oid = t.oid
+      when v.is_18 and n.columns is null and n.unsent_key <> '{}' then 'generated key'
+      when n.key is null then case when n.relreplident = 'd' and n.waits then 'deferrable' else 'none' end
+    end as fault,
+    n.columns is null and not (v.is_18 and n.unsent <> '{}') as full_rows
+  from narrowed n
+  cross join (select current_setting('server_version_num')::int >= 180000) as v (is_18)
 )
 select
-  t.oid::bigint as oid,
+  f.oid::bigint as oid,
   s.nspname::text as schema,
-  t.relname::text as name,
-  t.table_oid::bigint as table_oid,
+  f.relname::text as name,
+  f.table_oid::bigint as table_oid,
   whole_schema.nspname::text as table_schema,
   whole.relname::text as table_name,
   f.fault,
   case f.fault
-    when 'filter' then n.filtered
-    when 'unlisted' then n.unlisted
-    when 'generated key' then n.unsent_key
-    when 'generated' then t.unsent
+    when 'filter' then f.filtered
+    when 'unlisted' then f.unlisted
+    when 'generated key' then f.unsent_key
+    when 'generated' then f.unsent
     else '{}'
   end as columns,
-  t.keyed,
-  t.columns is null and (current_setting('server_version_num')::int < 180000 or t.unsent = '{}') as full_rows
+  f.keyed,
+  f.full_rows
 from found f
-join looked t on t.oid = f.oid
-join narrowed n on n.oid = f.oid
-join pg_namespace s on s.oid = t.relnamespace
-join pg_class whole on whole.oid = t.table_oid
+join pg_namespace s on s.oid = f.relnamespace
+join pg_class whole on whole.oid = f.table_oid
 join pg_namespace whole_schema on whole_schema.oid = whole.relnamespace
 where f.fault is not null
-order by s.nspname, t.relname
+order by s.nspname, f.relname

@@ -86,8 +86,7 @@ def follow(
             if following.keep_dropped:
                 after.append(replace(column, dropped=True, missing_text=None, key=False))
         else:
-            missing = _missing_text(column, found)
-            after.append(replace(column, name=found.name, type=found.type, key=found.key, missing_text=missing))
+            after.append(_with_shape(column, found))
             made, wrong = _compared(column, found, following, kept)
             changes += made
             doubts += wrong
@@ -98,9 +97,23 @@ def follow(
     return Followed(_with_free_names(after), tuple(changes), tuple(doubts))
 
 
+def _with_shape(column: MirrorColumn, found: SourceColumn) -> MirrorColumn:
+    """Return a column as the catalog has it now; whether it is text in the lake is decided by a copy alone."""
+    return replace(
+        column,
+        name=found.name,
+        type=found.type,
+        key=found.key,
+        missing_text=_missing_text(column, found),
+        dimensions=found.dimensions,
+    )
+
+
 def _default_doubts(new: SourceColumn) -> list[Doubt]:
     """Name an added column of which Iceberg cannot show what old rows have: a list or map, or a value beyond the lake's type."""
-    found = None if new.missing_text is None else default_literal(new.type, new.missing_text)
+    if new.missing_text is None or new.as_text:
+        return []
+    found = default_literal(new.type, new.missing_text)
     if not isinstance(found, Unsupported):
         return []
     why = f"column {new.name} was added with a constant default that the lake's column cannot have: {found.reason}"

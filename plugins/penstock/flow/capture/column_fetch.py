@@ -13,7 +13,7 @@ from typing import Any
 from penstock.flow.capture import enum_labels
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.source.tables import SourceColumn, SourceTable
-from penstock.values.lake_types import holds, innermost, mapping
+from penstock.values.lake_types import holds, innermost
 from penstock.values.pgtype import PgType
 
 _SENT = frozenset({"insert", "update", "delete"})
@@ -79,7 +79,7 @@ def refilled(columns: Sequence[MirrorColumn], before: Sequence[MirrorColumn], fe
 def _refilled(column: MirrorColumn, before: MirrorColumn | None) -> MirrorColumn:
     generation = column.generation
     if before is not None:
-        generation += not holds(mapping(column.type).lake_type, mapping(before.type).lake_type)
+        generation += not holds(column.lake_type, before.lake_type)
     return replace(column, missing_text=None, generation=generation)
 
 

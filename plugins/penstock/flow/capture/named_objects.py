@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.context import Context
 from penstock.source import object_names
 from penstock.source.tables import SourceTable
@@ -20,3 +22,11 @@ def note(ctx: Context, tables: Iterable[SourceTable]) -> None:
             ctx.name, slug=object_names.SLUG, level="warning", message=message, table_oid=table.oid
         ):
             ctx.progress(f"[{object_names.SLUG}] {message}")
+
+
+def added_only(ctx: Context, now: SourceTable | None) -> Following:
+    """Return that added columns alone are followed, and whether updates and deletes are sent, where that matters for a table."""
+    if now is None or object_names.problem(now) is None:
+        return ADDED_ONLY
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    return replace(ADDED_ONLY, sends_old=publishing is None or bool({"update", "delete"} & set(publishing.sent)))

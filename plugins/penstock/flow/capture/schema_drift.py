@@ -25,7 +25,7 @@ from penstock.flow.table_facts import column_look
 from penstock.lake.columns import reserved
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
-from penstock.source import leaf_rows, server_info
+from penstock.source import column_types, leaf_rows, server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
 from penstock.source.tables import Leaf, SourceTable
@@ -55,7 +55,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
 
     `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
-    now = snapshot.by_oid
+    now = {oid: column_types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
     cases: list[Undecided | Rewritten] = []
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now or trigger is not None:

@@ -21,7 +21,7 @@ from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.quantities import several
-from penstock.source import catalog, session
+from penstock.source import catalog, column_types, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.planning import Heap, generated, unplannable
@@ -39,7 +39,7 @@ def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[
     """
     with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
         found = catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)
-    return {table.oid: table for table in found}
+    return {table.oid: column_types.as_chosen(ctx.pipeline, table) for table in found}
 
 
 def copy_tables(

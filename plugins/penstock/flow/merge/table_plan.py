@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.contract.manifest import FileEntry
@@ -101,8 +101,18 @@ class LandedFiles:
         self, files: Iterable[FileEntry], attnums: Iterable[int], columns: Iterable[MirrorColumn]
     ) -> tuple[FileRef, ...]:
         """Name files of whole rows of columns with these numbers; raises LakeError as `fitted`."""
-        names = {column.attnum: column.name for column in columns}
-        fields = [names.get(attnum) for attnum in attnums]
+        known = {column.attnum: column for column in columns}
+        fields = [known[attnum].name if attnum in known else None for attnum in attnums]
+        files, texts = (
+            list(files),
+            {known[attnum].name for attnum in attnums if attnum in known and known[attnum].as_text},
+        )
+        if texts & {name for entry in files for name, _ in _typed(entry, fields)}:
+            raise LakeError(
+                "schema-change",
+                f"expected the copy to have the source's texts of {', '.join(sorted(texts))}, for which tables.columns has chosen text "
+                "since; copy the table again",
+            )
         return tuple(self._ref(entry, fields) for entry in files)
 
     def fitted(self, entries: Iterable[tuple[FileEntry, Fit]]) -> tuple[FileRef, ...]:
@@ -128,3 +138,9 @@ class LandedFiles:
             fields=None if fields is None or tuple(fields) == entry.columns else tuple(fields),
             partial=entry.attnums is not None,
         )
+
+
+def _typed(entry: FileEntry, fields: Sequence[str | None]) -> Iterator[tuple[str | None, str]]:
+    """Yield the lake's names of the columns that a file has as values, with their types."""
+    names = dict(zip(entry.columns, fields, strict=True))
+    yield from ((names[name], type_) for name, type_ in entry.typed)

@@ -8,9 +8,10 @@ cannot be copied keeps no other waiting.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from penstock.errors import PenstockError, SourceError
-from penstock.flow.capture import verdict_effects
+from penstock.flow.capture import named_objects, verdict_effects
 from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.added_tables import wait_for_open_transactions
@@ -20,7 +21,7 @@ from penstock.flow.table_facts import table_facts
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import RebuildRecord, TableFacts
-from penstock.source import catalog_snapshot, session, slot
+from penstock.source import catalog_snapshot, column_types, session, slot
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.tables import SourceTable
 
@@ -48,7 +49,8 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
 def published(ctx: Context, *, sizes: bool = False) -> CatalogSnapshot:
     """Return the publication and its tables as they are now."""
     with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
-        return catalog_snapshot.read(conn, ctx.pipeline.publication, sizes=sizes)
+        found = catalog_snapshot.read(conn, ctx.pipeline.publication, sizes=sizes)
+    return replace(found, tables=tuple(column_types.as_chosen(ctx.pipeline, table) for table in found.tables))
 
 
 def collect(ctx: Context, ids: Sequence[str]) -> None:
@@ -158,7 +160,8 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
     if now is None:
         _left(ctx, rebuild)
         return True
-    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now)
+    following = named_objects.added_only(ctx, now)
+    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now, following=following)
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True

@@ -113,8 +113,9 @@ class PartitionOrder:
         return f"the rows of {', '.join(leaf.name for leaf in self.source.leaves)}"
 
     def part(self, whole: CopyRange, _lsn: Lsn) -> CopyRange:
-        """Order what is read of a range: all of it, as a copy does."""
-        return whole
+        """Order what is read of a range: all of it, as a copy does; as texts what the lake has as text."""
+        texts = {column.name for column in self.decided.columns if column.as_text}
+        return replace(whole, typed=tuple(pair for pair in whole.typed if pair[0] not in texts))
 
     def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
         """Return what the ledger takes over."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import publication_options, source_state, unreadable_wal, window_proof
+from penstock.flow.capture import named_objects, publication_options, source_state, unreadable_wal, window_proof
 from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -140,7 +140,8 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
-    return verdict(record.columns, record.identity, record.catalog_digest, now).reason
+    following = named_objects.added_only(ctx, now)
+    return verdict(record.columns, record.identity, record.catalog_digest, now, following=following).reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:

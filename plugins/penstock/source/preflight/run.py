@@ -39,6 +39,7 @@ RULES = (
     table_rules.may_read,
     table_rules.identities,
     table_rules.names_of_objects,
+    table_rules.arrays,
     table_rules.contents,
     table_rules.targets,
     table_rules.partitions,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.lake.columns import reserved
-from penstock.source import object_names
-from penstock.source.patterns import chosen_by
+from penstock.source import column_types, object_names
+from penstock.source.patterns import chosen_by, in_pattern
 from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal, explained
@@ -80,6 +81,35 @@ def names_of_objects(asked: Asked) -> Iterator[Finding]:
                 f"it has {object_names.named(columns)}: {object_names.LOST}",
                 f"nothing to do if that is enough; else run: {object_names.stored(table, columns)}",
                 object_names.SLUG,
+            )
+
+
+def arrays(asked: Asked) -> Iterator[Finding]:
+    """Name arrays that are declared with more dimensions than the lake's have, and choices of a type that choose nothing."""
+    chosen = [column_types.as_chosen(asked.pipeline, table) for table in asked.tables]
+    for table in chosen:
+        for column in table.columns:
+            if column.dimensions > 1 and column_types.is_array(column.type) and not column.as_text:
+                pattern = f"{in_pattern(table.schema)}.{in_pattern(table.name)}"
+                entry = json.dumps(
+                    {"include": [pattern], "columns": [column.name], "type": "string"}, ensure_ascii=False
+                )
+                yield warn(
+                    table.qualified,
+                    f"column {column.name} is an array of {column.dimensions} dimensions, and an array of the lake has one: a value of more "
+                    "than one will be NULL there, and a text in _misfits",
+                    f"nothing to do if that is enough; else choose text for it in the pipeline file by an entry of tables.columns: {entry}",
+                )
+    for number, each in enumerate(asked.pipeline.tables.columns):
+        tables = [table for table in chosen if chosen_by(each)(table.schema, table.name)]
+        texts = {column.name for table in tables for column in table.columns if column.as_text}
+        if nothing := [name for name in each.columns if name not in texts]:
+            yield error(
+                f"tables.columns[{number}]",
+                f"expected columns of arrays, which alone can be had as another type, got no such column {names(nothing)} in "
+                f"{names(table.qualified for table in tables) or 'any table'}",
+                "name columns of arrays, or take the entry away",
+                "config-invalid",
             )
 
 
