@@ -155,6 +155,26 @@ def test_a_verb_that_pauses_a_table_ends_with_the_status_of_that_and_names_the_w
 
 
 @pytest.mark.slow
+def test_maintenance_does_all_other_tables_and_then_says_which_it_could_not(env16: PipelineEnv) -> None:
+    make(env16, ("data", "manifest", "fine"))
+    for table in ("data", "manifest"):
+        remove(env16, table, table)
+
+    with pytest.raises(LakeError, match=r"\[lake-unreadable\] expected all tables to be maintained; 2 of 4 were not"):
+        env16.maintain()
+
+    (run,) = env16.ctx.ledger.maintenance.all(env16.name, limit=2)
+    assert run.report is not None
+    left = {each["target"][-1]: (each["slug"], each["after"] is not None) for each in run.report["lake"]["tables"]}
+    assert left == {
+        "data": ("lake-unreadable", False),
+        "manifest": ("lake-unreadable", False),
+        "fine": (None, True),
+        "_penstock_cuts": (None, True),
+    }
+
+
+@pytest.mark.slow
 def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(env16: PipelineEnv) -> None:
     make(env16, ("short", "fine"))
     cut_short(env16, "short")
