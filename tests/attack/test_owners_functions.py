@@ -11,6 +11,7 @@ from penstock.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.copy import bootstrap
+from penstock.flow.spark_job import SparkJob
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv, connection
 
@@ -100,3 +101,44 @@ def test_neither_a_copy_nor_a_look_of_capture_does_what_an_index_of_the_owner_wa
     after = env.sql(f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'")
     assert (len(before), len(after)) == (1, 1)
     assert [table.state for table in ctx.ledger.tables.all(ctx.name)] in (["paused"], ["copied"])
+
+
+UNPLANNABLE = """
+create table whole (id int primary key, v text); insert into whole select n, 'v' || n from generate_series(1, 3000) n;
+create table filtered (id int primary key, v text); insert into filtered values (1, 'a');
+create table sound (id int primary key); insert into sound values (1);
+create function plain(text) returns text immutable strict language sql as $$ select lower($1) $$;
+create function wraps(text) returns text immutable language sql as $$ select plain($1) $$;
+create index on whole ((wraps('x'))); create index on filtered ((wraps('x')));
+create publication {publication} for table whole, filtered where (id > 0), sound with (publish_via_partition_root = true);
+"""
+
+
+def test_a_table_over_which_no_query_can_be_planned_is_copied_whole_and_one_that_needs_a_query_is_tried_once(
+    landing_env16: PipelineEnv,
+) -> None:
+    env = landing_env16
+    env.settings["source"]["adopt"] = True
+    env.settings["copy"] = {"range_bytes": 8192}
+    env.sql(UNPLANNABLE.format(publication=env.settings["source"]["publication"]))
+    submitted: list[str] = []
+
+    def submit(job: SparkJob) -> None:
+        submitted.append(job.name)
+        copy_without_spark(job)
+
+    bootstrap.prepare(env.ctx)
+    assert sorted(bootstrap.copy(env.ctx, submit)) == ["public.sound", "public.whole"]
+
+    tables = {table.name: table for table in env.ctx.ledger.tables.all(env.name)}
+    copied = {copy.oid: copy.rows for copy in env.ctx.ledger.tables.copies(env.name)}
+    assert {name: table.state for name, table in tables.items()} == {
+        "sound": "copied", "whole": "copied", "filtered": "paused",
+    }  # fmt: skip
+    assert copied[tables["whole"].oid] == 3000
+    assert len(submitted) == 1, "an error that will not pass is not tried again"
+    reason = tables["filtered"].paused_reason or ""
+    assert "[planning-failed]" in reason
+    assert "public.wraps(text)" in reason
+    assert "function plain(text) does not exist" in reason
+    assert any("public.whole is copied by one COPY, not in parallel" in line for line in env.lines)
