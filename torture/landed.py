@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.compare.pg_text import row_texts
 from penstock.flow.copy import bootstrap
 from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.source import ddl_trigger
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
 from tests.faults.killed import copy_without_spark
@@ -41,6 +42,7 @@ def search(report: Report, source: Database, home: PipelineEnv, mix: Mix, *, mor
                 torture.land(lambda model: judge(env, model))
             finally:
                 torture.writers.close()
+                torture.stranger.close()
 
 
 @contextmanager
@@ -52,7 +54,13 @@ def _env(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineE
     ):
         name = f"landed{number}"
         env = PipelineEnv(data, ledger, home.landing, name, catalog=ledger)
-        env.settings = {"tables": {"include": ["public.*"], "on_change": "pause"}, "source": {"slot_timeout": 10}}
+        told = number % 2 == 1
+        if told:
+            env.sql(ddl_trigger.install_statement())
+        env.settings = {
+            "tables": {"include": ["public.*"], "on_change": "pause"},
+            "source": {"slot_timeout": 10, "ddl_trigger": told},
+        }
         env.sql(stand.TABLES)
         env.sql(stand.FILLED)
         bootstrap.prepare(env.ctx)

@@ -20,6 +20,7 @@ from torture.driven import Driven
 from torture.model import Model
 from torture.report import Report
 from torture.rules import Change, partitions
+from torture.strangers import Stranger
 from torture.writers import SETTINGS, Writers, failure
 
 
@@ -46,6 +47,8 @@ class Torture:
 
     def __post_init__(self) -> None:
         self.writers = Writers(self.env.source, self.report.note)
+        pipeline = self.env.ctx.pipeline
+        self.stranger = Stranger(self.env.source, self.report.note, pipeline.slot, pipeline.publication)
         self.dice = random.Random(self.report.seed)
         self.shaken = False
         self.driven = Driven(
@@ -60,6 +63,7 @@ class Torture:
                 self.round()
         finally:
             self.writers.close()
+            self.stranger.close()
 
     def round(self) -> None:
         """Do one round."""
@@ -118,7 +122,9 @@ class Torture:
         chosen = dice.random()
         if chosen >= 0.92 and dice.random() < 0.9:
             self.writers.release(dice)
-        if chosen < 0.74:
+        if chosen < 0.05:
+            self.report.rules[f"stranger {self.stranger.step(dice, self._model().roots)}"] += 1
+        elif chosen < 0.74:
             self.writers.step(dice, self._model())
         elif chosen < 0.90:
             self._ddl(dice)
