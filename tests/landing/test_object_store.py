@@ -11,6 +11,7 @@ from penstock.conditions import Directive
 from penstock.config import Pipeline
 from penstock.contract.manifest import ChangeCounts
 from penstock.errors import LakeError
+from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.landing import layout
@@ -194,3 +195,29 @@ def test_maintenance_deletes_from_a_store_what_the_ledger_does_not_know(
             f"{young}/file",
         ]
     )
+
+
+def test_the_mark_of_a_zone_is_written_once_into_a_store_and_another_prefix_is_refused(
+    server: tuple[ObjectStore, int, Path], database16: Database, tmp_path: Path
+) -> None:
+    store = server[0]
+
+    def at(prefix: str) -> Context:
+        landing = {"uri": f"s3://{object_store.LANDING}/{prefix}", "options": store.options()}
+        pipeline = Pipeline.model_validate({"name": "marked", "tables": {"include": ["public.*"]}, "landing": landing})
+        return Context(pipeline, lambda _: connection_to(database16), tmp_path, store.environment())
+
+    ctx = at("first")
+    ctx.ledger.migrate()
+    bootstrap(ctx.ledger, "marked")
+    landing_mark.ensure(ctx)
+    landing_mark.ensure(ctx)
+    landing_mark.require(ctx)
+    known = ctx.ledger.pipelines.get("marked").landing_mark
+    assert ctx.landing.read_text(layout.mark_file("marked")).splitlines()[0] == known
+
+    with pytest.raises(LakeError, match=r"landing-changed.*s3a://.*second/marked/landing-mark\.txt.*no such file"):
+        landing_mark.require(at("second"))
+    at("third").landing.write_text(layout.mark_file("marked"), "of another\n")
+    with pytest.raises(LakeError, match=r"landing-changed.*another ledger"):
+        landing_mark.require(at("third"))
