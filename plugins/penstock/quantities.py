@@ -177,3 +177,9 @@ Share = Annotated[float, Number("a part of the whole, more than 0 and at most 1,
 def several(number: int, noun: str) -> str:
     """Say how many there are of what is named in the singular: `1 table`, `2,000 tables`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """Return what is said with a full stop, unless it ends as a sentence does."""
+    said = text.rstrip()
+    return said if not said or said[-1] in ".!?" else f"{said}."

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.cli import printing
 from penstock.flow.check import Finding
+from penstock.quantities import sentence
 
 SAID = "[slot-lost] gone"
 
@@ -38,3 +39,11 @@ def test_sql_and_paths_can_be_pasted_from_any_terminal_and_pipe(
     assert [line for line in lines if LONG in line] == [f" next  {LONG}"]
     assert sum(PLACE in line for line in lines) == 2
     assert not any(set(line) & set("\u2502\u2503\u2500\u2501") for line in lines), "there is no box"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("it is gone", "it is gone."), ("it is gone.", "it is gone."), ("is it?\n", "is it?"), ("", "")],
+)
+def test_a_sentence_ends_with_one_full_stop(said: str, shown: str) -> None:
+    assert sentence(said) == shown

@@ -28,7 +28,7 @@ from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
 from penstock.pipeline_files import clashes, find_pipeline, read_folder
 from penstock.places import environment, folder, home
-from penstock.quantities import several
+from penstock.quantities import sentence, several
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def answer(
         found.append(data)
         statuses.append(status)
     for error in broken:
-        printing.say(str(error))
+        printing.say(sentence(str(error)))
         found.append(_told(None, error))
         statuses.append(Status.REFUSED)
     if json:
@@ -124,7 +124,7 @@ def _one(
                 found = ask(ctx)
     except PenstockError as error:
         if ctx is None or not recorded:  # a recorded error has been said already
-            printing.say(str(error))
+            printing.say(sentence(str(error)))
         told = failed_with(ctx.name if ctx else name, error)
         return told.data, told.status if failed is None else failed
     found = found or Answer({})

@@ -20,7 +20,7 @@ from penstock.flow.check import Finding, failures, notified, seconds_between
 from penstock.pipeline_files import SUFFIX, read_folder
 from penstock.pipeline_schema import SHIPPED
 from penstock.places import environment, folder, home
-from penstock.quantities import several, size
+from penstock.quantities import sentence, several, size
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose, in_pattern
 from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
@@ -39,7 +39,7 @@ def init(name: str, connection: str, include: Sequence[str], *, reader: str | No
         pipeline, tables, findings = _asked(name, source, reads, include, adopt=adopt)
         _write(path, "\n".join(_lines(path, pipeline, tables, findings)) + "\n")
     except PenstockError as error:
-        printing.say(str(error))
+        printing.say(sentence(str(error)))
         printing.say(f"Next: penstock runbook {error.slug}")
         raise typer.Exit(status_of(error)) from None
     failed = failures(findings)

@@ -18,7 +18,7 @@ from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote
-from penstock.quantities import several, size, span
+from penstock.quantities import sentence, several, size, span
 from penstock.source import server_info, session, slot
 
 
@@ -121,7 +121,9 @@ def _source(ctx: Context) -> SourceStatus:
 def lines(found: Status) -> list[tuple[str, str]]:
     """Return the status as labelled lines: open alarms and freshness, then what stands still or is under way, then the rest."""
     known, pipeline = found.ledger, found.ledger.pipeline
-    halted = [("halted", f"[{pipeline.halted_slug}] {pipeline.halted_reason}")] if pipeline.halted_slug else []
+    halted = (
+        [("halted", sentence(f"[{pipeline.halted_slug}] {pipeline.halted_reason}"))] if pipeline.halted_slug else []
+    )
     paused = [(f"paused {t.qualified}", _paused_line(t, found.answered)) for t in known.paused]
     waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
     return [
@@ -144,12 +146,12 @@ def lines(found: Status) -> list[tuple[str, str]]:
         *verified_lines(found.verified),
         *conflict_lines(found.verified),
         *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
-        *((f"event {event.at:%F %T}", f"[{event.slug}] {event.message}") for event in known.events),
+        *((f"event {event.at:%F %T}", sentence(f"[{event.slug}] {event.message}")) for event in known.events),
     ]
 
 
 def _alarm_line(alarm: AlarmRecord) -> str:
-    return f"{alarm.subject}: {alarm.message}, open since {alarm.opened_at:%F %T} UTC (docs/runbooks/{alarm.slug}.md)"
+    return f"{alarm.subject}: {sentence(alarm.message)} Open since {alarm.opened_at:%F %T} UTC (docs/runbooks/{alarm.slug}.md)."
 
 
 def _freshness_line(found: Status) -> str:
@@ -233,7 +235,7 @@ def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
 def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
     """Say why a table is paused, and what follows."""
     step = "resync copies it again by itself" if table.paused_slug in answered else "resync it, or resume it"
-    return f"[{table.paused_slug}] {table.paused_reason}; {step} (docs/runbooks/{table.paused_slug}.md)"
+    return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step[0].upper()}{step[1:]} (docs/runbooks/{table.paused_slug}.md)."
 
 
 def _rebuild_line(rebuild: RebuildRecord) -> str:

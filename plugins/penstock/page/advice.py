@@ -13,6 +13,7 @@ from typing import Any
 from penstock.conditions import NEEDS_COPY
 from penstock.page.format import age
 from penstock.page.models import Grade, Pipeline, Table, TaskRef
+from penstock.quantities import sentence
 
 RECOVERABLE = (
     "slot-lost",
@@ -87,7 +88,7 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
     yield Advice(
         "critical",
         f"The pipeline is halted: {slug}",
-        f"{shown.halted_reason} The lake stays readable at its last cut. Nothing runs until a person has decided.",
+        f"{sentence(shown.halted_reason or slug)} The lake stays readable at its last cut. Nothing runs until a person has decided.",
         (read, *met, *way),
     )
 
@@ -105,7 +106,7 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
             steps.append(Step("See the log of the task that failed", task=alarm.failed))
         elif alarm.task:
             steps.append(Step("See the log of the look that found it", task=alarm.task))
-        reason = f"{alarm.message} How fast it gets worse: {alarm.worsens}."
+        reason = f"{sentence(alarm.message)} How fast it gets worse: {sentence(alarm.worsens)}"
         yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 
 
@@ -123,7 +124,8 @@ def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
         yield Advice(
             "warn",
             f"{len(names)} {are} paused: {slug}",
-            f"{', '.join(names[:_NAMED_TABLES])}{more}. Its changes are still landed; all other tables continue.",
+            f"{', '.join(names[:_NAMED_TABLES])}{more}. {'Its' if len(names) == 1 else 'Their'} changes are still landed; all other tables "
+            "continue.",
             (
                 Step("Read what it means", runbook=slug),
                 *met,

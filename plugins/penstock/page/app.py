@@ -27,6 +27,7 @@ from penstock.page.lists import pipeline_list, runbook_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from penstock.printable import printable
+from penstock.quantities import sentence
 
 _HERE = Path(__file__).parent
 _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "static").rglob("*") if path.is_file()}
@@ -202,7 +203,7 @@ def _templates() -> Environment:
         finalize=_finalize,
     )
     filters = (format.size, format.count, format.several, format.span, format.age, format.moment)
-    said = {each.__name__: each for each in filters}
+    said = {each.__name__: each for each in (*filters, sentence)}
     environment.filters |= said
     environment.globals["version"] = _version
     return environment

@@ -65,11 +65,11 @@ def test_an_alert_says_what_since_when_the_numbers_what_comes_next_and_where_to_
 
     assert alert.title == "[penstock] WARN: slot-retained penstock_shop (shop)"
     assert at(alert).text().splitlines() == [
-        "what: slot penstock_shop keeps 2.0 GiB of WAL, the warn limit is 1.0 GiB",
+        "what: slot penstock_shop keeps 2.0 GiB of WAL, the warn limit is 1.0 GiB.",
         "level: warn",
         "since: 2026-11-21 10:00:00 UTC, for 2 h",
         "numbers: retained 2.0 GiB",
-        "next: it does not grow",
+        "next: it does not grow.",
         "gets worse: as fast as the source writes",
         "runbook: https://runbooks.example.com/penstock/slot-retained.md",
         "DAG: shop.capture https://airflow.example.com/dags/shop.capture",
@@ -89,7 +89,7 @@ def test_an_alert_leads_to_the_runbook_on_the_page_the_run_and_its_log() -> None
     lines = at(alert, published=None).text().splitlines()
 
     assert "numbers: unmerged 8.1 GiB" in lines
-    assert "follows: lake-stale: readers see the source of 2 h ago" in lines
+    assert "follows: lake-stale: readers see the source of 2 h ago." in lines
     assert "runbook: https://airflow.example.com/cdc/runbooks/merge-failing" in lines
     run = "https://airflow.example.com/dags/shop.merge/runs/asset__2026%20%2B00%3A00"
     assert lines[-3:-1] == [f"run: {run}", f"log: {run}/tasks/spark"]

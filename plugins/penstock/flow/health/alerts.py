@@ -17,7 +17,7 @@ from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord
 from penstock.policy import Critical, Health, Warn
 from penstock.printable import printable
-from penstock.quantities import size, span
+from penstock.quantities import sentence, size, span
 
 Happening = Literal["opened", "raised", "lasts", "closed"]
 HOLD_SECONDS = 900
@@ -66,7 +66,7 @@ class Alert:
     def _lines(self) -> Iterator[tuple[str, str]]:
         alarm, over = self.alarm, self.happening == "closed"
         for each in self.alarms[:_NAMED]:
-            yield "what", each.message
+            yield "what", sentence(each.message)
         if len(self.alarms) > _NAMED:
             yield "what", f"and {len(self.alarms) - _NAMED} more"
         end = alarm.closed_at or self.at
@@ -75,8 +75,8 @@ class Alert:
         yield "numbers", "" if self.others else said(alarm.numbers)
         if not over:
             for each in alarm.numbers.get("follows", ()):
-                yield "follows", str(each)
-            yield "next", str(alarm.numbers.get("next", ""))
+                yield "follows", sentence(str(each))
+            yield "next", sentence(str(alarm.numbers.get("next", "")))
             yield "gets worse", ALARMS[alarm.slug].worsens
         yield "runbook", self.runbook
         if not over:

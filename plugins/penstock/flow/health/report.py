@@ -7,7 +7,7 @@ from typing import Any
 from penstock.flow.health.judge import Verdict
 from penstock.ledger.health import SlotSample
 from penstock.policy import Health
-from penstock.quantities import size, span
+from penstock.quantities import sentence, size, span
 
 Row = tuple[str, str]
 
@@ -19,7 +19,7 @@ def lines(verdict: Verdict, policy: Health) -> list[Row]:
     how = "would run" if policy.dry_run else "may run"
     rooms = [disk for disk in seen.now.disks if disk.free is not None]
     return [
-        *((f"{each.level} {each.slug}", f"{each.message}; {each.next}") for each in verdict.findings),
+        *((f"{each.level} {each.slug}", sentence(f"{each.message}; {each.next}")) for each in verdict.findings),
         *((f"{how}", f"{each.statement} -- {each.reason}") for each in verdict.drops),
         *([("drain", "capture should run now, with larger windows")] if verdict.drain else []),
         ("slot", _slot(own, verdict) if own else f"the server has no slot {seen.slot}"),
