@@ -102,12 +102,10 @@ class LandedFiles:
     ) -> tuple[FileRef, ...]:
         """Name files of whole rows of columns with these numbers; raises LakeError as `fitted`."""
         known = {column.attnum: column for column in columns}
-        fields = [known[attnum].name if attnum in known else None for attnum in attnums]
-        files, texts = (
-            list(files),
-            {known[attnum].name for attnum in attnums if attnum in known and known[attnum].as_text},
-        )
-        if texts & {name for entry in files for name, _ in _typed(entry, fields)}:
+        found = [known.get(attnum) for attnum in attnums]
+        fields = [None if column is None else column.name for column in found]
+        texts, files = {column.name for column in found if column is not None and column.as_text}, list(files)
+        if texts and any(name in texts for entry in files for name in _typed(entry, fields)):
             raise LakeError(
                 "schema-change",
                 f"expected the copy to have the source's texts of {', '.join(sorted(texts))}, for which tables.columns has chosen text "
@@ -140,7 +138,7 @@ class LandedFiles:
         )
 
 
-def _typed(entry: FileEntry, fields: Sequence[str | None]) -> Iterator[tuple[str | None, str]]:
-    """Yield the lake's names of the columns that a file has as values, with their types."""
+def _typed(entry: FileEntry, fields: Sequence[str | None]) -> Iterator[str | None]:
+    """Yield the lake's names of the columns that a file has as values."""
     names = dict(zip(entry.columns, fields, strict=True))
-    yield from ((names[name], type_) for name, type_ in entry.typed)
+    yield from (names[name] for name, _ in entry.typed)
