@@ -31,7 +31,7 @@ from tests.pipeline_env import ROOT, PipelineEnv
 from tests.real_store import real_store
 from tests.scenarios.recovery import flush
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # several applications a test, and the patience of clients
 
 _log = logging.getLogger(__name__)
 TABLES = ("cold", "hot", "warm")
@@ -188,11 +188,14 @@ def test_a_file_that_is_refused_pauses_its_table_where_others_are_taken(desk: De
     }
 
 
-def test_copies_and_maintenance_name_the_store_too(desk: Desk) -> None:
+def test_maintenance_names_the_store_too(desk: Desk) -> None:
     for answer in (EXPIRED, INTERNAL):
         with desk.store.trouble(answer, LAKE, methods=("GET", "HEAD")):
             assert desk.fails(desk.env.maintain).slug == "lake-unreachable"
-    desk.env.maintain()
+    assert set(desk.states.values()) == {("ready", None)}
+
+
+def test_copies_and_captures_name_the_store_too(desk: Desk) -> None:
     with desk.store.trouble(EXPIRED, "/copies/", methods=("PUT",)):
         error = desk.fails(lambda: rebuild.resync(desk.env.ctx, ["public.cold"], desk.submit))
         assert error.slug == "landing-unreachable"
