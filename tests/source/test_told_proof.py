@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from penstock.contract.table_state import TableState
 from penstock.source import ddl_trigger, server_info, session
 from penstock.source.peek import Logical
 from penstock.wire.messages import LogicalMessage
+from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.source.conftest import connection_to, decoded, window
 
@@ -24,13 +26,15 @@ SLOW = pytest.mark.slow
 SLOT = "proves"
 
 
+@pytest.fixture(scope="module")
+def other_server(new_server: Callable[..., Server], binaries_of: Callable[[int], Binaries]) -> Callable[[int], Server]:
+    return cache(lambda major: new_server(binaries_of(major), {"fsync": "off"}))
+
+
 @pytest.fixture(params=[15, 16, *(pytest.param(major, marks=SLOW) for major in (14, 17, 18))])
-def database(request: pytest.FixtureRequest, new_server: Callable[..., Server]) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, other_server: Callable[[int], Server]) -> Iterator[Database]:
     major = request.param
-    if major in (15, 16):
-        server = request.getfixturevalue(f"postgres{major}")
-    else:
-        server = new_server(request.getfixturevalue("binaries_of")(major), {"fsync": "off"})
+    server = request.getfixturevalue(f"postgres{major}") if major in (15, 16) else other_server(major)
     with server.temporary_database(f"proof{major}") as database:
         database.execute("create publication p; create table t (id int primary key, v int)")
         database.execute(f"select pg_create_logical_replication_slot('{SLOT}', 'pgoutput')")
