@@ -19,7 +19,7 @@ from tests.clocks import jumping, metadata_files, move_into_the_future
 from tests.pipeline_env import ROOT, PipelineEnv
 from tests.scenarios.recovery import LANDED, SHOP, equal, flush, follows
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
 
 
@@ -66,19 +66,13 @@ def test_merges_resyncs_and_maintenance_go_on_over_times_that_have_not_come_yet(
 
 
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed (Debian: apt-get install faketime)")
-@pytest.mark.parametrize(("by", "said"), [("+1h", "ahead"), ("-1h", "behind")])
 def test_a_real_driver_with_a_wrong_clock_ends_with_the_name_of_it(
-    shop: PipelineEnv,
-    shell_with_spark: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    by: str,
-    said: str,
+    shop: PipelineEnv, shell_with_spark: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, submit = shown(shop), submitting(shell_with_spark, tmp_path, monkeypatch)
-    wrong = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": by, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    wrong = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+1h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
-    with pytest.raises(LakeError, match=rf"^\[clock-skew\].*got 3[56]\d\d s {said}; nothing was written"):
+    with pytest.raises(LakeError, match=r"^\[clock-skew\].*got 3[56]\d\d s ahead; nothing was written"):
         merge.merge(shop.ctx, lambda job: submit(replace(job, environment={**job.environment, **wrong})))
 
     assert shown(shop) == before
