@@ -76,7 +76,7 @@ def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
     landing_env16.sql("alter table t rename id to key")
     landing_env16.capture()
 
-    answered, left = "resync copies it again by itself", "resync it, or resume it"
+    answered, left = "Resync copies it again by itself", "Resync it, or resume it"
     assert answered in dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
     decide(landing_env16, on_change="pause")
     line = dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]

@@ -234,8 +234,8 @@ def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
 
 def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
     """Say why a table is paused, and what follows."""
-    step = "resync copies it again by itself" if table.paused_slug in answered else "resync it, or resume it"
-    return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step[0].upper()}{step[1:]} (docs/runbooks/{table.paused_slug}.md)."
+    step = "Resync copies it again by itself" if table.paused_slug in answered else "Resync it, or resume it"
+    return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step} (docs/runbooks/{table.paused_slug}.md)."
 
 
 def _rebuild_line(rebuild: RebuildRecord) -> str:

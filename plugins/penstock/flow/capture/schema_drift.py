@@ -98,9 +98,8 @@ def _follow(
     case = (
         None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
     )
-    if case is not None:
-        if not case.is_refused:
-            take(ctx, known, case.best(), case.digest())
+    if case is not None and not case.is_refused:
+        take(ctx, known, case.best(), case.digest())
         return [case]
     if (
         told
@@ -113,6 +112,8 @@ def _follow(
         if rewritten is not None and not _digest(conn, known, now).get("grown"):
             take(ctx, known, rewritten.meanwhile(), rewritten.digest())
             return [rewritten]
+    if case is not None:
+        return [case]
     if decided.reason is not None:
         refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif now is not None:
