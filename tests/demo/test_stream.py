@@ -64,6 +64,7 @@ def moves(one: list[Any], column: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def stream(shop: Database, address: dict[str, str]) -> Stream:
+    source.sell_gift_cards(shop)  # from then on tables are emptied, too
     shop.execute("select pg_create_logical_replication_slot('demo', 'pgoutput')")
     load = Workload(address, rate=100, pgbench=shop.server.binaries.program("pgbench"))
     load.start()

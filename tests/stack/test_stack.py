@@ -64,14 +64,14 @@ def test_the_source_decodes_logically_and_bounds_what_a_slot_may_retain(servers:
     assert one(dsn, "select not rolsuper from pg_roles where rolname = current_user") is True
 
 
-def test_status_says_what_does_not_run_how_to_start_it_and_what_the_ledger_lacks(servers: Stack):
+def test_status_says_what_does_not_run_how_to_start_it_and_that_nothing_is_bootstrapped(servers: Stack):
     said = io.StringIO()
 
     status.show(servers, None, Console(file=said, soft_wrap=True, highlight=False))
 
     assert f"127.0.0.1:{servers.source.port}" in said.getvalue()
     assert "Nothing serves a UI: `make up`" in said.getvalue()
-    assert "[ledger-not-migrated]" in said.getvalue()
+    assert "not bootstrapped" in said.getvalue()
 
 
 def test_one_role_may_decode_and_the_reader_may_not_and_neither_reads_ungranted_tables_nor_makes_any(servers: Stack):
