@@ -57,6 +57,8 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     """
     now = {oid: column_types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
     cases: list[Undecided | Rewritten] = []
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    sent = publishing.sent if publishing else None
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now or trigger is not None:
         ctx.ledger.tables.note_column_looks(
@@ -69,10 +71,10 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     named_objects.note(ctx, now.values())
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            cases += _follow(ctx, conn, record, now[record.oid], place, told=bool(trigger))
+            cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, told=bool(trigger))
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
-            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place)
+            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
     if stamped := {oid: (snapshot.stamps[oid], table.digest()) for oid, table in now.items() if oid in snapshot.stamps}:
         ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
     return Look(now, tuple(cases), snapshot.unchanged)
@@ -85,6 +87,7 @@ def _follow(
     now: SourceTable | None,
     place: Callable[[], Lsn],
     *,
+    sent: Collection[str] | None,
     told: bool = False,
 ) -> list[Undecided | Rewritten]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
@@ -92,8 +95,7 @@ def _follow(
         await_copy(ctx, known, now)
         return []
     cleared = frozenset() if now is None else _cleared(ctx, known, now)
-    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
-    following = followed_of(ctx, known, publishing.sent if publishing else None)
+    following = followed_of(ctx, known, sent)
     decided = verdict_of(known, now, following, cleared)
     case = (
         None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
@@ -106,7 +108,7 @@ def _follow(
         and now is not None
         and decided.reason is not None
         and isinstance(known, TableRecord)
-        and _is_sent(ctx, now)
+        and _is_sent(sent, now)
     ):
         rewritten = open_case(Rewritten(known, now, following, cleared, decided, server_info.inserted(conn)))
         if rewritten is not None and not _digest(conn, known, now).get("grown"):
@@ -124,10 +126,9 @@ def _follow(
     return []
 
 
-def _is_sent(ctx: Context, now: SourceTable) -> bool:
+def _is_sent(sent: Collection[str] | None, now: SourceTable) -> bool:
     """Return whether a new file without a command of DDL is told by the stream: a TRUNCATE, where it may be of a table that changes silently."""
-    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
-    return not now.changes_silently or (publishing is not None and "truncate" in publishing.sent)
+    return not now.changes_silently or (sent is not None and "truncate" in sent)
 
 
 def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
