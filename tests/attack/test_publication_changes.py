@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from penstock.errors import LakeError, SourceError
-from penstock.flow.capture import publication_options
 from penstock.flow.check import check
 from penstock.flow.copy import added_tables
 from penstock.flow.copy.added_tables import wait_for_open_transactions
@@ -14,6 +13,7 @@ from penstock.flow.health.check import look
 from penstock.flow.rebuild import run as rebuild
 from penstock.flow.rebuild.resync_request import to_copy
 from penstock.flow.recover import resume
+from penstock.flow.schema import publication_options
 from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told

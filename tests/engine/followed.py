@@ -23,11 +23,11 @@ from penstock.engine import duck, vectors
 from penstock.engine.files import Files
 from penstock.engine.target import read
 from penstock.flow.capture.land_window import land
-from penstock.flow.table_facts import column_plan
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
+from penstock.shapes.table_facts import column_plan
 from penstock.source import catalog, peek, session, slot
 from penstock.source.copy import plan_ranges
 from penstock.source.tables import SourceTable

@@ -18,7 +18,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow.capture import schema_drift
 from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
@@ -367,7 +366,7 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[tuple[ModuleType, str, int]] = [
-        (schema_drift, "follow", 1),
+        (schema, "follow", 1),
         (server_info, "position", 1),
         (server_info, "position", 2),
     ]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import LakeError
-from penstock.flow.capture import gone_partitions
-from penstock.flow.capture.new_files import values_changed
 from penstock.flow.context import Context
 from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.shapes import gone_partitions
+from penstock.shapes.new_files import values_changed
 from penstock.source.tables import SourceTable
 
 

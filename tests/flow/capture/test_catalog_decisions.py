@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.config import Pipeline
-from penstock.flow.capture import sync_publication
-from penstock.flow.capture.sync_publication import Alteration
-from penstock.flow.capture.sync_tables import member_changes
+from penstock.flow.schema import sync_publication
+from penstock.flow.schema.sync_publication import Alteration
+from penstock.flow.schema.sync_tables import member_changes
 from penstock.lsn import Lsn
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.column_fetch import Fetch, refilled
-from penstock.flow.capture.table_verdict import verdict
-from penstock.flow.table_facts import column_plan
+from penstock.shapes.column_changes import Following
+from penstock.shapes.column_fetch import Fetch, refilled
+from penstock.shapes.table_facts import column_plan
+from penstock.shapes.table_verdict import verdict
 from penstock.source.tables import Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 

@@ -8,9 +8,9 @@ from itertools import combinations_with_replacement, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow.capture.joint_columns import read
-from penstock.flow.capture.relation_columns import DROPPED
 from penstock.ledger.relation_records import ColumnLook
+from penstock.shapes.joint_columns import read
+from penstock.shapes.relation_columns import DROPPED
 from penstock.wire.messages import Relation
 from tests.flow.capture.test_relation_columns import look, relation
 

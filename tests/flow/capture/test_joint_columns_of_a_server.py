@@ -7,9 +7,9 @@ from itertools import groupby
 
 from psycopg import Connection
 
-from penstock.flow.capture.joint_columns import read
-from penstock.flow.capture.relation_columns import DROPPED
 from penstock.ledger.relation_records import ColumnLook
+from penstock.shapes.joint_columns import read
+from penstock.shapes.relation_columns import DROPPED
 from penstock.wire.controls import relation_columns
 from penstock.wire.messages import Relation
 from penstock.wire.pgoutput import Decoder

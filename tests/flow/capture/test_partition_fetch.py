@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.gone_partitions import GONE
-from penstock.flow.capture.partition_fetch import PartitionFetch
-from penstock.flow.capture.table_verdict import Verdict, verdict
-from penstock.flow.table_facts import column_plan
+from penstock.shapes.column_changes import Following
+from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.partition_fetch import PartitionFetch
+from penstock.shapes.table_facts import column_plan
+from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.partition_bounds import Condition
 from penstock.source.tables import Attach, Leaf, SourceTable
 from tests.flow.capture.test_table_verdict import GIVEN, HEAP, TABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow.capture.table_names import clashes
+from penstock.flow.schema.names import clashes
 from penstock.ledger.table_records import TableFacts
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.capture.column_changes import ADDED_ONLY, Following
-from penstock.flow.capture.column_fetch import Fetch
-from penstock.flow.capture.new_files import suspects
-from penstock.flow.capture.table_verdict import Verdict, verdict
-from penstock.flow.table_facts import column_plan
+from penstock.shapes.column_changes import ADDED_ONLY, Following
+from penstock.shapes.column_fetch import Fetch
+from penstock.shapes.new_files import suspects
+from penstock.shapes.table_facts import column_plan
+from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.contract.table_state import TableState
-from penstock.flow.capture.relation_columns import attnums
-from penstock.flow.capture.told_columns import History, contradicts, read
 from penstock.ledger.relation_records import ColumnLook, ColumnState
+from penstock.shapes.relation_columns import attnums
+from penstock.shapes.told_columns import History, contradicts, read
 from penstock.wire.columnar import Told
 from penstock.wire.messages import Relation, RelationColumn
 

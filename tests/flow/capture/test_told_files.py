@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.contract.table_state import FileBefore, TableState
-from penstock.flow.capture.told_files import ToldFile, told_file, told_files
+from penstock.shapes.told_files import ToldFile, told_file, told_files
 from penstock.wire.columnar import Told
 
 HERE, OTHER = "the trigger", "another trigger"

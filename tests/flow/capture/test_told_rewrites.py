@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.contract.table_state import TableState
-from penstock.flow.capture.told_columns import History
-from penstock.flow.capture.told_rewrites import Before, Rewrites, read
 from penstock.ledger.relation_records import ColumnLook
+from penstock.shapes.told_columns import History
+from penstock.shapes.told_rewrites import Before, Rewrites, read
 from penstock.wire.columnar import Told
 
 INT2, INT4, INT8, TEXT, VARCHAR, DOMAIN = 21, 23, 20, 25, 1043, 70000

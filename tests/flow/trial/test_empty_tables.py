@@ -8,11 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from penstock.config import Pipeline
-from penstock.flow.capture.column_changes import Rule
 from penstock.flow.context import Context
 from penstock.flow.trial import looks
 from penstock.flow.trial.effects import EFFECTS, ORDER, effect, worst
 from penstock.flow.trial.outcomes import Looks, outcomes
+from penstock.shapes.column_changes import Rule
 from penstock.source import session
 from stack.servers.postgres import Database, Server
 from tests.flow.trial.conftest import PATTERNS, PUBLICATION, ROWS, SCHEMA

@@ -7,13 +7,11 @@ handed on before it asks for more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from penstock.contract.manifest import ChangeCounts, FileEntry
+from penstock.contract.manifest import ChangeCounts
 from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -21,35 +19,13 @@ from penstock.landing import layout
 from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
+from penstock.shapes.landed_window import Landed
 from penstock.source import peek
 from penstock.source.peek import Logical
-from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation, Totals
+from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
 
 VersionOf = Callable[[Relation, int], int]
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
-
-
-@dataclass(frozen=True)
-class Landed:
-    """Say what one window left in the landing zone."""
-
-    files: tuple[FileEntry, ...]
-    relations: dict[tuple[int, int], Relation]
-    totals: Totals
-    old_nulls: Mapping[int, frozenset[str]]
-    """The columns that are NULL in an old row, by relation."""
-    after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
-    """After how many told states of its table each relation version was announced."""
-    order: Mapping[int, Sequence[tuple[Relation, int | None]]] = field(default_factory=dict)
-    """The relations of each table in the order in which the stream came to them, with their versions where rows were landed."""
-
-    @cached_property
-    def shapes(self) -> dict[int, list[Relation]]:
-        """Return the shapes that came of each relation, by oid."""
-        found: dict[int, list[Relation]] = {}
-        for (oid, _), relation in self.relations.items():
-            found.setdefault(oid, []).append(relation)
-        return found
 
 
 def messages(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.flow.capture.land_window import Landed
 from penstock.lsn import Lsn
 from penstock.quantities import several
+from penstock.shapes.landed_window import Landed
 from penstock.source import server_info
 
 

@@ -13,23 +13,26 @@ from time import monotonic
 
 from penstock.errors import SourceError
 from penstock.flow import landing_mark
-from penstock.flow.capture import landed_drift, schema_drift, slot_verdict, source_state, window_proof, window_size
-from penstock.flow.capture.land_window import Landed, land, messages
+from penstock.flow.capture import slot_verdict, source_state, window_proof, window_size
+from penstock.flow.capture.land_window import land, messages
 from penstock.flow.capture.next_window import NextWindow
-from penstock.flow.capture.publication_options import follow_options
 from penstock.flow.capture.reports import CaptureReport, WindowReport
 from penstock.flow.capture.slot_verdict import SourceState
-from penstock.flow.capture.sync_publication import follow_patterns
-from penstock.flow.capture.sync_tables import follow_publication
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import running, slot_work
+from penstock.flow.schema import evidence
+from penstock.flow.schema import run as schema
+from penstock.flow.schema.publication_options import follow_options
+from penstock.flow.schema.sync_publication import follow_patterns
+from penstock.flow.schema.sync_tables import follow_publication
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.windows import moved
 from penstock.lsn import Lsn
+from penstock.shapes.landed_window import Landed
 from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.peek import Logical
@@ -95,7 +98,7 @@ class _Due:
     known: ExpectedState
     before: SourceState
     end: server_info.Position
-    look: schema_drift.Look
+    look: schema.Look
     window: WindowRecord | None
     following: Lsn
     """Where the window after this one could end by now; where this one ends if it had too little to be read ahead."""
@@ -119,7 +122,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     landing_mark.require(ctx)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
-    known = schema_drift.looked(ctx)
+    known = run.looked(ctx)
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
@@ -132,7 +135,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
         slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
     follow_options(ctx, conn, found.publication, found.tables)
     follow_publication(ctx, conn, found, position=record.position)
-    look = schema_drift.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
+    look = schema.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
     recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
@@ -224,7 +227,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due)
-    numbers = landed_drift.settle(ctx, conn, due.look, landed, window)
+    numbers = evidence.settle(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
@@ -232,7 +235,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         files=landed.files,
         relations=landed.relations,
         numbers=numbers,
-        states=landed_drift.told_states(landed),
+        states=evidence.told_states(landed),
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow import landing_mark
-from penstock.flow.capture import publication_options
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.copy.watch import Earlier
+from penstock.flow.schema import publication_options
+from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
-from penstock.flow.table_facts import table_facts
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn

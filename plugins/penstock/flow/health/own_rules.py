@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.conditions import Level
-from penstock.flow.capture.publication_options import said as kinds
 from penstock.flow.health.findings import Case, Finding
+from penstock.flow.schema.publication_options import said as kinds
 from penstock.quantities import size, span
 
 _LIVING = ("running", "halted", "bootstrapping")

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow import archives
-from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.merge import gone_rows, names, rebuild_plan
@@ -20,6 +19,7 @@ from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.quantities import several
+from penstock.shapes.relation_columns import Fit
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:

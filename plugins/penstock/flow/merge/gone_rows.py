@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes import gone_partitions
 
 
 def bounds(table: TableRecord, upto: Lsn) -> tuple[tuple[tuple[Any, ...], ...], ...]:

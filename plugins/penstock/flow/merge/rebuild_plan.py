@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
-from penstock.flow.snapshot import Snapshot
-from penstock.flow.table_facts import facts_of
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
 from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
+from penstock.shapes.table_facts import facts_of
 from penstock.wire.messages import Relation
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
-from penstock.flow.capture.relation_columns import Fit
 from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
 from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
@@ -17,6 +16,7 @@ from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.shapes.relation_columns import Fit
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.errors import PenstockError, SourceError
-from penstock.flow.capture import named_objects, verdict_effects
-from penstock.flow.capture.table_verdict import verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
+from penstock.flow.schema import named_objects, verdict_effects
+from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
-from penstock.flow.table_facts import table_facts
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import RebuildRecord, TableFacts
+from penstock.shapes.table_verdict import verdict
 from penstock.source import catalog_snapshot, column_types, session, slot
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.tables import SourceTable

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from penstock.errors import SourceError
 from penstock.flow import table_policy
-from penstock.flow.capture import column_fetch
 from penstock.flow.context import Context
 from penstock.flow.copy.run import TRIES, copied_files, copy_tables, tables_at
 from penstock.flow.rebuild.copy import published
@@ -20,6 +19,7 @@ from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.fetches import LandedFetch
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes import column_fetch
 from penstock.source import server_info, session
 from penstock.source.slot import exact_snapshot
 

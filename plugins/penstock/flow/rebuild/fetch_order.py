@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.contract.manifest import FileEntry
-from penstock.flow.capture import column_fetch
-from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.column_fetch import Fetch
-from penstock.flow.capture.gone_partitions import GONE
-from penstock.flow.capture.partition_fetch import PartitionFetch, partition_fetch
-from penstock.flow.capture.table_verdict import Verdict, verdict
-from penstock.flow.capture.verdict_effects import followed_changes
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
-from penstock.flow.table_facts import facts_of
+from penstock.flow.schema.verdict_effects import followed_changes
 from penstock.jobs.copy_plan import CopyRange
 from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.quantities import several
+from penstock.shapes import column_fetch
+from penstock.shapes.column_changes import Following
+from penstock.shapes.column_fetch import Fetch
+from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
+from penstock.shapes.table_facts import facts_of
+from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.copy import having_labels
 from penstock.source.tables import SourceTable
 

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.rebuild.position import resolve_position
 from penstock.flow.rebuild.resync_request import not_ready, open_rebuilds
-from penstock.flow.snapshot import Snapshot
-from penstock.flow.table_facts import facts_of
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
@@ -26,6 +23,9 @@ from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.table_records import CopyRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.quantities import several
+from penstock.shapes import gone_partitions
+from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.table_facts import facts_of
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 _TAKEN_SUFFIX = "changelog"

@@ -15,7 +15,7 @@ from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.rebuild import fetch
 from penstock.flow.rebuild.copy import published
-from penstock.flow.table_facts import table_facts
+from penstock.flow.schema.facts import table_facts
 from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableFacts, TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot
 

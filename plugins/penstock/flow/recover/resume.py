@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import named_objects, publication_options, source_state, unreadable_wal, window_proof
-from penstock.flow.capture.table_verdict import verdict
+from penstock.flow.capture import source_state, unreadable_wal, window_proof
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import slot_work, tables_by_name
 from penstock.flow.health import paging
 from penstock.flow.merge import lake_state, rebuild_plan
+from penstock.flow.schema import named_objects, publication_options
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.table_verdict import verdict
 from penstock.source import catalog, publication, session
 
 _LANDING = ("landing-file-missing", "landing-version")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.config import Pipeline
-from penstock.flow.capture.column_changes import Rule
+from penstock.shapes.column_changes import Rule
 
 Outcome = Literal["free", "copies", "pauses", "loses"]
 ORDER: tuple[Outcome, ...] = ("free", "copies", "pauses", "loses")

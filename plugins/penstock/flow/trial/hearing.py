@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from penstock.contract import ddl_message
 from penstock.contract.table_state import FileBefore
 from penstock.errors import SourceError
-from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.rewritten import Rewritten, open_case
-from penstock.flow.capture.table_verdict import Verdict
-from penstock.flow.capture.told_columns import History
-from penstock.flow.capture.told_files import told_files
-from penstock.flow.capture.told_rewrites import read
 from penstock.flow.context import Context
-from penstock.flow.table_facts import column_look
+from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.column_changes import Following
+from penstock.shapes.table_facts import column_look
+from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.told_columns import History
+from penstock.shapes.told_files import told_files
+from penstock.shapes.told_rewrites import read
 from penstock.source import ddl_trigger
 from penstock.source.session import SourceSession
 from penstock.source.tables import SourceTable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.connections import Connection
-from penstock.flow.capture.new_files import suspects
-from penstock.flow.capture.sync_publication import Alteration, decide
 from penstock.flow.context import Context
-from penstock.flow.table_facts import column_plan
+from penstock.flow.schema.sync_publication import Alteration, decide
+from penstock.shapes.new_files import suspects
+from penstock.shapes.table_facts import column_plan
 from penstock.source import catalog_snapshot, leaf_rows, publication
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession

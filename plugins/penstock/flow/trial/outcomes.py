@@ -11,21 +11,21 @@ from dataclasses import dataclass, field, replace
 
 from penstock.conditions import NEEDS_COPY
 from penstock.flow import archives, table_policy
-from penstock.flow.capture import publication_options
-from penstock.flow.capture.column_changes import Rule
-from penstock.flow.capture.new_files import suspects
-from penstock.flow.capture.schema_drift import followed_of
-from penstock.flow.capture.sync_publication import Alteration
-from penstock.flow.capture.sync_tables import came_back_reason, member_changes
-from penstock.flow.capture.table_names import with_name
-from penstock.flow.capture.table_verdict import Verdict, verdict
 from penstock.flow.context import Context
 from penstock.flow.copy.blockers import why_no_copy
-from penstock.flow.table_facts import table_facts
+from penstock.flow.schema import publication_options
+from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema.names import with_name
+from penstock.flow.schema.run import followed_of
+from penstock.flow.schema.sync_publication import Alteration
+from penstock.flow.schema.sync_tables import came_back_reason, member_changes
 from penstock.flow.trial.effects import Outcome, effect, worst
 from penstock.flow.trial.hearing import Heard
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes.column_changes import Rule
+from penstock.shapes.new_files import suspects
+from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
 from penstock.source.tables import SourceTable

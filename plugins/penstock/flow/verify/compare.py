@@ -31,9 +31,9 @@ from penstock.compare.report import (
 )
 from penstock.connections import Connection
 from penstock.errors import LakeError
-from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context, Progress
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes import gone_partitions
 from penstock.source import catalog, catalog_snapshot, partition_bounds, session
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import export_snapshot

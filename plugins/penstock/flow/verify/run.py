@@ -18,7 +18,6 @@ from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable
 from penstock.errors import LakeError
-from penstock.flow.capture import gone_partitions
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.health import table_alarms
@@ -33,6 +32,7 @@ from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
 from penstock.quantities import several
+from penstock.shapes import gone_partitions
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from penstock.contract.table_state import TableState
-from penstock.flow.capture.told_columns import History, contradicts
 from penstock.ledger.relation_records import ColumnLook
+from penstock.shapes.told_columns import History, contradicts
 from penstock.values.type_change import cast_keeps
 
 _XID = 0xFFFFFFFF  # a column's version is the 32-bit id of the transaction, or a part of it, that wrote its catalog row

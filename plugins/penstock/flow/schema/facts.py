@@ -1,15 +1,14 @@
-"""A source table as the ledger keeps it."""
+"""A source table as the ledger takes it, under the names that the pipeline file gives."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from penstock.flow.context import Context
-from penstock.lake.mirror_column import MirrorColumn
-from penstock.ledger.relation_records import ColumnLook
-from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.shapes.table_facts import column_plan, facts_of
 from penstock.source import column_types
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.source.tables import SourceTable
 
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
@@ -23,13 +22,6 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
         columns=tuple(map(column_plan, column_types.as_chosen(ctx.pipeline, table).columns)),
         catalog_digest=table.digest(),
     )
-
-
-def column_look(table: SourceTable) -> ColumnLook:
-    """Return what a look at the catalog has found of a table's published columns."""
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
-    key = tuple(column.attnum for column in table.columns if column.key)
-    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
 
 
 def _kept_target(ctx: Context, table: SourceTable) -> tuple[str, ...] | None:
@@ -51,30 +43,3 @@ def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
     if known.state == "new":
         return replace(named, target=target, renamed_to=None)
     return replace(named, renamed_to=None if target == known.target else target)
-
-
-def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
-    """Return what the ledger knows of a table in the form in which it takes it."""
-    return TableFacts(
-        record.oid,
-        record.schema,
-        record.name,
-        record.target,
-        record.identity,
-        record.columns,
-        record.catalog_digest,
-        record.renamed_to if isinstance(record, TableRecord) else None,
-    )
-
-
-def column_plan(column: SourceColumn) -> MirrorColumn:
-    """Return a source column as merge plans name it."""
-    return MirrorColumn(
-        column.name,
-        column.attnum,
-        column.type,
-        column.key,
-        column.missing_text,
-        dimensions=column.dimensions,
-        as_text=column.as_text,
-    )

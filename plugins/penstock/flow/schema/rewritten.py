@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.flow.capture.column_changes import ColumnChange, Following
-from penstock.flow.capture.last_look import file_before, leaf_version
-from penstock.flow.capture.new_files import altered
-from penstock.flow.capture.table_verdict import Verdict
-from penstock.flow.capture.told_rewrites import Before
-from penstock.flow.capture.undecided import verdict_of
+from penstock.flow.schema.undecided import verdict_of
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.column_changes import ColumnChange, Following
+from penstock.shapes.last_look import file_before, leaf_version
+from penstock.shapes.new_files import altered
+from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.told_rewrites import Before
 from penstock.source.tables import Leaf, SourceTable
 from penstock.values.lake_types import innermost
 

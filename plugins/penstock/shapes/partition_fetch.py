@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.flow.capture import enum_labels, gone_partitions
-from penstock.flow.capture.column_fetch import Doubt
-from penstock.flow.capture.gone_partitions import GonePartition
-from penstock.flow.capture.last_look import leaf_version
 from penstock.lsn import Lsn
+from penstock.shapes import enum_labels, gone_partitions
+from penstock.shapes.column_fetch import Doubt
+from penstock.shapes.gone_partitions import GonePartition
+from penstock.shapes.last_look import leaf_version
 from penstock.source import partition_bounds
 from penstock.source.partition_bounds import Bound
 from penstock.source.tables import Leaf, SourceTable

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.flow import table_policy
 from penstock.flow.context import Context
-from penstock.flow.table_facts import renamed
+from penstock.flow.schema.facts import renamed
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, pairwise
 
-from penstock.flow.capture.relation_columns import DROPPED, come_and_gone, known_states, like, sent_states
 from penstock.ledger.relation_records import ColumnLook, ColumnState
+from penstock.shapes.relation_columns import DROPPED, come_and_gone, known_states, like, sent_states
 from penstock.wire.messages import Relation
 
 _MOST = 500

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.flow.capture.column_changes import ColumnChange, Following
-from penstock.flow.capture.column_fetch import Doubt
 from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.column_changes import ColumnChange, Following
+from penstock.shapes.column_fetch import Doubt
 from penstock.source.tables import SourceColumn, SourceTable
 
 _IDENTITIES = {"d": "the primary key", "i": "an index", "f": "full"}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from penstock.flow.capture import gone_partitions
-from penstock.flow.capture.column_changes import ColumnChange, Following, Rule
-from penstock.flow.capture.column_fetch import Doubt
-from penstock.flow.capture.gone_partitions import GonePartition
-from penstock.flow.capture.last_look import attached, leaf_version
+from penstock.shapes import gone_partitions
+from penstock.shapes.column_changes import ColumnChange, Following, Rule
+from penstock.shapes.column_fetch import Doubt
+from penstock.shapes.gone_partitions import GonePartition
+from penstock.shapes.last_look import attached, leaf_version
 from penstock.source.replica_identity import strange_partitions
 from penstock.source.tables import SourceTable
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import LedgerError
-from penstock.flow.capture import gone_partitions
-from penstock.flow.capture.gone_partitions import GONE
-from penstock.flow.capture.table_verdict import Verdict
 from penstock.flow.context import Context
-from penstock.flow.table_facts import column_plan, facts_of
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes import gone_partitions
+from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.table_facts import column_plan, facts_of
+from penstock.shapes.table_verdict import Verdict
 from penstock.source.tables import SourceTable
 
 Known = TableRecord | RebuildRecord

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.flow.capture.column_changes import Following
-from penstock.flow.capture.last_look import catalog_versions
-from penstock.flow.capture.new_files import added_since, altered
-from penstock.flow.capture.table_verdict import Verdict, verdict
-from penstock.flow.capture.verdict_effects import Known
+from penstock.flow.schema.verdict_effects import Known
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.column_changes import Following
+from penstock.shapes.last_look import catalog_versions
+from penstock.shapes.new_files import added_since, altered
+from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.tables import SourceTable
 
 _NEW = ""

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
-from penstock.flow.capture import table_names
-from penstock.flow.capture.last_look import filter_changed
-from penstock.flow.capture.publication_options import hide
 from penstock.flow.context import Context
-from penstock.flow.table_facts import table_facts
+from penstock.flow.schema import names
+from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema.publication_options import hide
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.last_look import filter_changed
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.server_info import Sight
@@ -66,7 +66,7 @@ def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot
     there = {relation.oid for relation in found.relations}
     for record in changes.left:
         _leave(ctx, record, position, exists=record.oid in there)
-    table_names.follow(ctx, found)  # before others take the names that are free now
+    names.follow(ctx, found)  # before others take the names that are free now
     if changes.joined:
         sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
         for table in changes.joined:

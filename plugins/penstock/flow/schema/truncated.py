@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.flow.capture.land_window import Landed
-from penstock.flow.capture.new_files import added_since, altered
-from penstock.flow.capture.undecided import Undecided
 from penstock.flow.context import Context
+from penstock.flow.schema.undecided import Undecided
+from penstock.shapes.landed_window import Landed
+from penstock.shapes.new_files import added_since, altered
 from penstock.source import leaf_rows
 from penstock.source.tables import SourceTable
 

@@ -9,23 +9,24 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from penstock.contract.table_state import TableStates
-from penstock.flow.capture import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns, truncated
-from penstock.flow.capture.land_window import Landed
-from penstock.flow.capture.partition_doubts import vanished_partition
-from penstock.flow.capture.rewritten import Rewritten
-from penstock.flow.capture.schema_drift import Look, followed_of
-from penstock.flow.capture.table_verdict import Verdict
-from penstock.flow.capture.told_columns import History
-from penstock.flow.capture.told_files import told_file
-from penstock.flow.capture.told_rewrites import Before, Rewrites, read
-from penstock.flow.capture.undecided import Undecided
-from penstock.flow.capture.verdict_effects import Known, let_go, refuse, take, take_back
 from penstock.flow.context import Context
-from penstock.flow.snapshot import Snapshot
+from penstock.flow.schema import truncated
+from penstock.flow.schema.rewritten import Rewritten
+from penstock.flow.schema.run import Look, followed_of
+from penstock.flow.schema.undecided import Undecided
+from penstock.flow.schema.verdict_effects import Known, let_go, refuse, take, take_back
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns
+from penstock.shapes.landed_window import Landed
+from penstock.shapes.partition_doubts import vanished_partition
+from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.told_columns import History
+from penstock.shapes.told_files import told_file
+from penstock.shapes.told_rewrites import Before, Rewrites, read
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
 from penstock.source.tables import SourceTable

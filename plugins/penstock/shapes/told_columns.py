@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from penstock.contract.table_state import TableState
-from penstock.flow.capture.relation_columns import attnums
 from penstock.ledger.relation_records import ColumnLook
+from penstock.shapes.relation_columns import attnums
 from penstock.wire.columnar import Told
 from penstock.wire.messages import Relation
 

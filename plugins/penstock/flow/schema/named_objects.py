@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from penstock.flow.capture.column_changes import ADDED_ONLY, Following
 from penstock.flow.context import Context
+from penstock.shapes.column_changes import ADDED_ONLY, Following
 from penstock.source import object_names
 from penstock.source.tables import SourceTable
 

@@ -1,0 +1,33 @@
+"""What one window left in the landing zone: its files, and the shapes of the relations that the stream announced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from penstock.contract.manifest import FileEntry
+from penstock.wire.columnar import Relation, Totals
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Say what one window left in the landing zone."""
+
+    files: tuple[FileEntry, ...]
+    relations: dict[tuple[int, int], Relation]
+    totals: Totals
+    old_nulls: Mapping[int, frozenset[str]]
+    """The columns that are NULL in an old row, by relation."""
+    after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    """After how many told states of its table each relation version was announced."""
+    order: Mapping[int, Sequence[tuple[Relation, int | None]]] = field(default_factory=dict)
+    """The relations of each table in the order in which the stream came to them, with their versions where rows were landed."""
+
+    @cached_property
+    def shapes(self) -> dict[int, list[Relation]]:
+        """Return the shapes that came of each relation, by oid."""
+        found: dict[int, list[Relation]] = {}
+        for (oid, _), relation in self.relations.items():
+            found.setdefault(oid, []).append(relation)
+        return found
