@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.errors import record_errors
 from penstock.flow.merge import run as merge
+from penstock.flow.schema import run as schema
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
 from penstock.ledger.records import CutRecord

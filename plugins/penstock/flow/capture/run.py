@@ -122,7 +122,7 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     landing_mark.require(ctx)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
-    known = run.looked(ctx)
+    known = schema.looked(ctx)
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
