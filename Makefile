@@ -13,7 +13,7 @@ OURS := plugins/penstock plugins/penstock_plugin.py spark_apps/penstock_spark da
   $(HELPERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test-unit test test-all test-health first-hour cluster-test bench torture lint lock clean
+.PHONY: help setup venv demo up down status test-unit test test-all test-health first-hour cluster-test bench torture house lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -70,6 +70,9 @@ bench: setup ## Measure speed, memory and cost as ratios against the server's ow
 MINUTES ?= 20
 torture: setup ## Change and break a pipeline at random for MINUTES=20, compare each round; SEED= repeats
 	@$(PY) -m torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+house: venv ## Show each room of the library: files, lines and docstrings beside its budget
+	@$(PY) -m tests.house
 
 lint: venv ## Check style, types and layers
 	@$(BIN)/ruff check .
