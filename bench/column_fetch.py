@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_env
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 

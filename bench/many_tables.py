@@ -17,7 +17,7 @@ from pathlib import Path
 from bench import cpu
 from bench.figures import Figure
 from bench.servers import two_servers
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up

@@ -15,8 +15,8 @@ from threading import Event, Thread
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_env
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.run import Replay
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.run import Replay
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 

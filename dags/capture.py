@@ -54,8 +54,8 @@ def build(pipeline: Pipeline) -> DAG:
         def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             from penstock.flow.capture.repeat import capture_repeatedly
-            from penstock.flow.copy import added_tables
             from penstock.flow.health.watcher import watch_the_watcher
+            from penstock.flow.load.waiting import tables_to_announce
             from penstock.orchestration import lineage
             from penstock.orchestration.dag_states import dag_states
             from penstock.orchestration.notifications import deliver, send_capture
@@ -66,7 +66,7 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
-                waiting = added_tables.tables_to_announce(ctx)
+                waiting = tables_to_announce(ctx)
                 tell(ctx, pipeline, outlet_events)
                 lineage.captured(ctx, ti, report)
             send_capture(ctx.name, report.summary())

@@ -58,7 +58,7 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input and a dry run end here."""
-            from penstock.flow.rebuild.replay_request import sources
+            from penstock.flow.load.replay_request import sources
 
             ctx = context(pipeline)
             with outcome(ctx):

@@ -57,8 +57,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task.short_circuit(pool=SOURCE_POOL)
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input, a dry run and abandoning end here."""
-            from penstock.flow.rebuild import run as rebuild
-            from penstock.flow.rebuild.resync_request import resync_lines
+            from penstock.flow.load import run as rebuild
+            from penstock.flow.load.resync_request import resync_lines
 
             ctx, params = context(pipeline), context_["params"]
             dry = params["dry_run"] and not woken(context_)

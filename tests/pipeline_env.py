@@ -22,7 +22,7 @@ from penstock.flow.capture.reports import CaptureReport
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob

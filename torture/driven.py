@@ -15,10 +15,10 @@ from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.errors import record_errors
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.resync_request import fit_to_copy
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.resync_request import fit_to_copy
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.flow.sequences import RECOVERY, carry_out

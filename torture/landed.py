@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.ledger.table_records import CopyRecord, TableRecord
 from penstock.source import ddl_trigger
 from penstock.source.text_rows import rendered

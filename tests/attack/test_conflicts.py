@@ -11,9 +11,9 @@ import pytest
 from penstock.flow import status
 from penstock.flow.health import check as health
 from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from penstock.page import views

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, SourceError
-from penstock.flow.copy import bootstrap
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare

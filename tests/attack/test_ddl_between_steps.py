@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow.copy import bootstrap
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.faults.killed import copy_without_spark

@@ -12,8 +12,8 @@ import pytest
 from penstock import spark_zip
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from tests.clocks import jumping, metadata_files, move_into_the_future
 from tests.pipeline_env import ROOT, PipelineEnv

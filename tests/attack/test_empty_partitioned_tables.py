@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow import check
-from penstock.flow.copy import bootstrap
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.flow import check, status
 from penstock.flow.health.check import look
-from penstock.flow.rebuild import resync_request
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import resync_request
+from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from penstock.errors import LakeError
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
 from penstock_spark import table_maintenance

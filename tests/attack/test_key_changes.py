@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SourceError
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.run import Replay
 from penstock.flow.merge import publish as publishing
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.run import Replay
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files, paused

@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.lake.quoting import path
 from penstock_spark.session import java

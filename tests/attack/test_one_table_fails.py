@@ -13,8 +13,8 @@ import pytest
 from penstock.engine import probe as probing
 from penstock.engine.failure import EngineFailure
 from penstock.errors import LakeError
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
 from tests.env_fixtures import Command

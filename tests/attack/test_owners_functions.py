@@ -10,7 +10,7 @@ import pytest
 from penstock.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv, connection

@@ -7,11 +7,11 @@ import pytest
 
 from penstock.errors import LakeError, SourceError
 from penstock.flow.check import check
-from penstock.flow.copy import added_tables
-from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.health.check import look
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.resync_request import to_copy
+from penstock.flow.load import run as rebuild
+from penstock.flow.load import waiting
+from penstock.flow.load.resync_request import to_copy
+from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.recover import resume
 from penstock.flow.schema import publication_options
 from penstock.ledger.records import Publishing
@@ -161,7 +161,7 @@ def test_options_changed_and_changed_back_between_two_captures_pause_every_table
 
     assert set(reasons) == ALL
     assert all("inserts, updates, deletes, truncates" in reason for reason in reasons.values())
-    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
+    assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
     assert captured(landing_env, "insert into t values (50)") == reasons
     assert len(told(landing_env, "publication-changed")) == 1, "one event, not one per capture or table"
 
@@ -178,7 +178,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     assert set(reasons) == ALL
     assert "does not send updates, deletes any more" in reasons["t"]
     assert alarms(landing_env) == {"publication-narrow": "critical"}
-    assert added_tables.tables_to_announce(landing_env.ctx) == []
+    assert waiting.tables_to_announce(landing_env.ctx) == []
     assert to_copy(landing_env.ctx, None) == []
     with pytest.raises(LakeError, match=r"publication-changed.*does not send updates, deletes"):
         resume.resume_table(landing_env.ctx, "public.t")
@@ -186,7 +186,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     landing_env.sql("create table late (id int primary key)")
     landing_env.capture()
     assert states(landing_env)["late"] == "waiting"
-    assert added_tables.tables_to_announce(landing_env.ctx) == [], (
+    assert waiting.tables_to_announce(landing_env.ctx) == [], (
         "nor is a table that joins, of which the lake would lack changes"
     )
 
@@ -195,7 +195,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     assert states(landing_env)["late"] == "waiting", "its first copy will see what was not sent"
     assert "it sends updates, deletes again" in reasons["t"]
     assert alarms(landing_env) == {}
-    assert len(added_tables.tables_to_announce(landing_env.ctx)) == 4
+    assert len(waiting.tables_to_announce(landing_env.ctx)) == 4
     resume.resume_table(landing_env.ctx, "public.t")
     assert states(landing_env)["t"] == "copied", "by a person who knows that nothing was written"
 
@@ -212,11 +212,11 @@ def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_n
         "create table leaf3 partition of root for values from (200) to (300); insert into root values (250)",
     )
     assert states(landing_env) == dict.fromkeys(ALL, "paused")
-    assert added_tables.tables_to_announce(landing_env.ctx) == []
+    assert waiting.tables_to_announce(landing_env.ctx) == []
 
     captured(landing_env, f"alter publication {name} set (publish_via_partition_root = true)")
     assert states(landing_env) == dict.fromkeys(ALL, "paused")
-    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
+    assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
     assert told(landing_env, "table-removed") == told(landing_env, "table-added") == []
 
 
@@ -279,7 +279,7 @@ def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_pau
 
     assert set(reasons) == {"t"}
     assert "may be in no window" in reasons["t"]
-    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.t"]
+    assert waiting.tables_to_announce(landing_env.ctx) == ["public.t"]
     assert captured(landing_env, "insert into t values (1001)") == reasons, "told once"
     assert len(told(landing_env, "publication-changed")) == 1
 
@@ -381,12 +381,12 @@ def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrowe
     reasons = captured(landing_env16, f"alter publication {name} set (publish = 'insert')")
     assert set(reasons) == {"t", "u"}
     assert alarms(landing_env16) == {"publication-narrow": "critical"}
-    assert added_tables.tables_to_announce(landing_env16.ctx) == []
+    assert waiting.tables_to_announce(landing_env16.ctx) == []
 
     meant(landing_env16, "insert")
     assert captured(landing_env16, "insert into t values (2000)") == reasons
     assert alarms(landing_env16) == {}
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t", "public.u"], (
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t", "public.u"], (
         "which lack what was sent before and is not any more"
     )
 
@@ -428,7 +428,7 @@ def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: Pipeline
     env.merge()
     assert set(states(env).values()) == {"paused"}
 
-    assert len(added_tables.tables_to_announce(env.ctx)) == 3
+    assert len(waiting.tables_to_announce(env.ctx)) == 3
     ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
     assert rebuild.switch(env.ctx, ids, env.submit)
 

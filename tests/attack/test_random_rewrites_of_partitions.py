@@ -7,7 +7,7 @@ from random import Random
 import psycopg
 import pytest
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.source import ddl_trigger
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv

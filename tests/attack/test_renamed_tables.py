@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.flow import check
-from penstock.flow.copy import added_tables
-from penstock.flow.rebuild.resync_request import to_copy
+from penstock.flow.load import waiting
+from penstock.flow.load.resync_request import to_copy
 from penstock.flow.recover.resume import resume_table
 from penstock.lake.columns import reserved
 from tests.pipeline_env import PipelineEnv
@@ -73,7 +73,7 @@ def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renam
 
     assert states(landing_env16) == {"t": "copied", "u": "paused"}
     assert "lake's tables keep for themselves" in told(landing_env16, "target-clash")[-1]
-    assert added_tables.tables_to_announce(landing_env16.ctx) == [], "a copy would not help"
+    assert waiting.tables_to_announce(landing_env16.ctx) == [], "a copy would not help"
     assert to_copy(landing_env16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
         resume_table(landing_env16.ctx, "public.u")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.errors import LakeError, PenstockError, SourceError
-from penstock.flow.rebuild.resync_request import fit_to_copy, present_facts, to_copy
+from penstock.flow.load.resync_request import fit_to_copy, present_facts, to_copy
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states

@@ -11,11 +11,10 @@ import pytest
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow.capture import skip_transaction
 from penstock.flow.capture.skip_transaction import Offender
-from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
-from penstock.flow.rebuild import replay_request
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.replay_request import Replay
+from penstock.flow.load import bootstrap, replay_request
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.replay_request import Replay
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from penstock.ledger.changelogs import MissingRecord

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
+from penstock.flow.load import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
 from stack.servers.binaries import Binaries

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.config import Pipeline
 from penstock.flow import status
-from penstock.flow.copy import added_tables
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.resync_request import resync_lines, to_copy
+from penstock.flow.load import run as rebuild
+from penstock.flow.load import waiting
+from penstock.flow.load.resync_request import resync_lines, to_copy
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
@@ -38,12 +38,12 @@ def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
     assert states(landing_env16) == {"t": "paused", "u": "copied"}
 
     decide(landing_env16, on_change="pause")
-    assert added_tables.tables_to_announce(landing_env16.ctx) == []
+    assert waiting.tables_to_announce(landing_env16.ctx) == []
     assert to_copy(landing_env16.ctx, None) == []
     decide(landing_env16, on_change="resync")
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t"]
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t"]
     landing_env16.capture()
-    assert added_tables.tables_to_announce(landing_env16.ctx) == [], "once, not with every capture"
+    assert waiting.tables_to_announce(landing_env16.ctx) == [], "once, not with every capture"
     assert names(to_copy(landing_env16.ctx, None)) == ["t"]
     assert told(landing_env16, "schema-change") == ["column v was renamed to w"]
 
@@ -53,7 +53,7 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: Pipe
     (table,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
         landing_env16.ctx.ledger.tables.pause(landing_env16.name, table.oid, slug=slug, reason="x")
-        assert added_tables.tables_to_announce(landing_env16.ctx) == []
+        assert waiting.tables_to_announce(landing_env16.ctx) == []
         assert to_copy(landing_env16.ctx, None) == []
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_pers
     landing_env16.capture()
     assert states(landing_env16) == {"t": "paused", "u": "waiting"}
 
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.t"]
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t"]
     assert names(to_copy(landing_env16.ctx, None, woken=True)) == ["t"]
     assert names(to_copy(landing_env16.ctx, None)) == ["t", "u"]
 
@@ -98,13 +98,13 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     before = shown(env)
 
     decide(env, on_change="pause")
-    assert added_tables.tables_to_announce(env.ctx) == []
+    assert waiting.tables_to_announce(env.ctx) == []
     assert resync_lines(env.ctx, None) == ["no table waits for a copy: nothing to do"]
     assert rebuild.resync(env.ctx, None, env.submit, woken=True) == []
     assert states(env)["item"] == "paused"
 
     decide(env, on_change="resync")
-    assert added_tables.tables_to_announce(env.ctx) == ["public.item"]
+    assert waiting.tables_to_announce(env.ctx) == ["public.item"]
     ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
     assert shown(env) == before, "the old table stays readable"
     assert rebuild.switch(env.ctx, ids, env.submit)
@@ -113,5 +113,5 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     assert {each.id: each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {ids[0]: "done"}
     equal(env)
     follows(env)
-    assert added_tables.tables_to_announce(env.ctx) == []
+    assert waiting.tables_to_announce(env.ctx) == []
     assert len(told(env, "schema-change")) == 1

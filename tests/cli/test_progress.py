@@ -12,7 +12,7 @@ from rich.console import Console
 from penstock.cli import printing
 from penstock.cli.progress import bars
 from penstock.flow import watching
-from penstock.flow.copy import watch
+from penstock.flow.load import watch
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing.zone import LandingZone
 from tests.waiting import wait_until

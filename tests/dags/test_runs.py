@@ -45,7 +45,7 @@ def states(run: Any) -> dict[str, str]:
 
 def begin(env: PipelineEnv) -> None:
     env.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
-    from penstock.flow.copy import bootstrap  # noqa: PLC0415
+    from penstock.flow.load import bootstrap  # noqa: PLC0415
 
     bootstrap.prepare(env.ctx)
     bootstrap.copy(env.ctx, copy_without_spark)
@@ -405,7 +405,7 @@ def test_a_recovery_only_says_what_it_would_do_until_dry_run_is_off(deployed: Pi
 def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> None:
     deployed.sql("create table t (id int primary key)")
     begin_without_tables = deployed.ctx
-    from penstock.flow.copy import bootstrap  # noqa: PLC0415
+    from penstock.flow.load import bootstrap  # noqa: PLC0415
 
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
@@ -666,7 +666,7 @@ def test_capture_and_merge_wait_while_a_recovery_is_at_work_and_fail_if_it_ends_
 
 
 def test_capture_waits_for_the_slot_that_bootstrap_is_making(deployed: PipelineEnv) -> None:
-    from penstock.flow.copy import bootstrap  # noqa: PLC0415
+    from penstock.flow.load import bootstrap  # noqa: PLC0415
 
     deployed.sql("create table t (id int primary key)")
     bootstrap.prepare(deployed.ctx)

@@ -24,10 +24,10 @@ from typing import Any
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify

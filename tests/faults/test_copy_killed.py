@@ -18,7 +18,7 @@ import pytest
 
 from penstock.conditions import Directive
 from penstock.errors import SourceError
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.lsn import Lsn
 from tests.faults.conftest import run, start

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run

@@ -22,10 +22,10 @@ from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
 from penstock.errors import LedgerError
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.run import Replay
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.run import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.landing.layout import range_folder, windows_folder

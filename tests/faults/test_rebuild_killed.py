@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.run import Replay
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.run import Replay
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer

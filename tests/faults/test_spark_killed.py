@@ -15,7 +15,7 @@ import pytest
 from penstock import spark_zip
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob, Submit

@@ -17,8 +17,8 @@ import pytest
 from penstock import spark_zip
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError, PenstockError
-from penstock.flow.copy import bootstrap
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from stack.cluster import object_store
 from stack.cluster.standalone import JARS

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed

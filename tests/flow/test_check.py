@@ -4,7 +4,7 @@ import pytest
 
 from penstock.flow import check
 from penstock.flow.check import seconds_between
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.policy import Health
 from stack.servers.postgres import Database, Server
 from tests.faults.killed import copy_without_spark

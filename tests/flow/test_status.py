@@ -15,7 +15,7 @@ from penstock.cli.app import app
 from penstock.cli.statuses import Status
 from penstock.flow import status
 from penstock.flow.capture import run as capture
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from tests.env_fixtures import landing_env16
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv

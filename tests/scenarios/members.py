@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.flow.copy import bootstrap
-from penstock.flow.copy.added_tables import wait_for_open_transactions
-from penstock.flow.copy.run import copied_files, copy_tables
+from penstock.flow.load import bootstrap
+from penstock.flow.load.spark_copy import copied_files, copy_tables
+from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
 from tests.faults.killed import copy_without_spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow import check as checking
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import paused

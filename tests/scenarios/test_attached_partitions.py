@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.flow.rebuild import fetch as fetching
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import fetch as fetching
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv

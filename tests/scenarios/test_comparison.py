@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LedgerError
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.now import verify_now
 from tests.pipeline_env import PipelineEnv

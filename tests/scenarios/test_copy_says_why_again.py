@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.copy_plan import CopyPlan
 from tests.faults.killed import copy_without_spark

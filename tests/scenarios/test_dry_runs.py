@@ -13,9 +13,9 @@ from penstock.cli.app import app
 from penstock.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.copy import bootstrap
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.resync_request import resync_lines
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.resync_request import resync_lines
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from tests.faults.killed import copy_without_spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.verify import run as verify
 from tests.pipeline_env import PipelineEnv

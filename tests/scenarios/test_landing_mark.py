@@ -14,7 +14,7 @@ from penstock.errors import LakeError, LedgerError
 from penstock.flow import check, landing_mark
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob

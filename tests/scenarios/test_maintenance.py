@@ -25,13 +25,13 @@ from penstock.errors import ConfigError, LakeError, LedgerError
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.drop_table import discard
 from penstock.flow.maintain import run as maintain
 from penstock.flow.maintain.run import MaintenanceRun
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.drop_table import discard
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import TableReport

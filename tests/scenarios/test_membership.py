@@ -14,9 +14,9 @@ from penstock.errors import SourceError
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
-from penstock.flow.copy import added_tables, bootstrap
-from penstock.flow.copy.added_tables import wait_for_open_transactions
 from penstock.flow.health import check as health
+from penstock.flow.load import bootstrap, waiting
+from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.merge import run as merge
 from penstock.source import publication
 from tests.faults.killed import copy_without_spark
@@ -365,7 +365,7 @@ def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_o
 
     bootstrap.copy(env.ctx, copy_without_spark)
     assert states(env) == {"t": "copied", "u": "waiting"}
-    assert added_tables.tables_to_announce(env.ctx) == ["public.u"]
+    assert waiting.tables_to_announce(env.ctx) == ["public.u"]
 
 
 def _fail(job: object) -> None:
@@ -381,18 +381,18 @@ def test_a_table_that_waits_is_announced_once_and_not_where_a_person_decides(lan
     landing_env16.capture()
 
     patterns(landing_env16, "public.*", on_added="wait")
-    assert added_tables.tables_to_announce(landing_env16.ctx) == []
+    assert waiting.tables_to_announce(landing_env16.ctx) == []
     patterns(landing_env16, "public.*", on_added="copy")
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.u"]
-    assert added_tables.tables_to_announce(landing_env16.ctx) == [], "somebody is awake already"
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.u"]
+    assert waiting.tables_to_announce(landing_env16.ctx) == [], "somebody is awake already"
     landing_env16.sql("create table w (id int primary key)")
     landing_env16.capture()
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.w"]
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.w"]
     landing_env16.ledger.execute("update penstock.table set announced_at = announced_at - interval '1 hour'")
-    assert added_tables.tables_to_announce(landing_env16.ctx) == ["public.u", "public.w"], "nobody came"
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.u", "public.w"], "nobody came"
 
     copy_waiting(landing_env16)
-    assert added_tables.tables_to_announce(landing_env16.ctx) == []
+    assert waiting.tables_to_announce(landing_env16.ctx) == []
 
 
 def test_the_status_names_the_tables_that_wait(landing_env16: PipelineEnv) -> None:
@@ -444,7 +444,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
     assert landing_env.capture().changes == 1, "2 is in no window"
 
     assert states(landing_env) == {"t": "paused"}
-    assert added_tables.tables_to_announce(landing_env.ctx) == ["public.t"]
+    assert waiting.tables_to_announce(landing_env.ctx) == ["public.t"]
     (message,) = told(landing_env, "publication-changed")
     assert message.startswith(f"paused public.t: it was taken out of publication {name} and put back")
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import members, states

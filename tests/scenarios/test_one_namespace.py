@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.flow import check
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin

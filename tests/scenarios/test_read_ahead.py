@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.lsn import Lsn
 from penstock.source import peek, read_ahead, session, slot
 from penstock.source.peek import Logical

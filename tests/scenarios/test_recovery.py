@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
+from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
-from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries

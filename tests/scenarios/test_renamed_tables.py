@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.replay_request import Replay
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.replay_request import Replay
 from penstock.flow.recover.resume import resume_table
 from penstock.flow.verify.compare import compare
 from penstock.ledger.table_records import TableRecord

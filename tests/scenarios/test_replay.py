@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.replay_request import sources
-from penstock.flow.rebuild.run import Replay
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.replay_request import sources
+from penstock.flow.load.run import Replay
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces

@@ -10,8 +10,8 @@ import pytest
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.context import Context
 from penstock.flow.errors import record_errors
+from penstock.flow.load import run as rebuild
 from penstock.flow.merge import lake_state
-from penstock.flow.rebuild import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
 from tests.pipeline_env import PipelineEnv

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, LakeError, SourceError
-from penstock.flow.copy import bootstrap
 from penstock.flow.errors import record_errors
+from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table
 from tests.faults.killed import copy_without_spark

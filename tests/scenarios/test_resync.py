@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError
 from penstock.flow import status
-from penstock.flow.rebuild import run as rebuild
-from penstock.flow.rebuild.run import Replay
+from penstock.flow.load import run as rebuild
+from penstock.flow.load.run import Replay
 from penstock.flow.spark_job import SparkJob
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server

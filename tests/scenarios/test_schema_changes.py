@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.copy import added_tables
+from penstock.flow.load import waiting
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, paused, run
@@ -147,5 +147,5 @@ def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> 
     env16.capture()
 
     assert sorted(paused(env16)) == ["copied", "waiting"]
-    assert added_tables.tables_to_announce(env16.ctx) == ["public.copied"]
-    assert [table.name for table in added_tables.due(env16.ctx, env16.ctx.ledger.tables.all(env16.name))] == ["copied"]
+    assert waiting.tables_to_announce(env16.ctx) == ["public.copied"]
+    assert [table.name for table in waiting.due(env16.ctx, env16.ctx.ledger.tables.all(env16.name))] == ["copied"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
 from stack.servers.postgres import Server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import copies, data_files, paused, wrong

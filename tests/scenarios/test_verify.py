@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
-from penstock.flow.rebuild import run as rebuild
+from penstock.flow.load import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.run import Verification, require_equal, verify
 from penstock.ledger.verifications import Finding

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.flow.copy import bootstrap
+from penstock.flow.load import bootstrap
 from penstock.wire import machine_code
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import ROOT, PipelineEnv, connection

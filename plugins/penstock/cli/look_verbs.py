@@ -86,8 +86,8 @@ def verify(
     from penstock.errors import PenstockError
     from penstock.flow.context import Context
     from penstock.flow.errors import record_errors
+    from penstock.flow.load import run as rebuild
     from penstock.flow.merge import run as merge
-    from penstock.flow.rebuild import run as rebuild
     from penstock.flow.verify import now as verify_now
     from penstock.flow.verify import run
 

@@ -87,8 +87,8 @@ def resync(
     if bool(tables) == new:
         raise typer.BadParameter("expected either --table, once or more, or --new")
     from penstock.cli import context
-    from penstock.flow.rebuild import run
-    from penstock.flow.rebuild.resync_request import resync_lines
+    from penstock.flow.load import run
+    from penstock.flow.load.resync_request import resync_lines
 
     def ask(ctx: Context) -> context.Answer:
         chosen = None if new else tables
@@ -112,8 +112,8 @@ def replay(
 ) -> None:
     """Rebuild tables from the landing zone: in place, in one cut, or as of any position under another name."""
     from penstock.cli import context
-    from penstock.flow.rebuild import run
-    from penstock.flow.rebuild.replay_request import sources
+    from penstock.flow.load import run
+    from penstock.flow.load.replay_request import sources
 
     def ask(ctx: Context) -> context.Answer:
         request = run.Replay(tuple(tables or ()), from_, upto, shadow)
@@ -126,7 +126,7 @@ def replay(
 def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]], *, dry_run: bool) -> Answer:
     """Say what would be rebuilt, and unless that is all, build it and let it take its names."""
     from penstock.cli import context
-    from penstock.flow.rebuild import run
+    from penstock.flow.load import run
 
     for line in lines:
         ctx.progress(line)
@@ -140,7 +140,7 @@ def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]
 def abandon(name: Name, tables: TableNames = None, dry_run: DryRun = True) -> None:
     """End the open rebuilds of tables, and drop what they have built; the tables stay as they are."""
     from penstock.cli import context
-    from penstock.flow.rebuild import run
+    from penstock.flow.load import run
 
     context.answer(name, lambda ctx: run.abandon(ctx, tables or (), dry_run=dry_run))
 

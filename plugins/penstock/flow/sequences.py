@@ -57,7 +57,7 @@ def _check(ctx: Context) -> None:
 
 def _prepare(ctx: Context) -> None:
     """Migrate the ledger, register the pipeline, create or adopt its publication."""
-    from penstock.flow.copy import bootstrap
+    from penstock.flow.load import bootstrap
 
     bootstrap.prepare(ctx)
 
@@ -85,7 +85,7 @@ RECOVERY: tuple[Step, ...] = (  # after `recover.start`
 
 def carry_out(ctx: Context, steps: Iterable[Step], submit: Submit, *, merge_first: bool = True) -> None:
     """Run steps one after the other; `merge_first` false leaves the last merge of an era out. Raises what a step raises."""
-    from penstock.flow.copy import bootstrap
+    from penstock.flow.load import bootstrap
     from penstock.flow.merge import run as merge
 
     for step in steps:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.copy import added_tables
 from penstock.flow.health.lake_rules import freshness_limits
 from penstock.flow.health.standing import Standing
+from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import GapRecord, KeptSparkRecord, PipelineRecord
@@ -83,7 +83,7 @@ def status(ctx: Context) -> Status:
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
             work=[note for note in ledger.work.under_way(name) if note.fresh],
             maintenance=next(iter(ledger.maintenance.all(name)), None),
-            answered=added_tables.answered(ctx),
+            answered=waiting.answered(ctx),
         )
     if known.pipeline.position is not None and known.pipeline.state != "torn_down":
         try:

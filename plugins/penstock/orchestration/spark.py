@@ -21,7 +21,7 @@ from penstock.orchestration.pipelines import find_context
 
 if TYPE_CHECKING:
     from penstock.flow.context import Context
-    from penstock.flow.rebuild.replay_request import Replay
+    from penstock.flow.load.replay_request import Replay
     from penstock.flow.spark_job import SparkJob
 
 _ASKED = "{% for name, value in params.items() %}{{ name }}: {{ value }}\n{% endfor %}"
@@ -63,7 +63,7 @@ class CopyOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the tables copied by this try; finished tables stay finished when it fails."""
-        from penstock.flow.copy import bootstrap
+        from penstock.flow.load import bootstrap
         from penstock.orchestration import table_choices
 
         ctx = find_context(self.pipeline)
@@ -123,7 +123,7 @@ class ResyncOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
-        from penstock.flow.rebuild import run as rebuild
+        from penstock.flow.load import run as rebuild
 
         ctx = find_context(self.pipeline)
         with outcome(ctx):
@@ -138,7 +138,7 @@ class ReplayOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
-        from penstock.flow.rebuild import run as rebuild
+        from penstock.flow.load import run as rebuild
 
         ctx = find_context(self.pipeline)
         with outcome(ctx):
@@ -156,7 +156,7 @@ class SwitchOperator(PenstockSparkOperator):
 
     def execute(self, context: Any) -> bool:
         """Return whether all of them are done."""
-        from penstock.flow.rebuild import run as rebuild
+        from penstock.flow.load import run as rebuild
         from penstock.orchestration import lineage
         from penstock.orchestration.table_assets import emit
 
@@ -171,7 +171,7 @@ class SwitchOperator(PenstockSparkOperator):
 
 def replay_of(params: Mapping[str, Any]) -> Replay:
     """Return the replay that a DAG's params ask for; an empty text means nothing."""
-    from penstock.flow.rebuild.replay_request import Replay
+    from penstock.flow.load.replay_request import Replay
 
     return Replay(
         tables=tuple(params["tables"] or ()),

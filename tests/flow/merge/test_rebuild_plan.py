@@ -10,9 +10,9 @@ import pytest
 
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
+from penstock.flow.load.position import resolve_position
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Landed
-from penstock.flow.rebuild.position import resolve_position
 from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums

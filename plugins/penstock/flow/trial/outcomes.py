@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from penstock.conditions import NEEDS_COPY
 from penstock.flow import archives, table_policy
 from penstock.flow.context import Context
-from penstock.flow.copy.blockers import why_no_copy
+from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.names import with_name

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow import archives
 from penstock.flow.context import Context
-from penstock.flow.copy import added_tables
-from penstock.flow.copy.blockers import why_no_copy
 from penstock.flow.guards import require_named, require_running
-from penstock.flow.rebuild import fetch
-from penstock.flow.rebuild.copy import published
+from penstock.flow.load import fetch, waiting
+from penstock.flow.load.blockers import why_no_copy
+from penstock.flow.load.copy import published
 from penstock.flow.schema.facts import table_facts
 from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableFacts, TableRecord
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -62,7 +61,7 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
     known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     if tables is None:
         replayed = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "replay"}
-        return [record for record in added_tables.due(ctx, known, woken=woken) if record.oid not in replayed]
+        return [record for record in waiting.due(ctx, known, woken=woken) if record.oid not in replayed]
     records = require_named(known, tables)
     for record in records:
         if record.state in ("copying", "copied"):

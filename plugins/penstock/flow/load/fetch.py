@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.context import Context
-from penstock.flow.copy.run import TRIES, copied_files, copy_tables, tables_at
-from penstock.flow.rebuild.copy import published
-from penstock.flow.rebuild.fetch_order import Order, order_of
+from penstock.flow.load.copy import published
+from penstock.flow.load.fetch_order import Order, order_of
+from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, tables_at
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.fetches import LandedFetch

@@ -15,15 +15,15 @@ from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.copy.run import together
 from penstock.flow.guards import require_named
+from penstock.flow.load import build, copy, replay_request
+from penstock.flow.load import fetch as fetching
+from penstock.flow.load import resync_request as requests
+from penstock.flow.load.drop_table import discard
+from penstock.flow.load.replay_request import Replay
+from penstock.flow.load.spark_copy import together
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempt import about_to_publish
-from penstock.flow.rebuild import build, copy, replay_request
-from penstock.flow.rebuild import fetch as fetching
-from penstock.flow.rebuild import resync_request as requests
-from penstock.flow.rebuild.drop_table import discard
-from penstock.flow.rebuild.replay_request import Replay
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt

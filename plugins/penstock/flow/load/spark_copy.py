@@ -15,7 +15,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.flow.copy.watch import NOTHING, Earlier, watched
+from penstock.flow.load.watch import NOTHING, Earlier, watched
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.copy.added_tables import wait_for_open_transactions
-from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
+from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
+from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.schema import named_objects, verdict_effects
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.flow.copy.blockers import why_no_copy
-from penstock.flow.copy.run import TRIES, copied_files, copy_tables, passes, tables_at
-from penstock.flow.copy.watch import Earlier
+from penstock.flow.load.blockers import why_no_copy
+from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
+from penstock.flow.load.watch import Earlier
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
