@@ -50,8 +50,8 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL)
         def check(**context_: Any) -> dict[str, Any]:
             """Look, judge and act; the report is in the log."""
-            from penstock.flow.health import check as flow
             from penstock.flow.health import report
+            from penstock.flow.health import run as flow
             from penstock.orchestration import table_choices
             from penstock.orchestration.dag_states import dag_states
 
@@ -65,7 +65,7 @@ def build(pipeline: Pipeline) -> DAG:
         @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
         def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
-            from penstock.flow.health import check as flow
+            from penstock.flow.health import run as flow
             from penstock.orchestration import lineage
 
             if not seen["drain"]:
@@ -82,7 +82,7 @@ def build(pipeline: Pipeline) -> DAG:
         @task(retries=0)
         def delivered(seen: dict[str, Any]) -> None:
             """Fail the run if a channel did not take an alert; else send the summary that is due, and ping the heartbeat."""
-            from penstock.flow.health import check as flow
+            from penstock.flow.health import run as flow
             from penstock.flow.health import summary
             from penstock.orchestration import heartbeat
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.flow import status
-from penstock.flow.health import check as health
+from penstock.flow.health import run as health
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.load import run as rebuild
 from penstock.flow.merge import lake_lock

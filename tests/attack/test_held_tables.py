@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.flow import check, status
-from penstock.flow.health.check import look
+from penstock.flow.health.run import look
 from penstock.flow.load import resync_request
 from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume

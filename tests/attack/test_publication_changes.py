@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import LakeError, SourceError
 from penstock.flow.check import check
-from penstock.flow.health.check import look
+from penstock.flow.health.run import look
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
 from penstock.flow.load.resync_request import to_copy

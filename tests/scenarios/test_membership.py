@@ -14,7 +14,7 @@ from penstock.errors import SourceError
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
-from penstock.flow.health import check as health
+from penstock.flow.health import run as health
 from penstock.flow.load import bootstrap, waiting
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.merge import run as merge

@@ -51,11 +51,11 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.cli import context, printing
     from penstock.cli.statuses import Status
     from penstock.flow.context import Context
-    from penstock.flow.health import check, report
+    from penstock.flow.health import report, run
     from penstock.quantities import several
 
     def ask(ctx: Context) -> context.Answer:
-        verdict = check.look(ctx)
+        verdict = run.look(ctx)
         lines = report.lines(verdict, ctx.pipeline.health)
         return context.Answer(
             report.plain(verdict, ctx.pipeline.health),

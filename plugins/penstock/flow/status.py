@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.health.lake_rules import freshness_limits
-from penstock.flow.health.standing import Standing
+from penstock.flow.health.input import Standing
+from penstock.flow.health.rules_lake import freshness_limits
 from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord

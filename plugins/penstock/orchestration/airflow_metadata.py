@@ -8,7 +8,7 @@ from collections.abc import Collection
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.flow.health.airflow_state import ActiveTask, AirflowState
-from penstock.flow.health.standing import DagState
+from penstock.flow.health.input import DagState
 from penstock.orchestration.airflow_internals import read_active_dags, read_dags, read_pools, read_tasks
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from penstock.config import Pipeline
-from penstock.flow.health.standing import DagState
+from penstock.flow.health.input import DagState
 from penstock.orchestration.airflow_internals import is_not_found
 
 WATCHED = ("capture", "merge", "resync", "maintain", "changelog", "verify")

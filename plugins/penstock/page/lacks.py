@@ -10,9 +10,9 @@ from datetime import datetime
 
 from penstock import config
 from penstock.flow.health.airflow_state import AirflowState
-from penstock.flow.health.lake_rules import freshness_limits
+from penstock.flow.health.input import Standing
 from penstock.flow.health.place_rules import watched
-from penstock.flow.health.standing import Standing
+from penstock.flow.health.rules_lake import freshness_limits
 from penstock.ledger.health import LateWork
 from penstock.ledger.page_queries import PipelinePanel
 from penstock.page.models import Lack

@@ -17,7 +17,7 @@ from penstock.connections import Connection
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import clock_rule, paging
-from penstock.flow.health.standing import DagState
+from penstock.flow.health.input import DagState
 from penstock.flow.health.watcher import watch_the_watcher
 from penstock.flow.recover import resume, teardown
 from penstock.ledger.verifications import Finding, Outcome

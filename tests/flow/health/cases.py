@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.config import Pipeline
+from penstock.flow.health.input import DagState, Standing
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.observe import Observation, Recorded
 from penstock.flow.health.samples import sample
-from penstock.flow.health.standing import DagState, Standing
 from penstock.ledger.health import AlarmRecord, SlotSample
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.records import PipelineRecord

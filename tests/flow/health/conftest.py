@@ -14,10 +14,10 @@ import pytest
 
 from penstock.connections import Connection
 from penstock.flow.capture import run as capture
-from penstock.flow.health import check as flow
+from penstock.flow.health import run as flow
 from penstock.flow.health.alerts import Alert, Delivery
+from penstock.flow.health.input import DagState
 from penstock.flow.health.judge import Verdict
-from penstock.flow.health.standing import DagState
 from penstock.flow.load import bootstrap
 from penstock.source import health, session
 from stack import ports

@@ -12,18 +12,18 @@ from penstock.conditions import ALARMS, LEVELS
 from penstock.flow.health import (
     clock_rule,
     conflict_rule,
-    lake_rules,
-    own_rules,
     place_rules,
     refusal_rule,
-    server_rules,
-    table_rules,
+    rules_lake,
+    rules_server,
+    rules_slot,
+    rules_tables,
     verified_rule,
     work_rules,
 )
+from penstock.flow.health.input import DagState
 from penstock.flow.health.judge import LAKE_RULES, RULES
 from penstock.flow.health.readings import Reading
-from penstock.flow.health.standing import DagState
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
@@ -48,7 +48,7 @@ from tests.flow.health.cases import (
 PAUSED = {"capture": DagState(paused=True)}
 
 
-@pytest.mark.parametrize("module", [own_rules, server_rules, verified_rule, conflict_rule, refusal_rule, clock_rule])
+@pytest.mark.parametrize("module", [rules_slot, rules_server, verified_rule, conflict_rule, refusal_rule, clock_rule])
 def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
     rules = [each for each in functions if str(signature(each)) == "(case: 'Case') -> 'Iterator[Finding]'"]
@@ -57,7 +57,7 @@ def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
     assert [each.__name__ for each in rules if each not in RULES] == []
 
 
-@pytest.mark.parametrize("module", [lake_rules, work_rules, table_rules, place_rules])
+@pytest.mark.parametrize("module", [rules_lake, work_rules, rules_tables, place_rules])
 def test_every_rule_that_needs_no_source_is_judged_by(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
     rules = [each for each in functions if str(signature(each)) == "(now: 'Standing') -> 'Iterator[Finding]'"]

@@ -13,7 +13,7 @@ import pytest
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import report
-from penstock.flow.health.standing import DagState
+from penstock.flow.health.input import DagState
 from penstock.flow.health.watcher import watch_the_watcher
 from tests.flow.health.conftest import Desk
 

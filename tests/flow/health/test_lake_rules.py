@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.flow.health import report
+from penstock.flow.health.input import DagState, Disk, Standing, disks
 from penstock.flow.health.judge import LAKE_RULES
-from penstock.flow.health.standing import DagState, Disk, Standing, disks
 from penstock.ledger.health import LateWork, OpenCopy, StillTable
 from penstock.ledger.page_queries import PipelinePanel
 from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, policy, verdict

@@ -92,7 +92,7 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
 
 
 def test_draining_frees_the_wal_in_larger_windows_and_the_alarms_close(watched: Watched) -> None:
-    from penstock.flow.health.check import drain  # noqa: PLC0415
+    from penstock.flow.health.run import drain  # noqa: PLC0415
 
     watched.env.settings["capture"] = {"max_wal_bytes": "4MiB"}
     watched.env.sql("insert into t select n, repeat('y', 100) from generate_series(2, 1000) n")

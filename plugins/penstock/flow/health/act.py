@@ -18,8 +18,8 @@ from penstock.flow.guards import slot_work
 from penstock.flow.health.alerts import Alert, Deliver, alerts
 from penstock.flow.health.drops import Drop
 from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import Standing
 from penstock.flow.health.judge import Verdict
-from penstock.flow.health.standing import Standing
 from penstock.flow.slot_ownership import why_not_ours
 from penstock.ledger.records import Level
 from penstock.source import health as source

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.flow.health.standing import DagState
+from penstock.flow.health.input import DagState
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.flow.health.findings import Case
-from penstock.flow.health.own_rules import orphaned
+from penstock.flow.health.rules_slot import orphaned
 from penstock.flow.slot_ownership import why_not_ours
 from penstock.policy import ForeignRule
 from penstock.quantities import size, span

@@ -13,56 +13,56 @@ from penstock.flow.health import (
     clock_rule,
     conflict_rule,
     ddl_trigger_rule,
-    lake_rules,
-    own_rules,
     place_rules,
     refusal_rule,
-    server_rules,
-    table_rules,
+    rules_lake,
+    rules_server,
+    rules_slot,
+    rules_tables,
     verified_rule,
     work_rules,
 )
 from penstock.flow.health.causes import folded
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Case, Finding
+from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import Forecast, Limits, limits
 from penstock.flow.health.observe import Observation
 from penstock.flow.health.samples import sample, samples
-from penstock.flow.health.standing import Standing
 from penstock.ledger.health import SlotSample
 from penstock.policy import Health
 
 RULES = (
-    own_rules.existence,
-    own_rules.status,
-    own_rules.queue,
-    own_rules.stalled,
-    own_rules.synced,
-    own_rules.idle_timeout,
-    own_rules.publication,
+    rules_slot.existence,
+    rules_slot.status,
+    rules_slot.queue,
+    rules_slot.stalled,
+    rules_slot.synced,
+    rules_slot.idle_timeout,
+    rules_slot.publication,
     refusal_rule.refused,
-    own_rules.catalog,
-    own_rules.spills,
-    server_rules.capture,
-    server_rules.too_slow,
-    server_rules.abandoned,
-    server_rules.free_slots,
-    server_rules.transactions,
-    server_rules.standby,
+    rules_slot.catalog,
+    rules_slot.spills,
+    rules_server.capture,
+    rules_server.too_slow,
+    rules_server.abandoned,
+    rules_server.free_slots,
+    rules_server.transactions,
+    rules_server.standby,
     verified_rule.verified,
     conflict_rule.conflicts,
     ddl_trigger_rule.ddl_trigger,
     clock_rule.clocks,
 )
 LAKE_RULES: dict[Callable[[Standing], Iterator[Finding]], frozenset[str]] = {
-    lake_rules.stale: frozenset({"lake-stale"}),
-    lake_rules.merge: frozenset({"merge-paused", "merge-failing", "merge-late"}),
+    rules_lake.stale: frozenset({"lake-stale"}),
+    rules_lake.merge: frozenset({"merge-paused", "merge-failing", "merge-late"}),
     work_rules.resync: frozenset({"resync-failing"}),
     work_rules.copies: frozenset({"copy-stalled"}),
     work_rules.maintain: frozenset({"maintain-overdue"}),
     work_rules.changelog: frozenset({"changelog-overdue"}),
     work_rules.verify: frozenset({"verify-overdue"}),
-    table_rules.paused: frozenset({"table-paused"}),
+    rules_tables.paused: frozenset({"table-paused"}),
     place_rules.room: frozenset({"storage-nearly-full"}),
     place_rules.heard: frozenset({"alerts-unheard"}),
     place_rules.watched: frozenset({"slot-unwatched"}),

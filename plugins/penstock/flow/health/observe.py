@@ -14,8 +14,8 @@ from penstock.config import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between
 from penstock.flow.context import Context
+from penstock.flow.health.input import UNKNOWN, DagState, Standing, held
 from penstock.flow.health.readings import Reading
-from penstock.flow.health.standing import UNKNOWN, DagState, Standing, held
 from penstock.ledger.health import SlotSample, WindowRate
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.verifications import VerifiedTable

@@ -14,8 +14,8 @@ from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.act import send_alerts
 from penstock.flow.health.alerts import Alert, Deliver, alerts
+from penstock.flow.health.input import UNKNOWN
 from penstock.flow.health.links import Links
-from penstock.flow.health.standing import UNKNOWN
 from penstock.ledger.health import AlarmRecord
 
 _NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"

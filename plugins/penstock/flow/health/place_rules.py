@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
-from penstock.flow.health.standing import Standing
 from penstock.quantities import size, span
 
 _CRITICAL = 4

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from penstock.flow.context import Context
 from penstock.flow.health.act import send_alerts, settle
 from penstock.flow.health.alerts import Deliver, alerts
+from penstock.flow.health.input import DagState, Standing
 from penstock.flow.health.place_rules import watched
-from penstock.flow.health.standing import DagState, Standing
 
 SLUG = "slot-unwatched"
 

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
-from penstock.flow.health.lake_rules import fails, ran
+from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
-from penstock.flow.health.standing import Standing
+from penstock.flow.health.rules_lake import fails, ran
 from penstock.quantities import several, span
 
 _PAUSES = 2

@@ -22,7 +22,7 @@ from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.health import table_alarms
 from penstock.flow.health.alerts import Deliver
-from penstock.flow.health.check import no_delivery
+from penstock.flow.health.run import no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
 from penstock.flow.verify.compare import compare_table, compared, fingerprint
 from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
-from penstock.flow.health.standing import Standing
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.quantities import several, span
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from penstock.conditions import Level
 from penstock.flow.health.findings import Case, Finding
-from penstock.flow.health.lake_rules import fails, ran
+from penstock.flow.health.rules_lake import fails, ran
 from penstock.quantities import size, span
 
 _GROWTH_SAMPLES = 3

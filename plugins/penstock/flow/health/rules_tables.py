@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.conditions import NEEDS_COPY
 from penstock.flow import table_policy
 from penstock.flow.health.findings import Finding
-from penstock.flow.health.standing import Standing
+from penstock.flow.health.input import Standing
 from penstock.ledger.health import StillTable
 
 

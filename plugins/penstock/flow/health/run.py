@@ -19,9 +19,9 @@ from penstock.flow.health.act import act, send_alerts, settle
 from penstock.flow.health.alerts import Alert, Deliver, Delivery, alerts
 from penstock.flow.health.causes import folded
 from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import DagState, Standing, stand
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
 from penstock.flow.health.observe import observe
-from penstock.flow.health.standing import DagState, Standing, stand
 from penstock.quantities import several
 
 _LARGER = 4
