@@ -14,39 +14,40 @@ from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from tests import clocks
 from tests.faults.conftest import run, run_with_spark
+from tests.faults.steps import Step
 from torture.driven import Driven
 
 CAPTURE = (
-    "penstock.ledger.windows:Windows.plan",
-    "penstock.landing.writer:FileWriter.write",
-    "penstock.landing.atomic_file:FolderDraft.persist",
-    "penstock.ledger.windows:Windows.stage",
-    "penstock.source.slot:advance",
-    "penstock.ledger.windows:Windows.confirm",
+    Step.WINDOW_PLANNED,
+    Step.ROWS_WRITTEN,
+    Step.FILE_PERSISTED,
+    Step.WINDOW_STAGED,
+    Step.SLOT_ADVANCED,
+    Step.WINDOW_CONFIRMED,
 )
 PUBLISH = (
-    "penstock.ledger.merges:Merges.publish",
-    "penstock.ledger.merges:_advance",
-    "penstock.ledger.merges:_record",
-    "penstock.ledger.merges:move_pointers",
+    Step.MERGE_PUBLISHED,
+    Step.MERGE_TABLES_ADVANCED,
+    Step.CUT_RECORDED,
+    Step.POINTERS_MOVED_BY_MERGE,
 )
 RESYNC = (
-    "penstock.ledger.rebuilds:Rebuilds.start",
-    "penstock.ledger.rebuilds:Rebuilds.start_copy",
-    "penstock_spark.copy:land",
-    "penstock.ledger.rebuilds:Rebuilds.finish_copy",
-    "penstock.ledger.rebuilds:Rebuilds.run",
-    "penstock.ledger.rebuilds:move_pointers",
-    "penstock.ledger.rebuilds:Rebuilds.advance",
-    "penstock.ledger.merges:Merges.begin",
-    "penstock.ledger.merges:Merges.publish",
-    "penstock.ledger.merges:move_pointers",
+    Step.REBUILD_STARTED,
+    Step.REBUILD_COPY_STARTED,
+    Step.RANGE_LANDED,
+    Step.REBUILD_COPY_FINISHED,
+    Step.REBUILD_RUN_NOTED,
+    Step.POINTERS_MOVED_BY_REBUILD,
+    Step.REBUILD_ADVANCED,
+    Step.MERGE_BEGUN,
+    Step.MERGE_PUBLISHED,
+    Step.POINTERS_MOVED_BY_MERGE,
 )
 
 FETCH = (
-    "penstock.ledger.fetches:Fetches.start",
-    "penstock_spark.copy:land",
-    "penstock.ledger.fetches:Fetches.land",
+    Step.FETCH_STARTED,
+    Step.RANGE_LANDED,
+    Step.FETCH_LANDED,
 )
 
 Fault = Callable[[random.Random, Driven], str]
@@ -59,7 +60,7 @@ def capture_killed(dice: random.Random, driven: Driven) -> str:
     crash = dice.random() < 0.3
     if crash:
         driven.env.source.server.restart("immediate")
-    return f"capture {when} {step.rpartition(':')[2]}{', source stopped' if crash else ''}{_reached(ended)}"
+    return f"capture {when} {step.spoken}{', source stopped' if crash else ''}{_reached(ended)}"
 
 
 def merge_abandoned(dice: random.Random, driven: Driven) -> str:
@@ -80,7 +81,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
         return f"no merge to abandon: {error.slug}"
     step, when = dice.choice(PUBLISH), dice.choice(("before", "after"))
     ended = run(driven.env, f"publish:{attempt}", step, when, "1").returncode
-    return f"publish {when} {step.rpartition(':')[2]}{_reached(ended)}"
+    return f"publish {when} {step.spoken}{_reached(ended)}"
 
 
 def resync_killed(dice: random.Random, driven: Driven) -> str:
@@ -92,14 +93,14 @@ def resync_killed(dice: random.Random, driven: Driven) -> str:
         return "no table to copy"
     table, step, when = dice.choice(plain), dice.choice(RESYNC), dice.choice(("before", "after"))
     ended = run_with_spark(driven.env, f"resync:{table}", step, when, "1").returncode
-    return f"resync of {table} {when} {step.rpartition(':')[2]}{_reached(ended)}"
+    return f"resync of {table} {when} {step.spoken}{_reached(ended)}"
 
 
 def answer_killed(dice: random.Random, driven: Driven) -> str:
     """Kill what answers a change of tables by itself, in the fetch of columns or the copy."""
     step, when = dice.choice((*FETCH, *FETCH, *RESYNC)), dice.choice(("before", "after"))
     ended = run_with_spark(driven.env, "resync", step, when, "1").returncode
-    return f"resync of what waits {when} {step.rpartition(':')[2]}{_reached(ended)}"
+    return f"resync of what waits {when} {step.spoken}{_reached(ended)}"
 
 
 def source_stopped(dice: random.Random, driven: Driven) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.faults.killed import copy_without_spark
+from tests.faults.steps import Step, owner
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import paused
 from tests.scenarios.key_changes import missed
@@ -52,37 +52,33 @@ def migrations(n: int) -> list[str]:
 
 
 CAPTURE = (
-    "penstock.ledger.tables:Tables.note_looked",
-    "penstock.ledger.windows:Windows.plan",
-    "penstock.landing.atomic_file:FolderDraft.persist",
-    "penstock.ledger.windows:Windows.stage",
-    "penstock.source.slot:advance",
-    "penstock.ledger.windows:Windows.confirm",
+    Step.WINDOW_LOOK_NOTED,
+    Step.WINDOW_PLANNED,
+    Step.FILE_PERSISTED,
+    Step.WINDOW_STAGED,
+    Step.SLOT_ADVANCED,
+    Step.WINDOW_CONFIRMED,
 )
 MERGE = (
-    "penstock.ledger.merges:Merges.begin",
-    "penstock.ledger.merges:Merges.publish",
-    "penstock.ledger.merges:_advance",
+    Step.MERGE_BEGUN,
+    Step.MERGE_PUBLISHED,
+    Step.MERGE_TABLES_ADVANCED,
 )
 RESYNC = (
-    "penstock.ledger.rebuilds:Rebuilds.start",
-    "penstock.ledger.rebuilds:Rebuilds.start_copy",
-    "penstock.ledger.rebuilds:Rebuilds.finish_copy",
-    "penstock.ledger.rebuilds:Rebuilds.run",
-    "penstock.ledger.rebuilds:Rebuilds.advance",
-    "penstock.ledger.merges:Merges.publish",
+    Step.REBUILD_STARTED,
+    Step.REBUILD_COPY_STARTED,
+    Step.REBUILD_COPY_FINISHED,
+    Step.REBUILD_RUN_NOTED,
+    Step.REBUILD_ADVANCED,
+    Step.MERGE_PUBLISHED,
 )
-FETCH = ("penstock.ledger.fetches:Fetches.start", "penstock.ledger.fetches:Fetches.land")
+FETCH = (Step.FETCH_STARTED, Step.FETCH_LANDED)
 
 
 def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], object]) -> list[str]:
     """Do this work right before and right after the first call of a step; return where it was done."""
-    module, _, path = step.partition(":")
-    owner: Any = importlib.import_module(module)
-    *parents, name = path.split(".")
-    for parent in parents:
-        owner = getattr(owner, parent)
-    original, done = getattr(owner, name), list[str]()
+    found, name = owner(step)
+    original, done = getattr(found, name), list[str]()
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
         first = not done
@@ -95,7 +91,7 @@ def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], objec
             work()
         return result
 
-    monkeypatch.setattr(owner, name, wrapped)
+    monkeypatch.setattr(found, name, wrapped)
     return done
 
 

@@ -33,6 +33,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
+from tests.faults.steps import owner
 from tests.pipeline_env import PipelineEnv
 
 _A_WHILE = 0.3
@@ -40,12 +41,8 @@ _A_WHILE = 0.3
 
 def arm(step: str, when: str, occurrence: int) -> None:
     """Make the nth call of a function the process's last: before its body runs, soon after it began, or when it returned."""
-    module_name, _, path = step.partition(":")
-    owner: Any = importlib.import_module(module_name)
-    *parents, name = path.split(".")
-    for parent in parents:
-        owner = getattr(owner, parent)
-    original: Callable[..., Any] = getattr(owner, name)
+    found, name = owner(step)
+    original: Callable[..., Any] = getattr(found, name)
     calls = iter(range(1, 1 << 30))
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
@@ -59,7 +56,7 @@ def arm(step: str, when: str, occurrence: int) -> None:
             die()
         return result
 
-    setattr(owner, name, wrapped)
+    setattr(found, name, wrapped)
 
 
 def die() -> None:

@@ -8,24 +8,25 @@ import pytest
 
 from tests.faults.conftest import run
 from tests.faults.oracle import at_source, landed
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 from tests.waiting import wait_until
 
 STEPS = [
-    ("penstock.ledger.tables:Tables.note_looked", "after"),
-    ("penstock.ledger.windows:Windows.plan", "after"),
-    ("penstock.landing.atomic_file:FolderDraft.persist", "after"),
-    ("penstock.landing.atomic_file:FolderDraft.show", "after"),
-    ("penstock.ledger.windows:Windows.stage", "after"),
-    ("penstock.source.slot:advance", "after"),
+    (Step.WINDOW_LOOK_NOTED, "after"),
+    (Step.WINDOW_PLANNED, "after"),
+    (Step.FILE_PERSISTED, "after"),
+    (Step.FILE_SHOWN, "after"),
+    (Step.WINDOW_STAGED, "after"),
+    (Step.SLOT_ADVANCED, "after"),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
-    ("penstock.ledger.windows:Windows.plan", "before"),
-    ("penstock.landing.writer:FileWriter.write", "after"),
-    ("penstock.ledger.windows:Windows.stage", "before"),
-    ("penstock.source.slot:advance", "before"),
-    ("penstock.ledger.windows:Windows.confirm", "before"),
-    ("penstock.ledger.windows:Windows.confirm", "after"),
+    (Step.WINDOW_PLANNED, "before"),
+    (Step.ROWS_WRITTEN, "after"),
+    (Step.WINDOW_STAGED, "before"),
+    (Step.SLOT_ADVANCED, "before"),
+    (Step.WINDOW_CONFIRMED, "before"),
+    (Step.WINDOW_CONFIRMED, "after"),
 ]
 CHANGES = """
 insert into t select n, 'row ' || n, repeat(md5(n::text), 100) from generate_series({0} * 100 + 1, {0} * 100 + 50) n;
@@ -116,10 +117,10 @@ def _nowhere(env: PipelineEnv) -> object:
 
 
 AHEAD = [
-    ("penstock.source.read_ahead:ReadAhead.start", "after"),
-    ("penstock.source.read_ahead:ReadAhead.messages", "after"),
-    ("penstock.ledger.windows:Windows.stage", "before"),
-    ("penstock.source.slot:advance", "before"),
+    (Step.READ_AHEAD_STARTED, "after"),
+    (Step.READ_AHEAD_MESSAGES, "after"),
+    (Step.WINDOW_STAGED, "before"),
+    (Step.SLOT_ADVANCED, "before"),
 ]
 
 

@@ -14,23 +14,23 @@ from penstock.flow.changelog.coverage import Interval
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.faults.steps import WRITE_TEXT
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import begin, flush, holds, now
 
 pytestmark = pytest.mark.spark
 
 PLANNING = [
-    ("penstock.ledger.advisory_lock:AdvisoryLocks.hold", "before"),
-    ("penstock.ledger.changelogs:Changelogs.interval_work", "after"),
-    (WRITE_TEXT, "before"),
-    (WRITE_TEXT, "after"),
+    (Step.INTERVAL_LOCKED, "before"),
+    (Step.INTERVAL_WORK_FOUND, "after"),
+    (Step.TEXT_WRITTEN, "before"),
+    (Step.TEXT_WRITTEN, "after"),
 ]
 SETTLING = [
-    ("penstock.ledger.changelogs:Changelogs.fill", "before"),
-    ("penstock.ledger.changelogs:lock", "after"),
-    ("penstock.ledger.changelogs:move_pointers", "before"),
-    ("penstock.ledger.changelogs:move_pointers", "after"),
+    (Step.INTERVAL_FILLED, "before"),
+    (Step.CHANGELOGS_LOCKED, "after"),
+    (Step.POINTERS_MOVED_BY_CHANGELOG, "before"),
+    (Step.POINTERS_MOVED_BY_CHANGELOG, "after"),
 ]
 ALL_STEPS = pytest.param(PLANNING, SETTLING, marks=pytest.mark.slow, id="at each step")
 LAST_STEPS = pytest.param(PLANNING[-1:], SETTLING[-1:], id="at the last of either")
@@ -106,7 +106,7 @@ def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: 
     attempt = changelog.plan(env.ctx, third)
     env.submit(changelog.job(env.ctx, attempt))
 
-    killed(env, f"settle:{attempt}", "penstock.ledger.changelogs:Changelogs.fill", "after")
+    killed(env, f"settle:{attempt}", Step.INTERVAL_FILLED, "after")
 
     assert env.ctx.ledger.changelogs.fills(env.name, limit=1)[0].attempt == attempt
     assert holds(env, slot, "keyed", third.start, third.end) == ["I", "U"]

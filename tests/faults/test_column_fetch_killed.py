@@ -16,21 +16,21 @@ from penstock.flow.load import run as rebuild
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run_with_spark
-from tests.faults.steps import WRITE_TEXT, Step, called
+from tests.faults.steps import Kill, Step, called
 from tests.faults.test_rebuild_killed import begun, readable
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush, follows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-STEPS: list[Step] = [
-    ("penstock.ledger.fetches:Fetches.start", "before", 1),
-    ("penstock.ledger.fetches:Fetches.start", "after", 1),
-    (WRITE_TEXT, "after", 1),  # the plan
-    ("penstock_spark.copy:land", "after", 1),
-    (WRITE_TEXT, "after", 2),  # the table's result
-    ("penstock.ledger.fetches:Fetches.land", "before", 1),
-    ("penstock.ledger.fetches:Fetches.land", "after", 1),
+STEPS: list[Kill] = [
+    (Step.FETCH_STARTED, "before", 1),
+    (Step.FETCH_STARTED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 1),  # the plan
+    (Step.RANGE_LANDED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 2),  # the table's result
+    (Step.FETCH_LANDED, "before", 1),
+    (Step.FETCH_LANDED, "after", 1),
 ]
 CHANGES = """
 update item set name = name || '+' where id % 4 = {0} % 4;
@@ -57,7 +57,7 @@ def change(env: PipelineEnv, statements: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=called)
-def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: PipelineEnv, step: Step) -> None:
+def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: PipelineEnv, step: Kill) -> None:
     number = next(_numbers)
     added = f"alter table item add u{number} uuid default gen_random_uuid()"
     change(env, ";".join([CHANGES.format(number), added, CHANGES.format(number + 300)]))

@@ -24,42 +24,42 @@ from penstock.lsn import Lsn
 from tests.faults.conftest import run, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
-from tests.faults.steps import WRITE_TEXT, called, slow
+from tests.faults.steps import Step, called, slow
 from tests.pipeline_env import PipelineEnv, wait_for
 
 STEPS = [
-    ("penstock.source.slot:_create", "after", 1),
-    ("penstock_spark.copy:land", "after", 3),
-    ("penstock.ledger.tables:Tables.finish_copy", "after", 1),
+    (Step.SLOT_CREATED, "after", 1),
+    (Step.RANGE_LANDED, "after", 3),
+    (Step.COPY_FINISHED, "after", 1),
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
-    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
-    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
-    (WRITE_TEXT, "after", 2),  # the result of the first table
-    ("penstock.ledger.pipelines:Pipelines.intend_slot", "before", 1),
-    ("penstock.source.slot:_create", "before", 1),
-    ("penstock.source.slot:_text_of", "after", 1),
-    ("penstock.ledger.tables:Tables.save", "after", 1),
-    (WRITE_TEXT, "after", 1),  # the plan
-    ("penstock.landing.writer:CopyWriter.write", "after", 1),
-    (WRITE_TEXT, "after", 4),
-    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.intend_slot", "after", 1),
-    ("penstock.ledger.tables:Tables.save", "before", 1),
-    ("penstock.ledger.pipelines:Pipelines.record_slot", "before", 1),
-    ("penstock.ledger.tables:Tables.start_copy", "before", 1),
-    (WRITE_TEXT, "before", 1),
-    ("penstock.landing.writer:CopyWriter.close", "after", 1),
-    (WRITE_TEXT, "before", 2),
-    (WRITE_TEXT, "after", 3),
-    ("penstock.ledger.tables:Tables.finish_copy", "before", 1),
-    ("penstock.ledger.tables:Tables.finish_copy", "after", 2),
-    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "before", 1),
+    (Step.SLOT_RECORDED, "after", 1),
+    (Step.COPY_STARTED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 2),  # the result of the first table
+    (Step.SLOT_INTENDED, "before", 1),
+    (Step.SLOT_CREATED, "before", 1),
+    (Step.SLOT_TEXT_READ, "after", 1),
+    (Step.TABLES_SAVED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 1),  # the plan
+    (Step.COPIED_ROWS_WRITTEN, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 4),
+    (Step.BOOTSTRAP_FINISHED, "after", 1),
+    (Step.SLOT_INTENDED, "after", 1),
+    (Step.TABLES_SAVED, "before", 1),
+    (Step.SLOT_RECORDED, "before", 1),
+    (Step.COPY_STARTED, "before", 1),
+    (Step.TEXT_WRITTEN, "before", 1),
+    (Step.COPIED_FILE_CLOSED, "after", 1),
+    (Step.TEXT_WRITTEN, "before", 2),
+    (Step.TEXT_WRITTEN, "after", 3),
+    (Step.COPY_FINISHED, "before", 1),
+    (Step.COPY_FINISHED, "after", 2),
+    (Step.BOOTSTRAP_FINISHED, "before", 1),
 ]
 CRASHES = [
-    ("penstock.source.slot:_create", "after", 1),
-    ("penstock_spark.copy:land", "after", 3),
-    (WRITE_TEXT, "after", 2),
+    (Step.SLOT_CREATED, "after", 1),
+    (Step.RANGE_LANDED, "after", 3),
+    (Step.TEXT_WRITTEN, "after", 2),
 ]
 TABLES = """
 create table account (id int primary key, owner text, note text);
@@ -224,7 +224,7 @@ def test_a_crash_of_the_source_with_the_copy_loses_nothing(doomed: PipelineEnv, 
 def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: PipelineEnv) -> None:
     begin(doomed)
     for expected in (1, 2):
-        kill(doomed, WRITE_TEXT, "after", 2)  # the first table that this run finishes is its last
+        kill(doomed, Step.TEXT_WRITTEN, "after", 2)  # the first table that this run finishes is its last
         assert len(proved(doomed)) == expected
     snapshots = {copied.snapshot for copied in doomed.ctx.ledger.tables.copies(doomed.name)}
     assert len(snapshots) == 2, "each run copies under a snapshot of its own"

@@ -13,7 +13,7 @@ from penstock.flow.load import run as rebuild
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run_with_spark
-from tests.faults.steps import Step, called
+from tests.faults.steps import Kill, called
 from tests.faults.test_column_fetch_killed import STEPS, change
 from tests.faults.test_key_change_killed import MADE, changes
 from tests.faults.test_rebuild_killed import begun
@@ -46,7 +46,7 @@ def env(
 
 
 @pytest.mark.parametrize("step", STEPS, ids=called)
-def test_rows_of_both_keys_get_their_values_whatever_step_is_the_last(env: PipelineEnv, step: Step) -> None:
+def test_rows_of_both_keys_get_their_values_whatever_step_is_the_last(env: PipelineEnv, step: Kill) -> None:
     number, copied = next(_numbers), copies(env)
     added = f"alter table keyed add u{number} uuid default gen_random_uuid()"
     change(env, ";".join([changes(number), added, ROWS.format(number)]))

@@ -15,7 +15,7 @@ from penstock.flow.merge import run as merge
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.faults.steps import called
+from tests.faults.steps import Step, called
 from tests.faults.test_rebuild_killed import begun
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import copies, wrong
@@ -25,20 +25,20 @@ from tests.scenarios.recovery import flush
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CAPTURE = [
-    ("capture", f"penstock.{step}", when, 1)
+    ("capture", step, when, 1)
     for step in (
-        "ledger.tables:Tables.note_looked",
-        "ledger.windows:Windows.plan",
-        "landing.writer:FileWriter.write",
-        "ledger.windows:Windows.stage",
-        "source.slot:advance",
-        "ledger.windows:Windows.confirm",
+        Step.WINDOW_LOOK_NOTED,
+        Step.WINDOW_PLANNED,
+        Step.ROWS_WRITTEN,
+        Step.WINDOW_STAGED,
+        Step.SLOT_ADVANCED,
+        Step.WINDOW_CONFIRMED,
     )
     for when in ("before", "after")
 ]
 PUBLISH = [
-    ("publish", f"penstock.ledger.merges:{step}", when, 1)
-    for step in ("Merges.publish", "_advance", "_record", "move_pointers")
+    ("publish", step, when, 1)
+    for step in (Step.MERGE_PUBLISHED, Step.MERGE_TABLES_ADVANCED, Step.CUT_RECORDED, Step.POINTERS_MOVED_BY_MERGE)
     for when in ("before", "after")
 ]
 MADE = (

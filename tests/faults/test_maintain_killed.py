@@ -33,14 +33,13 @@ from penstock.lsn import Lsn
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run, run_with_spark
-from tests.faults.steps import ZONE, Step, called, slow
+from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
-MAINTAIN = "penstock_spark.table_maintenance:TableMaintenance"
 SHOP = """
 create table item (id int primary key, name text, price numeric(10,2));
 create table visit (page text, n int);
@@ -62,37 +61,37 @@ update anew set note = note || '+' where id % 5 = 1;
 insert into anew select max(id) + 1, 'new' from anew;
 """
 WATCHED = ("item", "visit", "still")  # `again` is created all the time, so its snapshots have a table of their own
-OF_THE_TASK: list[Step] = [
-    ("penstock.ledger.maintenance:Maintenance.trim_history", "before", 1),
-    ("penstock.ledger.maintenance:Maintenance.trim_history", "after", 1),
-    ("penstock.ledger.merges:Merges.begin", "after", 1),
-    ("penstock.ledger.maintenance:Maintenance.begin", "after", 1),
-    (f"{ZONE}.write_text", "after", 1),  # the plan
-    ("penstock.ledger.maintenance:Maintenance.move_compacted", "before", 1),  # Spark has done all of its part
-    ("penstock.ledger.maintenance:Maintenance.move_compacted", "after", 1),
-    ("penstock.ledger.maintenance:Maintenance.forget_old_tables", "after", 1),
-    ("penstock.ledger.maintenance:Maintenance.forget_landed", "before", 1),
-    ("penstock.ledger.maintenance:Maintenance.forget_landed", "after", 1),
-    (f"{ZONE}.delete_folder", "after", 1),
-    (f"{ZONE}.delete_folder", "after", 3),
-    ("penstock.ledger.maintenance:Maintenance.end", "before", 1),
-    ("penstock.ledger.maintenance:Maintenance.end", "after", 1),
+OF_THE_TASK: list[Kill] = [
+    (Step.HISTORY_TRIMMED, "before", 1),
+    (Step.HISTORY_TRIMMED, "after", 1),
+    (Step.MERGE_BEGUN, "after", 1),
+    (Step.MAINTENANCE_BEGUN, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 1),  # the plan
+    (Step.COMPACTED_MOVED, "before", 1),  # Spark has done all of its part
+    (Step.COMPACTED_MOVED, "after", 1),
+    (Step.OLD_TABLES_FORGOTTEN, "after", 1),
+    (Step.LANDED_FORGOTTEN, "before", 1),
+    (Step.LANDED_FORGOTTEN, "after", 1),
+    (Step.FOLDER_DELETED, "after", 1),
+    (Step.FOLDER_DELETED, "after", 3),
+    (Step.MAINTENANCE_ENDED, "before", 1),
+    (Step.MAINTENANCE_ENDED, "after", 1),
 ]
-OF_SPARK: list[Step] = [
-    (f"{MAINTAIN}._compact", "before", 1),
-    (f"{MAINTAIN}._compact", "during", 1),
-    (f"{MAINTAIN}._compact", "after", 1),
-    (f"{MAINTAIN}._expire", "during", 1),
-    (f"{MAINTAIN}._expire", "after", 1),
-    (f"{MAINTAIN}._gather_manifests", "after", 1),
-    (f"{MAINTAIN}._delete_orphans", "after", 1),
-    (f"{MAINTAIN}._compact", "after", 4),
-    (f"{MAINTAIN}._expire", "after", 4),
-    ("penstock_spark.maintain:drop_old", "before", 1),
-    ("penstock_spark.lake_table:LakeTable.drop", "after", 1),
-    ("penstock_spark.maintain:drop_old", "after", 1),
-    ("penstock_spark.json_io:write_text", "before", 1),
-    ("penstock_spark.json_io:write_text", "after", 1),
+OF_SPARK: list[Kill] = [
+    (Step.COMPACTED, "before", 1),
+    (Step.COMPACTED, "during", 1),
+    (Step.COMPACTED, "after", 1),
+    (Step.SNAPSHOTS_EXPIRED, "during", 1),
+    (Step.SNAPSHOTS_EXPIRED, "after", 1),
+    (Step.MANIFESTS_GATHERED, "after", 1),
+    (Step.ORPHANS_DELETED, "after", 1),
+    (Step.COMPACTED, "after", 4),
+    (Step.SNAPSHOTS_EXPIRED, "after", 4),
+    (Step.OLD_TABLES_DROPPED, "before", 1),
+    (Step.LAKE_TABLE_DROPPED, "after", 1),
+    (Step.OLD_TABLES_DROPPED, "after", 1),
+    (Step.RESULT_WRITTEN, "before", 1),
+    (Step.RESULT_WRITTEN, "after", 1),
 ]
 CASES = [("maintain", *step) for step in OF_THE_TASK] + [("maintain:here", *step) for step in OF_SPARK]
 

@@ -30,7 +30,7 @@ from penstock_spark import merge as merging
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
-from tests.faults.steps import WRITE_TEXT
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
@@ -144,7 +144,7 @@ def killed(env: PipelineEnv, verb: str, step: str, when: str) -> None:
 def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(env: PipelineEnv) -> None:
     change(env)
     before, published = pointers(env), cuts(env)
-    for step in ("penstock.ledger.merges:Merges.begin", WRITE_TEXT):
+    for step in (Step.MERGE_BEGUN, Step.TEXT_WRITTEN):
         for when in ("before", "after"):
             killed(env, "plan", step, when)
 
@@ -211,10 +211,10 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
     before, published = pointers(env), cuts(env)
 
     for step, when in (
-        ("penstock.ledger.merges:Merges.publish", "before"),
-        ("penstock.ledger.merges:_advance", "after"),
-        ("penstock.ledger.merges:_record", "after"),
-        ("penstock.ledger.merges:move_pointers", "after"),
+        (Step.MERGE_PUBLISHED, "before"),
+        (Step.MERGE_TABLES_ADVANCED, "after"),
+        (Step.CUT_RECORDED, "after"),
+        (Step.POINTERS_MOVED_BY_MERGE, "after"),
     ):
         killed(env, f"publish:{attempt}", step, when)
         assert (pointers(env), cuts(env)) == (before, published)
@@ -250,13 +250,13 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
     attempt = planned(env)
     spark_merge(env, attempt)
     before, published = pointers(env), cuts(env)
-    for step, when in (("penstock.ledger.merges:_rename", "after"), ("penstock.ledger.merges:move_pointers", "after")):
+    for step, when in ((Step.MERGE_TABLES_RENAMED, "after"), (Step.POINTERS_MOVED_BY_MERGE, "after")):
         killed(env, f"publish:{attempt}", step, when)
         assert (pointers(env), cuts(env)) == (before, published)
 
     # renamed again after the plan: it has the name of the plan first, and the newer one in the next cut
     change(env, "alter table black rename to brown")
-    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
+    killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
     assert {each["name"]: each["target"][-1] for each in cuts(env)[0].tables if each["oid"] in oids.values()} == {
         "brown": "black",
         "red": "red",
@@ -275,7 +275,7 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: P
     change(env)
     attempt = planned(env)
     spark_merge(env, attempt)
-    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after")
+    killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
     after, (newest, *_) = pointers(env), cuts(env)
     assert newest.attempt == attempt
 
@@ -418,9 +418,9 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(
             attempt = planned(env)
             spark_merge(env, attempt)
             before, published = pointers(env), cuts(env)
-            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "before")
+            killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "before")
             assert (pointers(env), cuts(env)) == (before, published)
-            killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after")
+            killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")
             assert f"{env.name}.public.left_{number + 1}" in pointers(env)
             assert cuts(env) == published
             if repeated:

@@ -16,7 +16,7 @@ from penstock.flow.load import run as rebuild
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run_with_spark
-from tests.faults.steps import WRITE_TEXT, Step, called
+from tests.faults.steps import Kill, Step, called
 from tests.faults.test_column_fetch_killed import change
 from tests.faults.test_rebuild_killed import begun, readable
 from tests.pipeline_env import PipelineEnv
@@ -24,15 +24,15 @@ from tests.scenarios.recovery import equal, follows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-STEPS: list[Step] = [
-    ("penstock.ledger.fetches:Fetches.start", "after", 1),
-    ("penstock_spark.copy:land", "after", 1),
-    (WRITE_TEXT, "after", 2),  # the table's result
-    ("penstock.ledger.fetches:Fetches.land", "before", 1),
-    ("penstock.ledger.fetches:Fetches.land", "after", 1),
-    ("penstock.ledger.merges:Merges.begin", "after", 1),
-    ("penstock.flow.merge.run:publish", "before", 1),
-    ("penstock.flow.merge.run:publish", "after", 1),
+STEPS: list[Kill] = [
+    (Step.FETCH_STARTED, "after", 1),
+    (Step.RANGE_LANDED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 2),  # the table's result
+    (Step.FETCH_LANDED, "before", 1),
+    (Step.FETCH_LANDED, "after", 1),
+    (Step.MERGE_BEGUN, "after", 1),
+    (Step.MERGE_PUBLISHED_BY_FLOW, "before", 1),
+    (Step.MERGE_PUBLISHED_BY_FLOW, "after", 1),
 ]
 MADE = """
 create table day (id int, s text, n int, primary key (id, s)) partition by range (id);
@@ -63,7 +63,7 @@ def env(
 
 
 @pytest.mark.parametrize("step", STEPS, ids=called)
-def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: PipelineEnv, step: Step) -> None:
+def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: PipelineEnv, step: Kill) -> None:
     number = next(_numbers)
     change(env, ATTACHED.format(number) + CHANGES.format(number, 1))
     env.merge()

@@ -21,7 +21,7 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.conftest import run, run_with_spark
-from tests.faults.steps import WRITE_TEXT, Step, called, slow
+from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import SHOP, equal, flush, follows
 
@@ -35,37 +35,37 @@ insert into item select coalesce(max(id), 0) + 100, 'new', {0} from item;
 delete from visit where ctid = (select ctid from visit limit 1);
 insert into visit values ('page', {0}), ('page', {0});
 """
-BUILDING: list[Step] = [
-    ("penstock.ledger.rebuilds:Rebuilds.start", "before", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.start", "after", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.run", "before", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.run", "after", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.advance", "before", 1),
-    ("penstock.ledger.rebuilds:move_pointers", "after", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.advance", "after", 1),
-    ("penstock.ledger.merges:Merges.begin", "after", 1),
-    ("penstock.ledger.merges:Merges.publish", "before", 1),
-    ("penstock.ledger.merges:_advance", "after", 1),
-    ("penstock.ledger.merges:move_pointers", "after", 1),
-    ("penstock.ledger.merges:Merges.publish", "after", 1),
+BUILDING: list[Kill] = [
+    (Step.REBUILD_STARTED, "before", 1),
+    (Step.REBUILD_STARTED, "after", 1),
+    (Step.REBUILD_RUN_NOTED, "before", 1),
+    (Step.REBUILD_RUN_NOTED, "after", 1),
+    (Step.REBUILD_ADVANCED, "before", 1),
+    (Step.POINTERS_MOVED_BY_REBUILD, "after", 1),
+    (Step.REBUILD_ADVANCED, "after", 1),
+    (Step.MERGE_BEGUN, "after", 1),
+    (Step.MERGE_PUBLISHED, "before", 1),
+    (Step.MERGE_TABLES_ADVANCED, "after", 1),
+    (Step.POINTERS_MOVED_BY_MERGE, "after", 1),
+    (Step.MERGE_PUBLISHED, "after", 1),
 ]
-COPYING: list[Step] = [
-    ("penstock.ledger.rebuilds:Rebuilds.start_copy", "before", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.start_copy", "after", 1),
-    ("penstock_spark.copy:land", "after", 1),
-    (WRITE_TEXT, "after", 2),  # the result of the first table
-    ("penstock.ledger.rebuilds:Rebuilds.finish_copy", "before", 1),
-    ("penstock.ledger.rebuilds:Rebuilds.finish_copy", "after", 1),
+COPYING: list[Kill] = [
+    (Step.REBUILD_COPY_STARTED, "before", 1),
+    (Step.REBUILD_COPY_STARTED, "after", 1),
+    (Step.RANGE_LANDED, "after", 1),
+    (Step.TEXT_WRITTEN, "after", 2),  # the result of the first table
+    (Step.REBUILD_COPY_FINISHED, "before", 1),
+    (Step.REBUILD_COPY_FINISHED, "after", 1),
 ]
-LOADING: list[Step] = [
-    ("penstock_spark.data_files:_take_over", "after", 1),
-    ("penstock_spark.staging:Staging.replace_all", "before", 1),
-    ("penstock_spark.staging:Staging.replace_all", "after", 1),
-    ("penstock_spark.staging:Staging.stage", "after", 1),
+LOADING: list[Kill] = [
+    (Step.DATA_FILES_TAKEN_OVER, "after", 1),
+    (Step.ROWS_REPLACED, "before", 1),
+    (Step.ROWS_REPLACED, "after", 1),
+    (Step.TABLE_STAGED, "after", 1),
 ]
-QUICK = {("resync", "penstock.ledger.rebuilds:Rebuilds.advance", "before", 1)}
-SECOND_CHUNK: Step = (
-    "penstock.ledger.rebuilds:Rebuilds.advance",
+QUICK = {("resync", Step.REBUILD_ADVANCED, "before", 1)}
+SECOND_CHUNK: Kill = (
+    Step.REBUILD_ADVANCED,
     "before",
     2,
 )  # not of a resync: its copy saw what is landed
@@ -116,7 +116,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(env: PipelineEnv, ca
     change(env, number)
     change(env, number + 300)
     before = readable(env)
-    switched = step.rpartition(":")[2] == "Merges.publish" and when == "after"
+    switched = step == Step.MERGE_PUBLISHED and when == "after"
     asked = f"{verb}:{','.join(TABLES)}"
 
     killed = run_with_spark(env, asked, step, when, str(occurrence))
@@ -135,7 +135,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(env: PipelineEnv, ca
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", LOADING, ids=called)
-def test_a_load_that_ends_between_files_and_commit_is_begun_again(env: PipelineEnv, step: Step) -> None:
+def test_a_load_that_ends_between_files_and_commit_is_begun_again(env: PipelineEnv, step: Kill) -> None:
     start_young(env)
     change(env, next(_numbers))
     before = readable(env)
@@ -223,7 +223,7 @@ def test_a_switch_that_was_published_by_half_is_taken_over(
         env = begun(source, ledger, lake, spark, tmp_path_factory)
         change(env, 1)
         asked = f"resync:{','.join(TABLES)}"
-        for step in ("penstock.ledger.rebuilds:move_pointers", "penstock.ledger.merges:move_pointers"):
+        for step in (Step.POINTERS_MOVED_BY_REBUILD, Step.POINTERS_MOVED_BY_MERGE):
             killed = run_with_spark(env, asked, step, "after", "1")
             assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
 

@@ -19,7 +19,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
-from tests.faults.steps import WRITE_TEXT, called, slow
+from tests.faults.steps import Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import SHOP, consume, equal, flush, follows, recovered
 
@@ -33,32 +33,32 @@ delete from visit where ctid = (select ctid from visit limit 1);
 insert into visit values ('page', {0}), ('page', {0});
 """
 STEPS = [
-    ("penstock.source.slot:drop", "after", 1),
+    (Step.SLOT_DROPPED, "after", 1),
 ]
 OTHERS = [
-    (WRITE_TEXT, "after", 2),  # the result of the first table
-    ("penstock.source.slot:_create", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.halt", "after", 1),
-    ("penstock.source.slot:drop", "before", 1),
-    ("penstock.ledger.pipelines:Pipelines.begin_era", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.record_slot", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.halt", "before", 1),
-    ("penstock.source.publication:ensure", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.begin_era", "before", 1),
-    ("penstock.ledger.pipelines:Pipelines.intend_slot", "before", 1),
-    ("penstock.ledger.pipelines:Pipelines.intend_slot", "after", 1),
-    ("penstock.ledger.tables:Tables.save", "after", 1),
-    ("penstock.ledger.tables:Tables.start_copy", "after", 1),
-    ("penstock_spark.copy:land", "after", 1),
-    ("penstock.ledger.tables:Tables.finish_copy", "after", 1),
-    ("penstock.ledger.pipelines:Pipelines.finish_bootstrap", "before", 1),
+    (Step.TEXT_WRITTEN, "after", 2),  # the result of the first table
+    (Step.SLOT_CREATED, "after", 1),
+    (Step.PIPELINE_HALTED, "after", 1),
+    (Step.SLOT_DROPPED, "before", 1),
+    (Step.ERA_BEGUN, "after", 1),
+    (Step.SLOT_RECORDED, "after", 1),
+    (Step.BOOTSTRAP_FINISHED, "after", 1),
+    (Step.PIPELINE_HALTED, "before", 1),
+    (Step.PUBLICATION_CREATED, "after", 1),
+    (Step.ERA_BEGUN, "before", 1),
+    (Step.SLOT_INTENDED, "before", 1),
+    (Step.SLOT_INTENDED, "after", 1),
+    (Step.TABLES_SAVED, "after", 1),
+    (Step.COPY_STARTED, "after", 1),
+    (Step.RANGE_LANDED, "after", 1),
+    (Step.COPY_FINISHED, "after", 1),
+    (Step.BOOTSTRAP_FINISHED, "before", 1),
 ]
 PUBLISHING = [
-    ("penstock.ledger.merges:Merges.publish", "before"),
-    ("penstock.ledger.merges:_advance", "after"),
-    ("penstock.ledger.merges:_record", "after"),
-    ("penstock.ledger.merges:move_pointers", "after"),
+    (Step.MERGE_PUBLISHED, "before"),
+    (Step.MERGE_TABLES_ADVANCED, "after"),
+    (Step.CUT_RECORDED, "after"),
+    (Step.POINTERS_MOVED_BY_MERGE, "after"),
 ]
 
 
@@ -131,7 +131,7 @@ def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
     for step, when in PUBLISHING:
         killed(env, f"publish:{attempt}", step, when, "1")
         assert (readable(env), env.ctx.ledger.merges.cuts(env.name, limit=1000)) == (before, cuts)
-    killed(env, f"publish:{attempt}", "penstock.ledger.merges:Merges.publish", "after", "1")
+    killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after", "1")
     after = readable(env)
     assert all(one != other for one, other in zip(before, after, strict=True))
 
@@ -149,7 +149,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
         attempt = merge.plan(env.ctx, last=True)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
-        killed(env, f"publish-last:{attempt}", "penstock.ledger.merges:Merges.publish", when, "1")
+        killed(env, f"publish-last:{attempt}", Step.MERGE_PUBLISHED, when, "1")
 
         recovered(env)
 
@@ -199,7 +199,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
-        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after", "1")
+        killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after", "1")
 
         recover.begin(env.ctx, recover.look(env.ctx))
         recover.new_era(env.ctx)
@@ -208,7 +208,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
-        killed(env, f"publish:{attempt}", "penstock.ledger.merges:move_pointers", "after", "1")
+        killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after", "1")
 
         follows(env)
         assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}

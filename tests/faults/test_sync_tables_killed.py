@@ -10,20 +10,21 @@ from penstock.flow.load import bootstrap
 from tests.faults.conftest import run
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import copy_waiting, members, states, told
 
 JOINING = [
-    ("penstock.source.publication:alter", "before"),
-    ("penstock.source.publication:alter", "after"),
-    ("penstock.source.server_info:sight", "after"),
-    ("penstock.ledger.membership:Membership.join", "before"),
-    ("penstock.ledger.membership:Membership.join", "after"),
+    (Step.PUBLICATION_ALTERED, "before"),
+    (Step.PUBLICATION_ALTERED, "after"),
+    (Step.SERVER_SIGHTED, "after"),
+    (Step.MEMBERS_JOINED, "before"),
+    (Step.MEMBERS_JOINED, "after"),
 ]
 LEAVING = [
-    ("penstock.source.publication:alter", "after"),
-    ("penstock.ledger.membership:Membership.leave", "before"),
-    ("penstock.ledger.membership:Membership.leave", "after"),
+    (Step.PUBLICATION_ALTERED, "after"),
+    (Step.MEMBERS_LEFT, "before"),
+    (Step.MEMBERS_LEFT, "after"),
 ]
 
 

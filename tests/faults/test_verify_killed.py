@@ -14,20 +14,19 @@ from penstock.flow.verify.run import verify
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.conftest import run
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
 
-MARKS = "penstock.flow.verify.barrier"
-VERIFY = "penstock.flow.verify.run"
 STEPS = [
-    ("penstock.source.slot:_create", "after"),
-    ("penstock.ledger.barriers:Barriers.add", "before"),
-    ("penstock.ledger.barriers:Barriers.add", "after"),
-    ("penstock.ledger.verifications:Verifications.begin", "after"),
-    (f"{VERIFY}:fingerprint", "after"),
-    (f"{MARKS}:capture", "before"),
-    (f"{MARKS}:capture", "after"),
+    (Step.SLOT_CREATED, "after"),
+    (Step.MARK_ADDED, "before"),
+    (Step.MARK_ADDED, "after"),
+    (Step.VERIFICATION_BEGUN, "after"),
+    (Step.VERIFIED_ROWS_READ, "after"),
+    (Step.MARK_CAPTURED, "before"),
+    (Step.MARK_CAPTURED, "after"),
 ]
 
 

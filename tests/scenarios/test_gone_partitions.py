@@ -10,6 +10,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.faults.conftest import run
+from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files
 
@@ -188,11 +189,11 @@ def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env: Pip
 
 
 KILLED = [
-    ("penstock.ledger.barriers:Barriers.add", "after"),
-    ("penstock.ledger.tables:Tables.save", "before"),
-    ("penstock.ledger.tables:Tables.save", "after"),
-    ("penstock.ledger.windows:Windows.stage", "before"),
-    ("penstock.ledger.windows:Windows.stage", "after"),
+    (Step.MARK_ADDED, "after"),
+    (Step.TABLES_SAVED, "before"),
+    (Step.TABLES_SAVED, "after"),
+    (Step.WINDOW_STAGED, "before"),
+    (Step.WINDOW_STAGED, "after"),
 ]
 
 
