@@ -22,7 +22,7 @@ from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.parsed import arrow_type
 from penstock.values.type_table import STRING
 from penstock_spark.iceberg_table import IcebergTable

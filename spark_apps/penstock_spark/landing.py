@@ -12,7 +12,7 @@ from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSIO
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.lake_types import holds
 from penstock_spark.failures import landing, trouble
 from penstock_spark.session import java

@@ -18,7 +18,7 @@ from penstock.jobs.merge_plan import TableSize
 from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import properties
 from penstock.lake.evolution import Evolution, numbers_text
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock_spark import table_layout
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name

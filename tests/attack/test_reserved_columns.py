@@ -9,7 +9,7 @@ from penstock.flow import check
 from penstock.flow.load import waiting
 from penstock.flow.load.resync_request import to_copy
 from penstock.flow.recover.resume import resume_table
-from penstock.lake.columns import reserved
+from penstock.shapes.mirror_column import reserved
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, members, states, told
 

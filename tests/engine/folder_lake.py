@@ -18,7 +18,7 @@ from penstock.engine.target import read
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, TableResult
 from penstock.lake.columns import MISFITS, lake_column
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from tests.spark.histories import Transaction
 from tests.spark.workbench import Table, _text
 

@@ -8,7 +8,7 @@ from penstock.contract.manifest import ChangeCounts
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.jobs.pointers import Pointer
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS, LakeColumn, columns_stamp, mirror_columns
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS_TYPE
 from penstock.lake.evolution import DROPPED_NOTE, Evolution, LakeField, evolution, numbers_of, numbers_text
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 

@@ -11,12 +11,12 @@ import pytest
 from penstock.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.jobs.pointers import Pointer
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from stack.servers import lake_catalog

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import Ledger
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import Level as EventLevel
 from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
 from tests.page.airflow_rows import make_dags

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from penstock.source.partition_bounds import Condition, apart, found_in_lake, joined, numbered, of, read
+from penstock.shapes.partition_bounds import Condition, apart, found_in_lake, joined, numbered, of, read
 from stack.servers.postgres import Database
 
 TABLES = {

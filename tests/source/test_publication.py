@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, catalog_snapshot, publication, refusals, replica_identity, session
+from penstock.shapes import replica_identity
+from penstock.source import catalog, catalog_snapshot, publication, refusals, session
 from tests.source.conftest import connection_to, pipeline
 
 SHOP = """

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from penstock.jobs.merge_plan import TableResult
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from tests.spark.histories import BagJudge, Event, KeyedJudge, Transaction, of_history
 from tests.spark.scenarios import SCENARIOS, Scenario
 from tests.spark.workbench import Table, column

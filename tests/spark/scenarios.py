@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from tests.spark.histories import UNCHANGED, D, I, Row, T, Transaction, U, tx
 from tests.spark.workbench import column
 

@@ -18,8 +18,8 @@ from penstock.contract.manifest import ChangeCounts
 from penstock.contract.schema import copy_schema, landing_schema
 from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.landing.zone import LandingZone
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.parsed import parse, parsed_type
 from penstock.values.pgtype import PgType
 from penstock_spark import merge

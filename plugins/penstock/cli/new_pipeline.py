@@ -21,10 +21,10 @@ from penstock.pipeline_files import SUFFIX, read_folder
 from penstock.pipeline_schema import SHIPPED
 from penstock.places import environment, folder, home
 from penstock.quantities import sentence, several, size
+from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose, in_pattern
 from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
-from penstock.source.tables import SourceTable
 from penstock.texts import NAME
 
 _MOST_TABLES = 100

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.compare.pg_text import row_texts
+from penstock.shapes.partition_bounds import Bound, Condition
 from penstock.source.key_range import KeyRange
-from penstock.source.partition_bounds import Bound, Condition
 
 _BELOW = "^-| BC$"
 
@@ -32,7 +32,7 @@ def within(batch: pa.RecordBatch, part: KeyRange | None) -> pa.RecordBatch:
 
 
 def outside(batch: pa.RecordBatch, bounds: Sequence[Bound]) -> pa.RecordBatch:
-    """Return the rows of a batch that are within none of these bounds, as `partition_bounds.outside` says it to the source."""
+    """Return the rows of a batch that are within none of these bounds, as `key_range.outside_bound` says it to the source."""
     for bound in bounds:
         inside = pc.fill_null(reduce(pc.and_kleene, (_met(batch, each) for each in bound)), False)
         batch = batch.filter(pc.invert(inside))

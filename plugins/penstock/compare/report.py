@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from penstock.compare.lake_reader import Target
 from penstock.errors import PenstockError
 from penstock.quantities import several
+from penstock.shapes.partition_bounds import Bound
 from penstock.source.key_range import KeyRange
-from penstock.source.partition_bounds import Bound
 
 
 @dataclass(frozen=True, slots=True)

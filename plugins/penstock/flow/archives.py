@@ -12,7 +12,7 @@ from penstock.flow.context import Context
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.shapes import gone_partitions
 from penstock.shapes.new_files import values_changed
-from penstock.source.tables import SourceTable
+from penstock.shapes.source_table import SourceTable
 
 
 def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> list[str]:

@@ -13,9 +13,9 @@ from croniter import croniter
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.lake.mirror_column import present
 from penstock.ledger.pipelines import taken
 from penstock.policy import Health
+from penstock.shapes.mirror_column import present
 from penstock.source import column_types, session
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.run import Finding

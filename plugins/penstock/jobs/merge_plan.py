@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.contract.manifest import ChangeCounts, Typed, from_lists, vars_of
 from penstock.jobs.pointers import Pointer, Rename
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 
 CONFLICTS = ("update_missing", "delete_missing", "insert_existing")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import LakeError
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.values.misfits import MISFITS_COLUMN
 from penstock.values.type_table import TYPES
 
@@ -27,20 +27,6 @@ class LakeColumn:
     def always_fits(self) -> bool:
         """Return whether no source value can misfit this column's type."""
         return self.type in _ALWAYS_FIT
-
-
-# Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
-_COMPUTED = frozenset(
-    {"_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"}
-)
-
-
-def reserved(names: Iterable[str]) -> str | None:
-    """Return the first name that a mirror cannot have as a column of the source's, or None.
-
-    Source: Iceberg specification, "Reserved Field IDs".
-    """
-    return next((name for name in names if name in _COMPUTED or name.lower() == MISFITS_COLUMN), None)
 
 
 def columns_stamp(columns: Sequence[MirrorColumn]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.lake.columns import mirror_columns
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.lake_types import holds
 from penstock.values.misfits import MISFITS_COLUMN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.contract.manifest import vars_of
-from penstock.lake.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 

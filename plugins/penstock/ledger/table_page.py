@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row
 from penstock.ledger.session import Transaction
 from penstock.ledger.table_records import FetchState, TableState
 from penstock.ledger.verifications import Mode, Outcome
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 
 SHOWN = 20
 

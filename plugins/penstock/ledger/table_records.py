@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Literal, Self
 
 from penstock.contract.manifest import FileEntry, vars_of
-from penstock.lake.mirror_column import MirrorColumn, present
 from penstock.ledger.json_codec import column_from_json, column_to_json
 from penstock.ledger.records import Row
 from penstock.ledger.relation_records import ColumnLook
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn, present
 
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
 CopyState = Literal["copying", "copied", "loaded"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.page_queries import EventPanel, RebuildPanel, SchemaChangePanel
 from penstock.ledger.table_page import FetchPanel, FindingPanel, TableCutPanel, TableFactsPanel
 from penstock.page import views
@@ -13,6 +12,7 @@ from penstock.page.advice import table_advice
 from penstock.page.maintenance import MaintainedTable
 from penstock.page.models import Pipeline
 from penstock.page.table_models import Column, Copy, Fetch, Finding, Identity, TableCut, TablePage
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.type_name import type_name
 from penstock.values.type_table import STRING, element_type
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.shapes.column_fetch import Doubt
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
-from penstock.source.tables import SourceColumn, SourceTable
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import innermost
 from penstock.values.pgtype import PgType

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.shapes import enum_labels
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.values.lake_types import holds, innermost
 from penstock.values.pgtype import PgType
 

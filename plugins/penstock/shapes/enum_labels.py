@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from penstock.contract.manifest import FileEntry
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from penstock.source.tables import SourceTable
+from penstock.shapes.source_table import SourceTable
 from penstock.values.pgtype import PgType
 
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)')

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lsn import Lsn
-from penstock.source import partition_bounds
-from penstock.source.partition_bounds import Bound
-from penstock.source.tables import SourceTable
+from penstock.shapes import partition_bounds
+from penstock.shapes.partition_bounds import Bound
+from penstock.shapes.source_table import SourceTable
 
 GONE = "gone"
 """The part of a digest that keeps the partitions whose rows go, or are kept though they are gone at the source."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.shapes.column_changes import ColumnChange, Following
 from penstock.shapes.column_fetch import Doubt
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import SourceColumn, SourceTable
 
 _IDENTITIES = {"d": "the primary key", "i": "an index", "f": "full"}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.source.tables import Attach, Leaf, SourceTable
+from penstock.shapes.source_table import Attach, Leaf, SourceTable
 
 _FILE = 2  # place of the file's number in a leaf's entry of a digest
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.shapes.column_fetch import Doubt
 from penstock.shapes.last_look import attached, catalog_versions, new_files, rewritten
-from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from penstock.shapes.column_changes import ColumnChange, Following, Rule
 from penstock.shapes.column_fetch import Doubt
 from penstock.shapes.gone_partitions import GonePartition
 from penstock.shapes.last_look import attached, leaf_version
-from penstock.source.replica_identity import strange_partitions
-from penstock.source.tables import SourceTable
+from penstock.shapes.replica_identity import strange_partitions
+from penstock.shapes.source_table import SourceTable
 
 
 def vanished_partition(name: str) -> str:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, gone_partitions
+from penstock.shapes import enum_labels, gone_partitions, partition_bounds
 from penstock.shapes.column_fetch import Doubt
 from penstock.shapes.gone_partitions import GonePartition
 from penstock.shapes.last_look import leaf_version
-from penstock.source import partition_bounds
-from penstock.source.partition_bounds import Bound
-from penstock.source.tables import Leaf, SourceTable
+from penstock.shapes.partition_bounds import Bound
+from penstock.shapes.source_table import Leaf, SourceTable
 
 _START = Lsn(0)
 BoundData = list[list[Any]]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.contract.manifest import FileEntry
-from penstock.lake.mirror_column import present
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableFacts, TableRecord
+from penstock.shapes.mirror_column import present
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import SourceColumn, SourceTable
 
 
 def column_look(table: SourceTable) -> ColumnLook:

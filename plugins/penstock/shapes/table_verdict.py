@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from penstock.lake.columns import reserved
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.lsn import Lsn
-from penstock.shapes import column_changes, gone_partitions
+from penstock.shapes import column_changes, gone_partitions, object_names
 from penstock.shapes.column_changes import ADDED_ONLY, ColumnChange, Following
 from penstock.shapes.column_fetch import Doubt, Fetch, fetch_of
 from penstock.shapes.gone_partitions import GonePartition
 from penstock.shapes.key_change import key_change, key_doubts
 from penstock.shapes.last_look import catalog_versions, filter_changed, new_files, with_defaults
+from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.new_files import added_doubts, added_since, altered_doubts, file_doubts
 from penstock.shapes.partition_doubts import gone_change, gone_doubts, partition_doubts
 from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
-from penstock.source import object_names
-from penstock.source.tables import SourceTable
+from penstock.shapes.source_table import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

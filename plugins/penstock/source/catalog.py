@@ -14,10 +14,11 @@ from typing import Any
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from penstock.source import partition_bounds, types
+from penstock.shapes import partition_bounds
+from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
+from penstock.source import types
 from penstock.source.one_table import rewritten_error
 from penstock.source.session import SourceSession, translating
-from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source.types import Types
 from penstock.sql import load
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.config import Patterns
+from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_stamps, publication, refusals
 from penstock.source.catalog import Published, Relation
 from penstock.source.catalog_stamps import Stamps
@@ -18,7 +19,6 @@ from penstock.source.preflight.report import Privileges
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 from psycopg import sql
 
+from penstock.shapes.source_table import DIGEST_LAYOUT
 from penstock.source import types
 from penstock.source.session import SourceSession, translating
-from penstock.source.tables import DIGEST_LAYOUT
 from penstock.source.types import Types
 from penstock.sql import load
 

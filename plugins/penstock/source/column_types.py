@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.config import Pipeline
+from penstock.shapes.source_table import SourceTable
 from penstock.source.patterns import chosen_by
-from penstock.source.tables import SourceTable
 from penstock.values.lake_types import mapping
 from penstock.values.pgtype import PgType
 from penstock.values.type_table import element_type

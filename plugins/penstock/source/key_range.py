@@ -1,4 +1,4 @@
-"""A part of a table's rows: those whose first key column lies in a range.
+"""A part of a table's rows in SQL: those whose first key column lies in a range, or those outside of a partition's bound.
 
 Where source and lake order the column's values alike, the range is of values, and the key's index serves it. Anywhere
 else it is a range of the texts that the output function gives, by their bytes: any type has such, but the server
@@ -7,11 +7,12 @@ looks at every row to find them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from psycopg import sql
 
+from penstock.shapes.partition_bounds import Bound, Condition
 from penstock.source.session import SourceSession
 
 ORDERED_ALIKE = frozenset(
@@ -67,3 +68,21 @@ class KeyRange:
 def leading_keys(conn: SourceSession, oids: Iterable[int]) -> dict[int, LeadingKey]:
     """Read the first key column of each table that has a key, by the table's oid; raises SourceError."""
     return {key.relation: key for key in conn.records(LeadingKey, "key_range/leading_keys", oids=list(oids))}
+
+
+def outside_bound(bound: Bound) -> str:
+    """Return the SQL of the rows that are not within a bound, its columns by name."""
+    inside = sql.SQL(" and ").join(part for each in bound for part in _sql(each))
+    return sql.SQL("not coalesce({}, false)").format(inside).as_string()
+
+
+def _sql(condition: Condition) -> Iterator[sql.Composed]:
+    column = sql.Identifier(str(condition.column))
+    if condition.values is not None:
+        values = sql.SQL(", ").join(map(sql.Literal, condition.values))
+        yield sql.SQL("{} in ({})").format(column, values)
+    else:
+        yield sql.SQL("{} is not null").format(column)
+    for sign, end in ((">=", condition.low), ("<", condition.high)):
+        if end is not None:
+            yield sql.SQL("{} {} {}").format(column, sql.SQL(sign), sql.Literal(end))

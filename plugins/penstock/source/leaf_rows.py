@@ -15,9 +15,9 @@ from psycopg import sql
 
 from penstock.connections import Connection
 from penstock.errors import SourceError
+from penstock.shapes.source_table import Attach, Leaf
 from penstock.source.reading import reading
 from penstock.source.session import SourceSession, connect, translating
-from penstock.source.tables import Attach, Leaf
 
 _BLOCKS = 64
 _SECONDS = 5

@@ -13,11 +13,12 @@ from psycopg import sql
 
 from penstock.config import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
-from penstock.source import catalog, object_names, refusals, replica_identity
+from penstock.shapes import object_names, replica_identity
+from penstock.shapes.source_table import SourceTable
+from penstock.source import catalog, refusals
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
 from penstock.source.session import SourceSession, translating
-from penstock.source.tables import SourceTable
 
 _LOCK_TIMEOUT = "2s"  # a table under DDL or VACUUM must not keep capture waiting
 _MARK = "made by penstock for pipeline {}"

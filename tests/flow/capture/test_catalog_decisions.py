@@ -12,11 +12,11 @@ from penstock.flow.schema import sync_publication
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import member_changes
 from penstock.lsn import Lsn
+from penstock.shapes.source_table import SourceTable
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.patterns import choose
 from penstock.source.publication import PublicationFacts
-from penstock.source.tables import SourceTable
 from tests.flow.capture.table_records import table_record
 
 FACTS = PublicationFacts(

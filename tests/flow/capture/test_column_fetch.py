@@ -8,9 +8,9 @@ import pytest
 
 from penstock.shapes.column_changes import Following
 from penstock.shapes.column_fetch import Fetch, refilled
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import verdict
-from penstock.source.tables import Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -5,11 +5,11 @@ from typing import Any
 
 from penstock.shapes.column_changes import Following
 from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.partition_bounds import Condition
 from penstock.shapes.partition_fetch import PartitionFetch
+from penstock.shapes.source_table import Attach, Leaf, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict, verdict
-from penstock.source.partition_bounds import Condition
-from penstock.source.tables import Attach, Leaf, SourceTable
 from tests.flow.capture.test_table_verdict import GIVEN, HEAP, TABLE
 
 NAMES = {1: "id", 2: "name", 3: "given"}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.relation_columns import DROPPED, attnums, by_name, fit, numbers
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn

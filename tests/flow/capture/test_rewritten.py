@@ -9,9 +9,9 @@ import pytest
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.lsn import Lsn
 from penstock.shapes.column_changes import Following
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict
-from penstock.source.tables import Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 from tests.flow.capture.table_records import table_record
 

@@ -8,9 +8,9 @@ import pytest
 from penstock.shapes.column_changes import ADDED_ONLY, Following
 from penstock.shapes.column_fetch import Fetch
 from penstock.shapes.new_files import suspects
+from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict, verdict
-from penstock.source.tables import Attach, Leaf, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

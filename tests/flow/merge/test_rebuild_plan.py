@@ -13,11 +13,11 @@ from penstock.errors import ConfigError, LakeError
 from penstock.flow.load.position import resolve_position
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Landed
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums
 from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn

@@ -17,9 +17,9 @@ from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
 from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
-from penstock.lake.mirror_column import present
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes.mirror_column import present
 from penstock.source.patterns import chosen_by
 from penstock.values.builtin import builtin
 from penstock.values.lake_types import mapping

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.errors import LakeError, PenstockError, SourceError
-from penstock.source import object_names
+from penstock.shapes import object_names
+from penstock.shapes.replica_identity import problem, remedy, unlogged_partitions
+from penstock.shapes.source_table import SourceTable
 from penstock.source.publication import PublicationFacts
-from penstock.source.replica_identity import problem, remedy, unlogged_partitions
-from penstock.source.tables import SourceTable
 
 
 def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:

@@ -24,10 +24,10 @@ from penstock.ledger import new_attempt
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.quantities import several
+from penstock.shapes.source_table import SourceTable
 from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts
 from penstock.source.slot import Exported
-from penstock.source.tables import SourceTable
 
 UNCOPIED = ("new", "copying")
 _NAMED = 5

@@ -20,10 +20,10 @@ from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import RebuildRecord, TableFacts
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import verdict
 from penstock.source import catalog_snapshot, column_types, session, slot
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.tables import SourceTable
 
 
 def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, PenstockError]:

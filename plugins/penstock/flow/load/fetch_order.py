@@ -23,10 +23,10 @@ from penstock.shapes.column_changes import Following
 from penstock.shapes.column_fetch import Fetch
 from penstock.shapes.gone_partitions import GONE
 from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import facts_of
 from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.copy import having_labels
-from penstock.source.tables import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.quantities import several
+from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, column_types, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.planning import Heap, generated, unplannable
 from penstock.source.slot import Exported, importing
-from penstock.source.tables import SourceTable
 
 TRIES = 5
 """So often a table is copied that is truncated, rewritten or altered before it is read."""

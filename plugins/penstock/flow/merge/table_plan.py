@@ -12,10 +12,10 @@ from penstock.flow.merge import gone_rows
 from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.lake.ddl import CUTS_TABLE
-from penstock.lake.mirror_column import MirrorColumn
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.relation_columns import Fit
 
 Fits = Mapping[str, Fit]

@@ -23,13 +23,13 @@ from penstock.shapes import enum_labels, gone_partitions, joint_columns, relatio
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.partition_doubts import vanished_partition
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_columns import History
 from penstock.shapes.told_files import told_file
 from penstock.shapes.told_rewrites import Before, Rewrites, read
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 from penstock.wire.messages import Relation
 
 Numbers = Mapping[tuple[int, int], RelationNumbers]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from penstock.flow.context import Context
 from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import column_plan, facts_of
 from penstock.source import column_types
-from penstock.source.tables import SourceTable
 
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.flow.context import Context
+from penstock.shapes import object_names
 from penstock.shapes.column_changes import ADDED_ONLY, Following
-from penstock.source import object_names
-from penstock.source.tables import SourceTable
+from penstock.shapes.source_table import SourceTable
 
 
 def note(ctx: Context, tables: Iterable[SourceTable]) -> None:

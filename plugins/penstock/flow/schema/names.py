@@ -15,8 +15,8 @@ from penstock.flow.context import Context
 from penstock.flow.schema.facts import renamed
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.shapes.source_table import SourceTable
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.tables import SourceTable
 
 Target = tuple[str, ...]
 _LATER = ("ready", "new")  # what is being copied first has no name in the lake, and a copy that goes by the old one

@@ -12,12 +12,12 @@ from penstock.config import CHANGES
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes.replica_identity import problem, remedy
+from penstock.shapes.source_table import SourceTable
 from penstock.source import server_info
 from penstock.source.preflight.report import names
 from penstock.source.publication import PublicationFacts
-from penstock.source.replica_identity import problem, remedy
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 
 KINDS = (*CHANGES, "via_root")
 _SAID = {"via_root": "changes of partitions under their root's name", "generated": "stored generated columns"}

@@ -12,9 +12,9 @@ from penstock.lsn import Lsn
 from penstock.shapes.column_changes import ColumnChange, Following
 from penstock.shapes.last_look import file_before, leaf_version
 from penstock.shapes.new_files import altered
+from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_rewrites import Before
-from penstock.source.tables import Leaf, SourceTable
 from penstock.values.lake_types import innermost
 
 _OPEN = "rewritten"

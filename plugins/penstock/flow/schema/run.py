@@ -18,18 +18,18 @@ from penstock.flow.schema import named_objects
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.schema.undecided import Undecided, verdict_of
 from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, refuse, take
-from penstock.lake.columns import reserved
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
 from penstock.shapes.column_changes import ADDED_ONLY, Following
+from penstock.shapes.mirror_column import reserved
 from penstock.shapes.new_files import altered_with_its_rows, suspects
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.shapes.table_facts import column_look
 from penstock.source import column_types, leaf_rows, server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
-from penstock.source.tables import Leaf, SourceTable
 
 WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 

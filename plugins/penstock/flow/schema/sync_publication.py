@@ -13,6 +13,7 @@ from functools import partial
 from penstock.config import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.shapes.source_table import SourceTable
 from penstock.source import publication
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -21,7 +22,6 @@ from penstock.source.preflight.report import names
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from penstock.flow.schema.publication_options import hide
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.last_look import filter_changed
+from penstock.shapes.source_table import SourceTable
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.server_info import Sight
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from penstock.flow.context import Context
 from penstock.flow.schema.undecided import Undecided
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.new_files import added_since, altered
+from penstock.shapes.source_table import SourceTable
 from penstock.source import leaf_rows
-from penstock.source.tables import SourceTable
 
 _XID = 0xFFFFFFFF
 

@@ -12,8 +12,8 @@ from penstock.lsn import Lsn
 from penstock.shapes.column_changes import Following
 from penstock.shapes.last_look import catalog_versions
 from penstock.shapes.new_files import added_since, altered
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import Verdict, verdict
-from penstock.source.tables import SourceTable
 
 _NEW = ""
 """The version of a column that came while a file was not explained: no other is like it, so each look holds both together."""

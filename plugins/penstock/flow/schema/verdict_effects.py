@@ -13,9 +13,9 @@ from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import gone_partitions
 from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import column_plan, facts_of
 from penstock.shapes.table_verdict import Verdict
-from penstock.source.tables import SourceTable
 
 Known = TableRecord | RebuildRecord
 

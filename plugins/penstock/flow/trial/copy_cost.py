@@ -9,7 +9,7 @@ from datetime import datetime
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
 from penstock.ledger.table_records import CopyRecord
-from penstock.source.tables import SourceTable
+from penstock.shapes.source_table import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

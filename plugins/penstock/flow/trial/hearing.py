@@ -13,6 +13,7 @@ from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.column_changes import Following
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import column_look
 from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_columns import History
@@ -20,7 +21,6 @@ from penstock.shapes.told_files import told_files
 from penstock.shapes.told_rewrites import read
 from penstock.source import ddl_trigger
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 from penstock.wire.columnar import Told
 
 

@@ -25,10 +25,10 @@ from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.column_changes import Rule
 from penstock.shapes.new_files import suspects
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
-from penstock.source.tables import SourceTable
 
 PIPELINE = "the whole pipeline"
 _COPY = "a copy of the table"

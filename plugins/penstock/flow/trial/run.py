@@ -18,6 +18,7 @@ from penstock.flow.trial.copy_cost import Costs, costs
 from penstock.flow.trial.effects import Outcome, worst
 from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
 from penstock.flow.trial.scratch_schema import differences
+from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
@@ -25,7 +26,6 @@ from penstock.source.scratch import database, migration, origin, programs, serve
 from penstock.source.scratch.programs import Programs, unavailable
 from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
-from penstock.source.tables import SourceTable
 
 _ENCODING = "UTF8"
 

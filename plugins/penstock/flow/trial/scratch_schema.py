@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceColumn, SourceTable
 
 
 def differences(source: Iterable[SourceTable], scratch: Iterable[SourceTable]) -> Iterator[str]:

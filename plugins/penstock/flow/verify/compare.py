@@ -33,11 +33,11 @@ from penstock.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.table_records import TableRecord
-from penstock.shapes import gone_partitions
-from penstock.source import catalog, catalog_snapshot, partition_bounds, session
+from penstock.shapes import gone_partitions, partition_bounds
+from penstock.shapes.source_table import SourceTable
+from penstock.source import catalog, catalog_snapshot, key_range, session
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import export_snapshot
-from penstock.source.tables import SourceTable
 from penstock.source.text_rows import RenderedSource, rendered
 
 __all__ = ["ComparedColumn", "ComparedTable", "Comparison", "TableComparison", "compare", "compare_tables"]
@@ -124,7 +124,7 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
     names = {column.attnum: column.name for column in table.columns}
     kept = [each.conditions for each in gone_partitions.kept(record.catalog_digest)]
     told = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
-    where = [f"({each})" for each in (table.where, *map(partition_bounds.outside, told)) if each]
+    where = [f"({each})" for each in (table.where, *map(key_range.outside_bound, told)) if each]
     lacking = unpromised(sent, keyed=bool(table.key))
     return ComparedTable(
         schema=table.schema,

@@ -20,10 +20,10 @@ from penstock.flow.context import Context
 from penstock.flow.guards import require_named
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
+from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session
 from penstock.source.key_range import KeyRange, LeadingKey, leading_keys
 from penstock.source.patterns import Pattern
-from penstock.source.tables import SourceTable
 from penstock.values.lake_types import mapping
 
 _SAMPLED_ROWS = 1_000_000

@@ -13,13 +13,13 @@ from typing import Literal
 from psycopg import sql
 
 from penstock.config import Pipeline
+from penstock.shapes.source_table import SourceTable
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.patterns import Choice
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
 from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
-from penstock.source.tables import SourceTable
 from penstock.source.transactions import OpenTransaction
 
 Level = Literal["ok", "warn", "error"]

@@ -6,14 +6,15 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from penstock.lake.columns import reserved
-from penstock.source import column_types, object_names
+from penstock.shapes import object_names
+from penstock.shapes.mirror_column import reserved
+from penstock.shapes.replica_identity import problem, remedy
+from penstock.shapes.source_table import SourceTable
+from penstock.source import column_types
 from penstock.source.patterns import chosen_by, in_pattern
 from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal, explained
-from penstock.source.replica_identity import problem, remedy
-from penstock.source.tables import SourceTable
 
 _CUTS = "_penstock_cuts"  # the table next to every pipeline's own
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from psycopg import sql
-
 from penstock.errors import SourceError
-from penstock.source.tables import SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.values.lake_types import innermost
 
 SLUG = "text-not-stored"
@@ -53,12 +51,8 @@ def named(columns: Sequence[SourceColumn]) -> str:
 
 def stored(table: SourceTable, columns: Sequence[SourceColumn]) -> str:
     """Return the statement after which columns show what they store, where that is a number, else the text of today."""
-    steps = sql.SQL(", ").join(
-        sql.SQL("alter {0} type {1}").format(sql.Identifier(column.name), sql.SQL(_stored_as(column)))
-        for column in columns
-    )
-    made = sql.SQL("alter table {} {}").format(sql.Identifier(table.schema, table.name), steps)
-    return made.as_string(None)
+    steps = ", ".join(f"alter {_quoted(column.name)} type {_stored_as(column)}" for column in columns)
+    return f"alter table {_quoted(table.schema)}.{_quoted(table.name)} {steps}"
 
 
 def require_told_apart(tables: Iterable[SourceTable]) -> None:
@@ -76,5 +70,8 @@ def _stored_as(column: SourceColumn) -> str:
     element = innermost(type_.element) if type_.element is not None else type_
     if element.schema == "pg_catalog" and element.name.startswith("reg"):
         return "oid" if element is type_ else "oid[]"
-    name = sql.Identifier(column.name).as_string(None)
-    return f"text using {name}::text"
+    return f"text using {_quoted(column.name)}::text"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.errors import SourceError
-from penstock.source.tables import Leaf, SourceTable
+from penstock.shapes.source_table import Leaf, SourceTable
 
 
 def problem(table: SourceTable) -> str | None:

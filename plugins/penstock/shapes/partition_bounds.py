@@ -14,8 +14,6 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from psycopg import sql
-
 _KINDS = {20: "int", 21: "int", 23: "int", 1082: "date", 1114: "timestamp", 1184: "instant", 25: "text", 1043: "text"}
 _LITERAL = r"'(?:[^']|'')*'|[^\s,()']+"
 _RANGE = re.compile(rf"FOR VALUES FROM \(({_LITERAL})\) TO \(({_LITERAL})\)")
@@ -92,24 +90,6 @@ def of(data: Sequence[Sequence[Any]]) -> Bound:
 def named(bound: Bound, names: Mapping[int, str]) -> Bound:
     """Return a bound with its columns by name."""
     return tuple(replace(each, column=names[int(each.column)]) for each in bound)
-
-
-def outside(bound: Bound) -> str:
-    """Return the SQL of the rows that are not within a bound, its columns by name."""
-    inside = sql.SQL(" and ").join(part for each in bound for part in _sql(each))
-    return sql.SQL("not coalesce({}, false)").format(inside).as_string()
-
-
-def _sql(condition: Condition) -> Iterator[sql.Composed]:
-    column = sql.Identifier(str(condition.column))
-    if condition.values is not None:
-        values = sql.SQL(", ").join(map(sql.Literal, condition.values))
-        yield sql.SQL("{} in ({})").format(column, values)
-    else:
-        yield sql.SQL("{} is not null").format(column)
-    for sign, end in ((">=", condition.low), ("<", condition.high)):
-        if end is not None:
-            yield sql.SQL("{} {} {}").format(column, sql.SQL(sign), sql.Literal(end))
 
 
 def joined(bounds: Iterable[Bound]) -> list[Bound]:

@@ -6,8 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.values.lake_types import mapping
+from penstock.values.misfits import MISFITS_COLUMN
 from penstock.values.pgtype import PgType
 from penstock.values.type_table import STRING
+
+# Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
+_COMPUTED = frozenset(
+    {"_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +47,11 @@ class MirrorColumn:
 def present(columns: Iterable[MirrorColumn]) -> tuple[MirrorColumn, ...]:
     """Return the columns that the source has."""
     return tuple(column for column in columns if not column.dropped)
+
+
+def reserved(names: Iterable[str]) -> str | None:
+    """Return the first name that a mirror cannot have as a column of the source's, or None.
+
+    Source: Iceberg specification, "Reserved Field IDs".
+    """
+    return next((name for name in names if name in _COMPUTED or name.lower() == MISFITS_COLUMN), None)

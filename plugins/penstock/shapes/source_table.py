@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.source import partition_bounds
-from penstock.source.partition_bounds import Bound
+from penstock.shapes import partition_bounds
+from penstock.shapes.partition_bounds import Bound
 from penstock.values.pgtype import PgType
 
 DIGEST_LAYOUT = 3
