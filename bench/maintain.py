@@ -88,7 +88,6 @@ def _plan(bench: Workbench, table: Table) -> MaintenancePlan:
         deleted_share=0.1,
         small_files=5,
         file_bytes=None,
-        scan_bytes=1,
         time_budget=3600,
         parallel_tables=1,
     )

@@ -209,8 +209,6 @@ class Maintain(Section):
     """Rewrite small files when so many can be put together."""
     file_bytes: Bytes | None = None
     """The size of a rewritten file; null is the table's own `write.target-file-size-bytes` (512 MiB)."""
-    scan_bytes: Bytes = 4 << 30
-    """Measure the time of a scan, before and after, of tables up to this size."""
     cuts: Seconds = 86400
     """Keep what every cut shows readable for so long."""
     daily_cuts: Seconds = 30 * 86400

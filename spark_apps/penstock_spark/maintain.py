@@ -68,7 +68,7 @@ def line(report: TableReport) -> str:
     return (
         f"{name}: files {before.files} -> {after.files}, bytes {before.bytes} -> {after.bytes}, "
         f"delete files {before.delete_files} -> {after.delete_files}, snapshots {before.snapshots} -> {after.snapshots}, "
-        f"scan {_seconds(before.scan_seconds)} -> {_seconds(after.scan_seconds)}, {report.orphans} orphans, "
+        f"{report.orphans} orphans, "
         f"{report.seconds:.1f} s{f' ({report.left})' if report.left else ''}"
     )
 
@@ -117,7 +117,3 @@ def _left(session: SparkSession, order: MaintenanceOrder, error: Exception, seco
         raise error
     known = order.target, order.oid, order.expected_snapshot
     return TableReport(*known, None, None, round(seconds, 3), left=failure.message, slug=failure.slug)
-
-
-def _seconds(seconds: float | None) -> str:
-    return "not measured" if seconds is None else f"{seconds:.2f} s"

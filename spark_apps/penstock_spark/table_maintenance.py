@@ -42,7 +42,7 @@ class TableMaintenance:
             return replace(report, left="the catalog does not have it")
         if self.order.watched and not there.is_ours(self.order.expected_snapshot):
             return replace(report, left="it has commits that this pipeline did not publish: the next merge pauses it")
-        before = self.figures(scan=True)
+        before = self.figures()
         report = replace(report, before=before, after=before)
         if not self.plan.dry_run:
             report = self._work(report, before)
@@ -60,7 +60,7 @@ class TableMaintenance:
         self._gather_manifests()
         return replace(
             report,
-            after=self.figures(scan=rewritten > 0, known=before),
+            after=self.figures(),
             rewritten_files=rewritten,
             expired_snapshots=expired,
             orphans=orphans,
@@ -72,8 +72,8 @@ class TableMaintenance:
 
     # --- figures ------------------------------------------------------------------------------------
 
-    def figures(self, *, scan: bool, known: Figures | None = None) -> Figures:
-        """Measure the table as it is; without `scan` its time is the known one, for the same files."""
+    def figures(self) -> Figures:
+        """Measure the table as it is."""
         loaded = self.table.load()
         snapshot = loaded.currentSnapshot()
         snapshots = sum(1 for _ in loaded.snapshots())
@@ -84,9 +84,6 @@ class TableMaintenance:
             name: int(summary.get(f"total-{name}") or 0)
             for name in ("data-files", "files-size", "records", "delete-files", "position-deletes")
         }
-        seconds = known.scan_seconds if known else None
-        if scan:
-            seconds = self.scan_seconds() if totals["files-size"] <= self.plan.scan_bytes else None
         return Figures(
             files=totals["data-files"],
             bytes=totals["files-size"],
@@ -95,14 +92,7 @@ class TableMaintenance:
             deleted_rows=totals["position-deletes"],
             snapshots=snapshots,
             manifests=int(snapshot.allManifests(loaded.io()).size()),
-            scan_seconds=seconds,
         )
-
-    def scan_seconds(self) -> float:
-        """Read every column of every row and return how long that took."""
-        started = time.monotonic()
-        self.table.session.table(self.table.sql_name).write.format("noop").mode("overwrite").save()
-        return round(time.monotonic() - started, 3)
 
     # --- the steps ----------------------------------------------------------------------------------
 

@@ -33,11 +33,10 @@ PLAN = MaintenancePlan(
     deleted_share=0.1,
     small_files=5,
     file_bytes=None,
-    scan_bytes=10,
     time_budget=60,
     parallel_tables=2,
 )
-FIGURES = Figures(9, 1000, 50, 3, 4, 20, 12, 0.5)
+FIGURES = Figures(9, 1000, 50, 3, 4, 20, 12)
 
 
 def test_a_plan_survives_its_json() -> None:

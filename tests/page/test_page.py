@@ -510,7 +510,7 @@ def test_no_document_is_a_way_to_another_file(viewer: TestClient) -> None:
 
 def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestClient, scene: Scene) -> None:
     scenes.healthy(scene)
-    before = Figures(120, 3 << 30, 1000, 100, 40, 400, 210, 4.0)
+    before = Figures(120, 3 << 30, 1000, 100, 40, 400, 210)
     done = TableReport(("shop", "sales", "order"), 1, 8, before, replace(before, files=7, delete_files=0), 9.5)
     left = TableReport(("shop", "sales", "taken"), 2, 8, None, None, 0.0, left="it has commits of another writer")
     lake = MaintenanceResult("shop", "a", (done, left), (OldTable("shop._penstock_era1.sales", "order", "x"),), 9.6)

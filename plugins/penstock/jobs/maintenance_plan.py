@@ -72,7 +72,6 @@ class MaintenancePlan:
     deleted_share: float
     small_files: int
     file_bytes: int | None
-    scan_bytes: int
     time_budget: int
     parallel_tables: int
     dry_run: bool = False
@@ -103,10 +102,7 @@ class MaintenancePlan:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Measure one table: live files and their bytes, delete files, rows deleted in them, snapshots, manifests.
-
-    `scan_seconds` is what reading every column of every row took; None for a table too large to be read for that.
-    """
+    """Measure one table: live files and their bytes, delete files, rows deleted in them, snapshots, manifests."""
 
     files: int
     bytes: int
@@ -115,7 +111,6 @@ class Figures:
     deleted_rows: int
     snapshots: int
     manifests: int
-    scan_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

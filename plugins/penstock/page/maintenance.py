@@ -18,7 +18,6 @@ class MaintainedTable:
     bytes: tuple[int, int] | None
     delete_files: tuple[int, int] | None
     snapshots: tuple[int, int] | None
-    scan_seconds: tuple[float | None, float | None]
     orphans: int
     left: str | None
 
@@ -62,14 +61,13 @@ def last_maintenance(record: MaintenanceRecord) -> LastMaintenance:
 def _table(report: TableReport) -> MaintainedTable:
     name, before, after = ".".join(report.target), report.before, report.after
     if before is None or after is None:
-        return MaintainedTable(name, None, None, None, None, (None, None), 0, report.left)
+        return MaintainedTable(name, None, None, None, None, 0, report.left)
     return MaintainedTable(
         target=name,
         files=(before.files, after.files),
         bytes=(before.bytes, after.bytes),
         delete_files=(before.delete_files, after.delete_files),
         snapshots=(before.snapshots, after.snapshots),
-        scan_seconds=(before.scan_seconds, after.scan_seconds),
         orphans=report.orphans,
         left=report.left,
     )

@@ -205,7 +205,6 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
         file_bytes=settings.file_bytes,
-        scan_bytes=settings.scan_bytes,
         time_budget=settings.time_budget,
         parallel_tables=ctx.pipeline.spark.parallel_tables,
         dry_run=dry_run,
