@@ -105,12 +105,3 @@ class RelationAttnums:
     def at(self, oid: int, version: int, window: Lsn) -> Sequence[RelationNumbers]:
         """Return what a version's columns are in the window from a position on; nothing where nobody has looked."""
         return [numbers for lsn, numbers in self.since.get((oid, version), ()) if lsn <= window][-1:]
-
-    def before(self, window: Lsn) -> dict[int, list[tuple[int, ...]]]:
-        """Return what relations of each table had in windows before the one from a position on."""
-        found: dict[int, list[tuple[int, ...]]] = {}
-        for (oid, _), known in self.since.items():
-            found.setdefault(oid, []).extend(
-                numbers.attnums for lsn, numbers in known if lsn < window and numbers.attnums is not None
-            )
-        return found

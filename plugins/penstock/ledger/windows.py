@@ -218,11 +218,10 @@ class Windows(Part):
             rows = transaction.rows("windows/table_states", name=name, oids=list(oids))
         return {oid: TableState.from_json(state) for oid, state in rows}
 
-    def attnums(self, name: str, oids: Iterable[int] | None = None) -> RelationAttnums:
-        """Return the attnums of landed relations, of some tables or of all."""
+    def attnums(self, name: str) -> RelationAttnums:
+        """Return the attnums of landed relations."""
         with self.transaction() as transaction:
-            rows = transaction.rows("windows/attnums", name=name, oids=None if oids is None else list(oids))
-        return RelationAttnums.of(rows)
+            return RelationAttnums.of(transaction.rows("windows/attnums", name=name))
 
     def relation_versions(self, name: str) -> RelationVersions:
         """Return the numbering of relation shapes, to number those of the next window."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,8 +21,6 @@ class Landed:
     """The columns that are NULL in an old row, by relation."""
     after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
     """After how many told states of its table each relation version was announced."""
-    order: Mapping[int, Sequence[tuple[Relation, int | None]]] = field(default_factory=dict)
-    """The relations of each table in the order in which the stream came to them, with their versions where rows were landed."""
 
     @cached_property
     def shapes(self) -> dict[int, list[Relation]]:

@@ -46,7 +46,7 @@ def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[C
 
 def _told_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
     """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
-    sure = not any(look.hidden for look in looks) and not come_and_gone(looks)
+    sure = not any(look.hidden for look in looks) and not _come_and_gone(looks)
     if sure or any(set(marked) == set(look.key) for look in looks):
         return marked
     return (DROPPED,) if any(look.key for look in looks) else ()
@@ -61,13 +61,13 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
 
     None where more than one reading is possible, or none; `DROPPED` for one of several that are no longer there.
     """
-    sent = sent_states(relation)
+    sent = _sent_states(relation)
     through = set.intersection(*(set(look.columns) for look in looks))
     if len(sent) == len(through):
         return tuple(sorted(through))
-    if come_and_gone(looks):
+    if _come_and_gone(looks):
         return None
-    states = known_states(looks)
+    states = _known_states(looks)
     if len(sent) == len(states):  # all that any look has: whatever types they had in between
         return tuple(sorted(states))
     came = sorted(looks[-1].columns.keys() - through)
@@ -81,12 +81,12 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
     return _reading(sent, states, through | set(came[: possible[0]]), gone)
 
 
-def sent_states(relation: Relation) -> list[ColumnState]:
+def _sent_states(relation: Relation) -> list[ColumnState]:
     """Return the columns of a relation in the form in which looks have them."""
     return [(column.name, column.type_oid, column.typmod) for column in relation.columns]
 
 
-def known_states(looks: Sequence[ColumnLook]) -> dict[int, set[ColumnState]]:
+def _known_states(looks: Sequence[ColumnLook]) -> dict[int, set[ColumnState]]:
     """Return what looks have found of each column."""
     states: dict[int, set[ColumnState]] = {}
     for look in looks:
@@ -95,7 +95,7 @@ def known_states(looks: Sequence[ColumnLook]) -> dict[int, set[ColumnState]]:
     return states
 
 
-def come_and_gone(looks: Sequence[ColumnLook]) -> bool:
+def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
     """Return whether columns were added and dropped between two looks, which saw neither."""
     added = ((len([n for n in after.columns if n > before.count]), before, after) for before, after in pairwise(looks))
     return any(after.count - before.count > seen for seen, before, after in added)
@@ -111,7 +111,7 @@ def _reading(
     known, rest = sorted({*needed, *gone}), _readable(sent, states, needed, gone)
     reached, found = {0}, [set[int]() for _ in sent]
     for place, attnum in enumerate(known):
-        taken = {at for at in reached if at < len(sent) and rest[place + 1][at + 1] and like(sent[at], states[attnum])}
+        taken = {at for at in reached if at < len(sent) and rest[place + 1][at + 1] and _like(sent[at], states[attnum])}
         for at in taken:
             found[at].add(attnum)
         reached = {at + 1 for at in taken} | (set() if attnum in needed else reached)
@@ -130,13 +130,13 @@ def _readable(
     rest = [[False] * len(sent) + [True]]
     for attnum in sorted({*needed, *gone}, reverse=True):
         after, known = rest[0], states[attnum]
-        taken = [after[at + 1] and like(state, known) for at, state in enumerate(sent)]
+        taken = [after[at + 1] and _like(state, known) for at, state in enumerate(sent)]
         skipped = [False] * len(after) if attnum in needed else after
         rest.insert(0, [one or other for one, other in zip([*taken, False], skipped, strict=True)])
     return rest
 
 
-def like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
+def _like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
     """Return whether a column of the stream may be one that looks found in these states: its name may have been another."""
     return any(sent[1:] == state[1:] for state in known)
 

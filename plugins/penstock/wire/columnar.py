@@ -51,8 +51,7 @@ class Totals:
     """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
 
     `told` holds what the event trigger told, by table, where it was `heard`; `lapses` counts its messages that say nothing. `after`
-    says for each relation and split where it was announced: so many states of the table had been told; `order` has these by table
-    as they came.
+    says for each relation and split where it was announced: so many states of the table had been told.
     """
 
     messages: int
@@ -71,7 +70,6 @@ class Totals:
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
     lapses: int = 0
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
-    order: Mapping[int, Sequence[tuple[Relation, int]]] = field(default_factory=dict)
 
 
 class ColumnarDecoder:
@@ -134,7 +132,6 @@ class ColumnarDecoder:
             told=controls.told,
             lapses=controls.lapses,
             after=controls.places(),
-            order=controls.order(),
         )
 
     def _scan(self, batch: MessageBatch) -> tuple[Rows, Sizes]:

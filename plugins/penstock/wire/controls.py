@@ -87,13 +87,6 @@ class ControlReader:
             found[shape, split] = found.get((shape, split), frozenset()) | after
         return found
 
-    def order(self) -> dict[int, list[tuple[Relation, int]]]:
-        """Return the relations of each table, by content and split, in the order in which the stream came to them."""
-        found: dict[int, list[tuple[Relation, int]]] = {}
-        for shape, split in zip(self.shapes, self.splits, strict=True):
-            found.setdefault(shape.oid, []).append((shape, split))
-        return found
-
     def read(self, messages: Sequence[bytes]) -> Controls:
         """Read the control messages of a batch and bring `catalogue` up to date; raises ProtocolError."""
         shapes_before = len(self.shapes)

@@ -81,9 +81,7 @@ def land(
             opened.writer.abort()
         raise
     after = {key: totals.after[relation, splits[key]] for key, relation in relations.items()}
-    versions = {(relation, splits[key]): key[1] for key, relation in relations.items()}
-    order = {oid: [(each[0], versions.get(each)) for each in came] for oid, came in totals.order.items()}
-    return Landed(files, relations, totals, old_nulls, after, order)
+    return Landed(files, relations, totals, old_nulls, after)
 
 
 def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:

@@ -19,7 +19,7 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, gone_partitions, joint_columns, relation_columns, told_columns
+from penstock.shapes import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.partition_doubts import vanished_partition
 from penstock.shapes.pg_snapshot import Snapshot
@@ -96,17 +96,12 @@ class _Brought:
 def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
     histories = _histories(ctx, landed, landed.shapes, since)
-    known = {(oid, version): relation for (oid, version), relation in landed.relations.items() if oid in histories}
-    found = {key: told_columns.read(relation, landed.after[key], histories[key[0]]) for key, relation in known.items()}
-    open_ = {oid for (oid, _), attnums in found.items() if attnums is None}
-    before = ctx.ledger.windows.attnums(ctx.name, open_).before(since) if open_ else {}
-    together = {oid: joint_columns.read(landed.order[oid], histories[oid].looks, before.get(oid, ())) for oid in open_}
-    for oid, version in [
-        key for key, alone in found.items() if alone is None
-    ]:  # a table may have no columns, and be known
-        found[oid, version] = together[oid].get(version)
     return {
-        key: relation_columns.numbers(relation, found[key], histories[key[0]].looks) for key, relation in known.items()
+        key: relation_columns.numbers(
+            relation, told_columns.read(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
+        )
+        for key, relation in landed.relations.items()
+        if key[0] in histories
     }
 
 
