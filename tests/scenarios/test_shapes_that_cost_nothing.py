@@ -96,6 +96,33 @@ REFILLED = {
         "copy",
         PARTS,
     ),
+    "as_many_by_chance": Story(
+        (
+            "begin",
+            "truncate {t}",
+            "insert into {t} values (7, 7), (150, 1)",
+            "truncate {t}_a",
+            "alter table {t}_b set unlogged",
+            "insert into {t} values (151, 1)",
+            "alter table {t}_b set logged",
+            "commit",
+        ),
+        "copy",
+        PARTS,
+    ),
+    "same_keys_other_values": Story(
+        (
+            "begin",
+            "truncate {t}",
+            "insert into {t} values (7, 7), (150, 1)",
+            "alter table {t}_b set unlogged",
+            "update {t} set n = 2 where id = 150",
+            "alter table {t}_b set logged",
+            "commit",
+        ),
+        "copy",
+        PARTS,
+    ),
     "reloaded": Story(("begin", "truncate {t}", "insert into {t} values (7, 7), (150, 1)", "commit"), made=PARTS),
     "reloaded_plain": Story(
         ("begin", "truncate {t}", "insert into {t} values (7, 'x')", "commit", "update {t} set v = 'y'"), made=V

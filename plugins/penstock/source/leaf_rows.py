@@ -102,11 +102,19 @@ def holds_row_of(rows: LeafRows, leaf: Leaf, xid: int, command: int) -> bool:
     return _ask(rows, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
 
 
-def count_of(rows: LeafRows, leaf: Leaf, xid: int) -> int:
-    """Count the rows of a leaf that one transaction wrote and nobody has touched since; raises SourceError."""
-    look = sql.SQL("select count(*) from only {} as t where t.xmin = {}::xid and t.xmax = '0'::xid")
-    found = _asked(rows, look.format(_name(leaf), sql.Literal(str(xid))))
-    return int(str(found))
+def refilled(rows: LeafRows, leaf: Leaf, xid: int) -> int | None:
+    """Count the rows of a leaf that one transaction wrote and nobody has touched since; raises SourceError.
+
+    None where one of them is not younger than the transaction's last change of the leaf itself: so the leaf was written,
+    then rewritten or unlogged for a while, and its rows are not those that the stream brought.
+    """
+    look = sql.SQL(
+        "select count(*), coalesce(bool_and(c.xmin = {xid}::xid and t.cmin::text::bigint > c.cmin::text::bigint), true) "
+        "from only {leaf} as t cross join (select xmin, cmin from pg_catalog.pg_class where oid = {oid}) as c "
+        "where t.xmin = {xid}::xid and t.xmax = '0'::xid"
+    )
+    found = _row(rows, look.format(leaf=_name(leaf), xid=sql.Literal(str(xid)), oid=sql.Literal(leaf.oid)))
+    return int(str(found[0])) if found and found[1] else None
 
 
 def empty_in(rows: LeafRows, leaf: Leaf) -> str | None:
@@ -127,6 +135,10 @@ def _ask(rows: LeafRows, look: sql.Composed) -> bool:
 
 
 def _asked(rows: LeafRows, look: sql.Composed) -> object:
-    with reading(rows.source, rows.conn, _SECONDS), translating(rows.conn.place):
-        found = rows.conn.execute(look).fetchone()
+    found = _row(rows, look)
     return found[0] if found else None
+
+
+def _row(rows: LeafRows, look: sql.Composed) -> tuple[object, ...] | None:
+    with reading(rows.source, rows.conn, _SECONDS), translating(rows.conn.place):
+        return rows.conn.execute(look).fetchone()
