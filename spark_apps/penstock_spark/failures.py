@@ -105,7 +105,7 @@ def own_failure(
     """Return what an error without a name says of one table, or None where it concerns the whole run.
 
     `landed` are the landing files that were read: one of them that is gone is a case for the next plan, which halts. A file
-    that a store refuses is the table's own, if the store takes others (`penstock_spark.commons`).
+    that a store refuses is the table's own, if the store takes others (`penstock_spark.stores`).
     """
     known = _known(error, session)
     if known.of_the_machine or known.of_the_catalog or known.trouble in (Trouble.BUSY, Trouble.FULL):

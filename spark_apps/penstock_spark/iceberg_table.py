@@ -11,8 +11,7 @@ from typing import Any
 
 from penstock.lake import properties
 from penstock.lake.columns import LakeColumn
-from penstock.lake.evolution import LakeField, Number, numbers_of
-from penstock.lake.iceberg_types import lake_type
+from penstock.lake.evolution import LakeField, Number, lake_type, numbers_of
 from penstock.values.defaults import shown_text
 from penstock_spark.session import java
 

@@ -20,8 +20,7 @@ from penstock.errors import LakeError
 from penstock.lake import ddl
 from penstock.lake.columns import MISFITS, LakeColumn, lake_column
 from penstock.lake.evolution import DROPPED_NOTE, Evolution
-from penstock.lake.locations import new_location
-from penstock.lake.quoting import path
+from penstock.lake.names import new_location, path
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.type_table import element_type

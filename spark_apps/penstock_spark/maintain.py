@@ -1,22 +1,30 @@
-"""A whole maintenance run: every table in turn, some at once, until the time budget is spent. Old tables go first: that frees room."""
+"""A whole maintenance run: every table in turn, some at once, until the time budget is spent. Old tables go first: that frees room.
+
+The catalog forgets an old table before its folder goes by name: so a run that is killed on the way is finished by the next one, and
+nothing has to be read to know what to delete. A folder that is not the table's alone stays, and only the files go that the table's
+own metadata names.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableReport
+from penstock.lake.names import owns_folder
 from penstock.store_trouble import Trouble
-from penstock_spark import clock, commons
+from penstock_spark import clock, stores
 from penstock_spark import session as sessions
-from penstock_spark.drop_table import drop_old
 from penstock_spark.failures import named, reason_to_pause, trouble
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.parallel import at_once
+from penstock_spark.session import iceberg_catalog
 from penstock_spark.table_maintenance import TableMaintenance
 
 _log = logging.getLogger("penstock.maintain")
@@ -49,7 +57,7 @@ def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, st
     if any(report.slug not in (None, "lake-unwritable") for report in reports):
         with sessions.worker(spark, plan.catalog, environment) as session:
             looks = (_table(session, plan, each.target).look() for each in reports if each.slug is None)
-            commons.require(session, plan.catalog, environment, next(filter(None, looks), None))
+            stores.require_working(session, plan.catalog, environment, next(filter(None, looks), None))
     return MaintenanceResult(
         pipeline=plan.pipeline,
         attempt=plan.attempt,
@@ -99,7 +107,7 @@ def _cause(
     if not isinstance(error, LakeError) or error.slug != "spark-failed":
         return error
     try:
-        commons.require(session, plan.catalog, environment, _table(session, plan, order.target).look())
+        stores.require_working(session, plan.catalog, environment, _table(session, plan, order.target).look())
     except Exception as found:
         return found
     return error
@@ -117,3 +125,33 @@ def _left(session: SparkSession, order: MaintenanceOrder, error: Exception, seco
         raise error
     known = order.target, order.oid, order.expected_snapshot
     return TableReport(*known, None, None, round(seconds, 3), left=failure.message, slug=failure.slug)
+
+
+_log = logging.getLogger("penstock.maintain")
+
+
+def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) -> OldTable | None:
+    """Drop one old table through any table's `io`; return it, or None where its files cannot be separated from other tables'.
+
+    `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
+    before it had deleted the files. One that it has again is another one.
+    """
+    there, lost = table.look_if_readable()
+    location = there.folder if there else old.location
+    alone = owns_folder(location, others)
+    if ((there or lost) and not old.listed) or not (alone or (there and location not in others)):
+        _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
+        return None
+    if alone:
+        if there or lost:
+            _purge(table, files=False)
+        io.deletePrefix(f"{location.rstrip('/')}/")
+    else:
+        _purge(table, files=True)
+    _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
+    return replace(old, location=location)
+
+
+def _purge(table: LakeTable, *, files: bool) -> None:
+    """Drop a table without reading it, or with the files that its metadata names."""
+    iceberg_catalog(table.session, table.catalog).dropTable(table.identifier(), files)

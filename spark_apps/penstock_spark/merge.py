@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
-from penstock_spark import clock, commons
+from penstock_spark import clock, stores
 from penstock_spark import session as sessions
 from penstock_spark.cuts import cuts_target, open_cuts, record_cut
 from penstock_spark.failures import named
@@ -35,7 +35,7 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
         pointer, snapshot_id = record_cut(cuts, plan, tables) if cuts else (None, None)
         if any(table.failure for table in tables):
             there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).look_if_readable()[0]
-            commons.require(session, plan.catalog, environment, there)
+            stores.require_working(session, plan.catalog, environment, there)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)
     what = "cut" if plan.cut else "rebuilt through"

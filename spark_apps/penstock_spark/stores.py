@@ -12,7 +12,10 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from penstock.engine.files import Files, Store
+from penstock.engine.task import probe
+from penstock.lake.names import is_place
 from penstock.landing import store
+from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.session import STORE_LOGIN
 
 REACHED = ("", "file", "s3", "s3a")
@@ -65,3 +68,16 @@ def _lake(session: SparkSession, catalog: str, environment: Mapping[str, str]) -
         parts = urlsplit(endpoint)
         options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
     return store.s3(**options)
+
+
+def require_working(
+    session: SparkSession, catalog: str, environment: Mapping[str, str], there: IcebergTable | None
+) -> None:
+    """See that Spark computes, the engine works, and the lake's store takes and gives a file; raises what fails.
+
+    The file is written into the folder of the table that is `there`, as the catalog has shown it, or into the warehouse's.
+    """
+    session.range(2).count()
+    folder = there.folder if there else session.conf.get(f"spark.sql.catalog.{catalog}.warehouse", "")
+    if is_place(folder):
+        probe(lake_files(session, catalog, environment, folder), folder)

@@ -16,7 +16,7 @@ from psycopg import sql
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
-from penstock.lake.quoting import path
+from penstock.lake.names import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine import probe as probing
+from penstock.engine import task
 from penstock.engine.failure import EngineFailure
 from penstock.errors import LakeError
 from penstock.flow.load import run as rebuild
@@ -271,7 +271,7 @@ def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
         fails(env16, LakeError, "spark-failed.*MemoryError")
     with monkeypatch.context() as patched:  # all tables, and a file of nobody's too
         broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
-        patched.setattr(probing, "literal", lambda text: "a path that is none")
+        patched.setattr(task, "literal", lambda text: "a path that is none")
         fails(env16, EngineFailure, "ParserException")
     with monkeypatch.context() as patched:  # one table fails, and so does what every run needs
         broken(patched, "a", lambda session: session.sql("select raise_error('x')").collect())

@@ -17,7 +17,7 @@ from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
-from penstock.lake.quoting import identifier
+from penstock.lake.names import identifier
 from penstock.values.lake_types import mapping
 from penstock.values.misfits import MISFITS_COLUMN
 from stack.servers.postgres import Database, Server

@@ -36,7 +36,6 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import TableReport
 from penstock.lake.ddl import CUTS_TABLE
-from penstock_spark import drop_table
 from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
@@ -314,7 +313,7 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
     )
 
     with monkeypatch.context() as patched:
-        patched.setattr(drop_table, "replace", Killed.now)  # of the first one, dropped with its files and not reported
+        patched.setattr(maintaining, "replace", Killed.now)  # of the first one, dropped with its files and not reported
         with pytest.raises(Killed):
             env.maintain()
     assert not {"a", "b"} <= names()

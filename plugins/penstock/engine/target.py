@@ -1,19 +1,24 @@
-"""The table's own rows: which of them a batch touches, and what only they still know."""
+"""The table's own rows: which of them a batch touches, and what only they still know.
+
+Rows also go by bounds alone: because the partition that held them is gone, or because others take their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from pyroaring import BitMap
 
 from penstock.engine import vectors
+from penstock.engine.bounds import within
 from penstock.engine.casts import cast_to, distinguishable
 from penstock.engine.changes import Changes
 from penstock.engine.duck import Duck, duck_type, literal
-from penstock.engine.order import MergeOrder
+from penstock.engine.order import Bounds, MergeAnswer, MergeOrder
 from penstock.engine.resolve import key_names
 from penstock.lake.columns import MISFITS
+from penstock.values.type_table import describe
 
 Places = Mapping[int, BitMap]
 """Rows by the index of their data file in the order: their positions there."""
@@ -104,3 +109,45 @@ def places(db: Duck, query: str) -> Places:
         for each in np.unique(file).tolist():
             vectors.add(found.setdefault(each, BitMap()), position[file == each])
     return found
+
+
+def remove(db: Duck, order: MergeOrder, bounds: Sequence[Bounds], *, others: bool = False) -> MergeAnswer:
+    """Write deletion vectors for the rows of the order's data files that lie within one of the bounds, or for all `others`."""
+    if not order.target:
+        return MergeAnswer()
+    inside, used = within(order, bounds, "t{}".format)
+    db.execute(
+        "create or replace temp table matched as "
+        "select file_index::bigint as file, file_row_number as position "
+        f"from {read(db, order, used)} where {f'not {inside}' if others else inside}"
+    )
+    gone = leave_out_gone(db, order)
+    going = places(db, "select file, position from matched")
+    if not going:
+        return MergeAnswer()
+    written = vectors.write_vectors(db.files.lake, order.new_location("-deletes.puffin"), order.target, going, gone)
+    return MergeAnswer(vectors=written, counts={"rows_deleted": sum(map(len, going.values()))})
+
+
+def key_bounds(db: Duck, changes: Changes) -> dict[str, tuple[int, int]]:
+    """Return between which values the key's whole numbers lie, old keys included, by column; none where there are no changes.
+
+    Data files outside of them stay unread.
+    """
+    columns = [(i, changes.order.columns[i]) for i in changes.order.keys]
+    whole = [(i, column) for i, column in columns if describe(column.lake_type).whole_number]
+    if not whole:
+        return {}
+    both = " union all ".join(
+        "select "
+        + ", ".join(f"{cast_to(f'({text(i)})', column.lake_type)} as k{i}" for i, column in whole)
+        + " from changes"
+        for text in (changes.text, lambda i: f"o{i}")
+    )
+    ends = ", ".join(f"min(k{i}), max(k{i})" for i, _ in whole)
+    found = db.row(f"select {ends} from ({both})")
+    return {
+        column.name: (low, high)
+        for (_, column), low, high in zip(whole, found[::2], found[1::2], strict=True)
+        if low is not None
+    }

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import duckdb
 
-from penstock.engine import changed_keys, duck, keyed, keyless, removal, segments, target
+from penstock.engine import duck, keyed, keyless, segments, target
 from penstock.engine.changes import open_changes
+from penstock.engine.duck import literal
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import Bounds, LandedFile, MergeAnswer, MergeOrder, Resources, Settled
+from penstock.engine.order import Bounds, LandedFile, MergeAnswer, MergeOrder, Resources, Settled, new_location
 from penstock.engine.segments import Key, Segment
 from penstock.engine.write import Written
 from penstock.errors import LakeError
@@ -43,7 +44,7 @@ def settle(order: MergeOrder, files: Files) -> Settled:
 def remove(order: MergeOrder, bounds: Sequence[Bounds], files: Files, *, others: bool = False) -> MergeAnswer:
     """Write deletion vectors for the rows of the order's data files within these bounds, or all `others`; raises as `merge` does."""
     with _failures(order), duck.connect(order.resources, files) as db:
-        return removal.remove(db, order, bounds, others=others)
+        return target.remove(db, order, bounds, others=others)
 
 
 def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Written:
@@ -76,7 +77,7 @@ def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
     """
     try:
         with duck.connect(order.resources, files, len(order.columns)) as db:
-            return changed_keys.bounds(db, open_changes(db, order))
+            return target.key_bounds(db, open_changes(db, order))
     except duckdb.Error as error:
         raise EngineFailure.of(error) from None
 
@@ -119,3 +120,19 @@ def _carry_out(order: MergeOrder, files: Files) -> MergeAnswer:
         if order.keys:
             return keyed.apply(db, changes)
         return keyless.append(db, changes) if order.grows_only else keyless.apply(db, changes)
+
+
+def probe(files: Files, folder: str) -> None:
+    """See whether engine and store work at all: write a file of one row below a folder of the lake, read and delete it.
+
+    Raises EngineFailure.
+    """
+    location = new_location(f"{folder.rstrip('/')}/data", "-probe.parquet")
+    files.lake.make_folder(location)
+    try:
+        with duck.connect(Resources(), files) as db:
+            db.execute(f"copy (select 1 as one) to {literal(files.lake.path(location))} (format parquet)")
+            db.row(f"select one from read_parquet({db.stored([location])})")
+    except duckdb.Error as error:
+        raise EngineFailure.of(error) from None
+    files.lake.delete(location)

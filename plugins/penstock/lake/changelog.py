@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
-from penstock.lake.quoting import identifier
+from penstock.lake.names import identifier
 from penstock.values.lake_types import wider
 
 IMAGES = ("new", "old")

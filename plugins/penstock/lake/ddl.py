@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.lake.columns import LakeColumn
-from penstock.lake.quoting import identifier, listing, literal, path
+from penstock.lake.names import identifier, listing, literal, path
 
 CUTS_TABLE = "_penstock_cuts"
 CUTS_COLUMNS = (

@@ -7,8 +7,10 @@ its own; a table of before that is matched by names.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.errors import LakeError
 from penstock.lake.columns import mirror_columns
@@ -113,3 +115,27 @@ def numbers_of(text: str | None) -> dict[int, Number] | None:
 
 def _number(column: MirrorColumn) -> Number:
     return column.attnum, column.generation
+
+
+_NAMES = {
+    "long": "bigint",
+    "timestamptz": "timestamp",
+    "timestamp": "timestamp_ntz",
+    "uuid": "string",
+    "time": "bigint",
+}
+_FIXED = re.compile(r"fixed\[\d+\]")
+
+
+def lake_type(type_: Any) -> str:
+    """Return the name of a type. Source: Iceberg specification, "Schemas" (JSON), and Iceberg's "Spark Type Conversion"."""
+    if isinstance(type_, str):
+        if _FIXED.fullmatch(type_):
+            return "binary"
+        return _NAMES.get(type_, type_.replace(" ", ""))
+    if type_["type"] == "list":
+        return f"array<{lake_type(type_['element'])}>"
+    if type_["type"] == "map":
+        return f"map<{lake_type(type_['key'])},{lake_type(type_['value'])}>"
+    inner = ",".join(f"{field['name']}:{lake_type(field['type'])}" for field in type_["fields"])
+    return f"struct<{inner}>"

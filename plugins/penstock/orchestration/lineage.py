@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from penstock.flow.capture.reports import CaptureReport
 from penstock.flow.context import Context
-from penstock.lake.locations import folder_of
+from penstock.lake.names import folder_of
 from penstock.ledger.records import CutRecord, MovedRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn

@@ -6,7 +6,7 @@ from penstock.compare.lake_reader import Target, lake_reader, sql_catalog
 from penstock.flow.context import Context
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.jobs.pointers import place_of
-from penstock.lake.locations import folder_of
+from penstock.lake.names import folder_of
 from penstock.ledger import iceberg_pointers
 
 

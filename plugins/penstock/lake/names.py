@@ -1,4 +1,4 @@
-"""Where a table keeps its files: a folder that no other table's is inside of or around, whatever the names.
+"""What a table is called, quoted for Spark SQL, and where it keeps its files: a folder that no other table's is inside of or around.
 
 A folder's name is a readable hint and an id, with a dash between them; hints have no dash, so a table's folder never is a
 part of another's path. The catalog alone knows the name itself.
@@ -7,7 +7,7 @@ part of another's path. The catalog alone knows the name itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _HINT = 40
 _OTHERS = re.compile(r"[^A-Za-z0-9_]+")
@@ -46,3 +46,29 @@ def _hint(name: str) -> str:
 
 def _whole(location: str) -> str:
     return f"{location.rstrip('/')}/"
+
+
+def identifier(name: str) -> str:
+    """Quote one name: `a``b` for a`b.
+
+    Source: Spark SQL reference, "Identifiers" (delimited identifier).
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def path(*names: str) -> str:
+    """Quote a name of several parts, such as catalog, namespace and table, or struct and field."""
+    return ".".join(identifier(name) for name in names)
+
+
+def literal(text: str) -> str:
+    """Quote a text as a string literal.
+
+    Source: Spark SQL reference, "Literals" (a backslash escapes, whatever follows it).
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def listing(parts: Iterable[str], indent: str = "  ") -> str:
+    """Lay parts out one per line, separated by commas."""
+    return f",\n{indent}".join(parts)

@@ -1,11 +1,11 @@
-"""A table's folder is its own, whatever its name and the names of the others."""
+"""Names and texts in Spark SQL; and a table's folder is its own, whatever its name and the names of the others."""
 
 import re
 from itertools import permutations
 
 import pytest
 
-from penstock.lake.locations import folder_of, new_location, owns_folder
+from penstock.lake.names import folder_of, identifier, literal, new_location, owns_folder, path
 
 NAMES = (
     "nest",
@@ -68,3 +68,39 @@ def test_a_tables_folder_is_known_by_its_metadata_file() -> None:
     assert folder_of("file:///lake/t/metadata/00001-a.metadata.json") == "file:///lake/t"
     assert folder_of("file:///lake/metadata/metadata/1.json") == "file:///lake/metadata"
     assert folder_of("file:///elsewhere/1.json") == "file:///elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [
+        ("a", "`a`"),
+        ("Select", "`Select`"),
+        ("a`b", "`a``b`"),
+        ("``", "``````"),
+        ("a.b", "`a.b`"),
+        (" ", "` `"),
+        ("'", "`'`"),
+    ],
+)
+def test_a_name_is_quoted_whatever_is_in_it(name: str, quoted: str) -> None:
+    assert identifier(name) == quoted
+
+
+def test_each_part_of_a_path_is_quoted_by_itself() -> None:
+    assert path("lake", "a.b", "t`") == "`lake`.`a.b`.`t```"
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("a", "'a'"),
+        ("", "''"),
+        ("it's", r"'it\'s'"),
+        ("\\", r"'\\'"),
+        ("\\'", r"'\\\''"),
+        ('"', "'\"'"),
+        ("%_", "'%_'"),
+    ],
+)
+def test_a_text_is_quoted_whatever_is_in_it(text: str, quoted: str) -> None:
+    assert literal(text) == quoted
