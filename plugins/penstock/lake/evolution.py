@@ -1,7 +1,7 @@
 """How a mirror's table becomes what the plan asks for: columns renamed, widened, dropped and added, each as metadata alone.
 
 A column is known by its number at the source (attnum) and its generation, which the table keeps per field id in a property of
-its own; a table of before that is matched by names.
+its own; a table that has just been made has none yet, and is matched by names.
 """
 
 from __future__ import annotations
