@@ -27,7 +27,7 @@ from bench.lake import ROOT
 from bench.servers import SETTINGS
 from penstock.landing import store
 from penstock.landing.zone import LandingZone
-from penstock.spark_zip import build
+from penstock.package import build
 from stack import ports
 from stack.cluster import object_store, standalone
 from stack.cluster.standalone import Cluster

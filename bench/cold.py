@@ -20,7 +20,7 @@ from bench import cpu
 from bench.figures import Figure
 from bench.lake import ROOT, workbench
 from bench.merge import CHANGES, SMALL, changed, loaded, set_back
-from penstock import spark_zip
+from penstock import package
 from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from stack.paths import Project
@@ -127,7 +127,7 @@ class Submission:
         warehouse = Path(self.bench.spark.conf.get(f"{catalog}.warehouse", "").removeprefix("file://"))
         environment = os.environ | self.bench.environment | stack_environment(self.bench.folder, warehouse)
         library = self.bench.folder / "penstock.zip"
-        spark_zip.build(ROOT, library)
+        package.build(ROOT, library)
         command = ["spark-submit", "--master", "local[2]", "--driver-memory", "1536m", "--py-files", str(library)]
         started = time.perf_counter()
         with (self.bench.folder / "submit.log").open("w") as log:

@@ -20,7 +20,7 @@ from bench.cold import stack_environment
 from bench.figures import Figure
 from bench.lake import ROOT, bench_env
 from demo import reading
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.capture.repeat import capture_repeatedly
@@ -121,7 +121,7 @@ def _submitting(env: PipelineEnv, folder: Path) -> Submit:
     """Return a way to submit with the local stack's settings."""
     assert env.lake is not None
     library = folder / "penstock.zip"
-    spark_zip.build(ROOT, library)
+    package.build(ROOT, library)
     os.environ |= stack_environment(folder, env.lake.warehouse)
 
     def submit(job: SparkJob) -> None:

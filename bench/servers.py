@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from stack import ports
 from stack.servers.binaries import from_wheel
 from stack.servers.postgres import SUPERUSER, Server

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.sequences import BOOTSTRAP
 from penstock.orchestration.dag_defaults import dag_arguments
 from penstock.orchestration.pipelines import dags

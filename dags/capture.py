@@ -28,7 +28,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.dag_defaults import (
     SOURCE_POOL,
     dag_arguments,

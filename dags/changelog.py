@@ -22,7 +22,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.changelog import FillOperator, WindowsSensor
 from penstock.orchestration.dag_defaults import changelog_asset, dag_arguments
 from penstock.orchestration.pipelines import dags

@@ -22,7 +22,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.dag_defaults import dag_arguments, dry_run
 from penstock.orchestration.pipelines import dags
 from penstock.orchestration.spark import MaintainOperator

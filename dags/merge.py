@@ -22,7 +22,7 @@ from typing import Any
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.sequences import MergeStep
 from penstock.orchestration.dag_defaults import dag_arguments, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.config.paths import folder
 from penstock.errors import ConfigError
 from penstock.orchestration.pipelines import problems
-from penstock.places import folder
 
 if found := problems(Path(__file__).parent):
     raise ConfigError(

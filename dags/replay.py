@@ -24,7 +24,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.spark import ReplayOperator, replay_of

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.table_choices import table_param

@@ -26,7 +26,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow import table_policy
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, new_tables_asset, outcome, woken
 from penstock.orchestration.pipelines import context, dags

@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration import notifications
 from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
 from penstock.orchestration.pipelines import context, dags

@@ -26,7 +26,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.dag_defaults import dag_arguments, outcome
 from penstock.orchestration.pipelines import context, dags
 from penstock.orchestration.table_choices import tables_param

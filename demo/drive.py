@@ -15,8 +15,8 @@ from demo.fresh import NAME
 from demo.report import Figures
 from demo.watch import Watch
 from demo.workload import Totals
-from penstock.config import Pipeline, load_pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline, load_pipeline
 from penstock.flow.context import Context
 from penstock.flow.verify.compare import Comparison, compare
 from penstock.landing.zone import LandingZone

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.landing.zone import LandingZone

@@ -12,7 +12,7 @@ import json
 import os
 from pathlib import Path
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from stack.servers import lake_catalog
 from stack.atomic_write import write_private
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from penstock import spark_zip
+from penstock import package
 from stack import ports
 from stack.airflow import airflow_server
 from stack.atomic_write import write_whole
@@ -171,7 +171,7 @@ def _fetch(wanted: Sequence[jars.Jar], project: Project, progress: Progress) -> 
 
 
 def _pack(project: Project) -> str:
-    spark_zip.build(project.root, project.library)
+    package.build(project.root, project.library)
     digest = hashlib.sha256(project.library.read_bytes()).hexdigest()
     cache = project.compiled
     compiled = cache / "compiled-for.txt"

@@ -7,7 +7,7 @@ from functools import partial
 from rich.console import Console
 from rich.markup import escape
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.page import format
 from penstock.page.models import Pipeline
 from penstock.page.queries import Deployment

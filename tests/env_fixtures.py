@@ -14,7 +14,7 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli import context
 from penstock.cli.app import app
 from stack.servers.postgres import Database, Server
@@ -109,7 +109,7 @@ def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def shell_with_spark(java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> dict[str, str]:
     """What a person's shell needs besides to submit to a Spark of its own."""
     library = tmp_path / "penstock.zip"
-    spark_zip.build(ROOT, library)
+    package.build(ROOT, library)
     return {
         "JAVA_HOME": str(java_home),
         "SPARK_CONF_DIR": str(spark_conf_dir),

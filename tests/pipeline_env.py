@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from penstock.config import Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline
 from penstock.flow.capture import run as capture
 from penstock.flow.capture.reports import CaptureReport
 from penstock.flow.changelog import run as changelog

@@ -16,7 +16,7 @@ import yaml
 from cryptography.fernet import Fernet
 from psycopg import sql
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from stack.airflow.airflow_server import COMPONENTS, POOLS
 from stack.cluster import object_store, standalone
 from stack.paths import Project

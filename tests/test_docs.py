@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from penstock.cli import reference
 from penstock.cli.app import app
 from penstock.conditions import CONDITIONS
-from penstock.config import Pipeline, load_pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline, load_pipeline
 from penstock.ledger import Ledger
 from stack.airflow.airflow_server import POOLS
 from stack.paths import Project

@@ -15,7 +15,7 @@ from shutil import copytree, ignore_patterns
 
 import pytest
 
-from penstock import spark_zip, sql
+from penstock import package, sql
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "plugins" / "penstock"
@@ -94,7 +94,7 @@ def image(folder: Path) -> Path:
 
 def packed(folder: Path) -> Path:
     """Pack the zip that Spark receives."""
-    spark_zip.build(ROOT, folder / "penstock.zip")
+    package.build(ROOT, folder / "penstock.zip")
     return folder / "penstock.zip"
 
 

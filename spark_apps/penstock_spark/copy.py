@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import PenstockError
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
+from penstock.config.validators import FORMAT_VERSION
 from penstock.engine import transforms
 from penstock.engine.order import Column, PartitionField, SortField, Storage
 from penstock.errors import LakeError
-from penstock.texts import FORMAT_VERSION
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java

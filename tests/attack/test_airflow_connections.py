@@ -16,7 +16,7 @@ from psycopg import sql
 from pyiceberg.catalog import load_catalog
 
 from penstock.compare.lake_reader import sql_catalog
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError, PenstockError
 from penstock.ledger.session import connect as connect_to_ledger
 from penstock.source import session

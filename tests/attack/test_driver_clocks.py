@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.load import run as rebuild
@@ -95,5 +95,5 @@ def submitting(shell: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPa
     for name, value in shell.items():
         monkeypatch.setenv(name, value)
     library = folder / "library.zip"
-    spark_zip.build(ROOT, library)
+    package.build(ROOT, library)
     return lambda job: spark_submit("local[2]", print)(replace(job, py_files=library, driver_memory="1g"))

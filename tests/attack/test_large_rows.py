@@ -19,7 +19,7 @@ ROW = f"insert into t values (%d, (select string_agg(md5(n::text), '') from gene
 LAND = """
 import sys
 from pathlib import Path
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.flow.capture.land_window import land
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn

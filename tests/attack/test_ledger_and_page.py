@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context

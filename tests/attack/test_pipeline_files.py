@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import load_pipeline
-from penstock.document import InvalidFileError, Problem
-from penstock.pipeline_files import find_pipeline, read_folder
-from penstock.texts import PRESETS
-from tests.bad_pipeline_files import BAD, ENVIRONMENT, LEAST
+from penstock.config.files import find_pipeline, read_folder
+from penstock.config.model import load_pipeline
+from penstock.config.validators import PRESETS
+from penstock.config.yaml_document import InvalidFileError, Problem
+from tests.config.bad_pipeline_files import BAD, ENVIRONMENT, LEAST
 from tests.dags.test_dags import ROOT, VERBS
 
 
@@ -84,8 +84,8 @@ def test_a_dag_that_airflow_refuses_takes_no_other_away_and_is_named(
     """Let Airflow itself refuse a value that we let pass: here a cron, of which our own check knows nothing."""
     from airflow.dag_processing.dagbag import DagBag  # noqa: PLC0415
 
-    monkeypatch.setattr("penstock.texts._FIELD", re.compile(".*"))
-    monkeypatch.setattr("penstock.texts.croniter", lambda *_: Knowing())
+    monkeypatch.setattr("penstock.config.validators._FIELD", re.compile(".*"))
+    monkeypatch.setattr("penstock.config.validators.croniter", lambda *_: Knowing())
     for path in folder.iterdir():
         if path.name != "good.yaml":
             path.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow import status
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting

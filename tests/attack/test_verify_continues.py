@@ -11,7 +11,7 @@ import pytest
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable, TableComparison
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.verify import compare

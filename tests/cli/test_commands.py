@@ -20,7 +20,7 @@ from penstock.cli.statuses import MEANINGS, NOT_TRIED, PLAN_MIGRATION, Status, s
 from penstock.conditions import CONDITIONS, Directive
 from penstock.errors import PenstockError
 from penstock.ledger import verifications
-from tests.bad_pipeline_files import BAD, LEAST
+from tests.config.bad_pipeline_files import BAD, LEAST
 from tests.pipeline_env import ROOT
 
 Type = Callable[..., Result]

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.cli import printing
 from penstock.flow.check import Finding
-from penstock.quantities import sentence
+from penstock.units import sentence
 
 SAID = "[slot-lost] gone"
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.app import app
 from penstock.cli.statuses import Status
-from penstock.pipeline_dags import STARTED, WHEN
+from penstock.config.dags import STARTED, WHEN
 from stack.servers.postgres import Database
 from tests.pipeline_env import ROOT, connection
 

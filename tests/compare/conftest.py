@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import sql_catalog
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources

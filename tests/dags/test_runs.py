@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
@@ -234,7 +234,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
 def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Airflow submit to a Spark of its own."""
     library = folder / "penstock.zip"
-    spark_zip.build(ROOT, library)
+    package.build(ROOT, library)
     environment = {
         "JAVA_HOME": java_home,
         "SPARK_CONF_DIR": spark_conf_dir,

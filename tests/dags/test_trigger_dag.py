@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration import trigger_dag
 
 SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}})

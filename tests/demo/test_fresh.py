@@ -6,8 +6,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from demo import fresh
-from penstock.config import Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline
 from penstock.landing.zone import LandingZone
 from penstock.ledger import Ledger
 from stack.servers.lake_catalog import create_tables

@@ -8,7 +8,7 @@ import pytest
 
 from demo import source
 from demo.every_type import TYPES
-from penstock.config import load_pipeline
+from penstock.config.model import load_pipeline
 from stack.paths import Project
 from stack.servers.databases import READER
 from stack.servers.postgres import Database

@@ -17,7 +17,7 @@ import psycopg
 import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.manifest import FileEntry
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files

@@ -68,7 +68,7 @@ def die() -> None:
 
 def copy_without_spark(job: SparkJob) -> None:
     """Carry out a copy plan as Spark's tasks do, one range after another, in this process."""
-    from penstock.connections import Connection  # noqa: PLC0415
+    from penstock.config.connections import Connection  # noqa: PLC0415
     from penstock_spark.copy import Tables, land  # noqa: PLC0415
 
     plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
@@ -77,7 +77,7 @@ def submitting(
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
     library = tmp_path / "penstock.zip"
-    spark_zip.build(ROOT, library)
+    package.build(ROOT, library)
 
     def submit(job: SparkJob, last_words: str | None) -> None:
         def listen(line: str) -> None:

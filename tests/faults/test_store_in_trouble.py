@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.load import bootstrap
@@ -117,7 +117,7 @@ def desk(
     }
     for variable, value in known.items():
         monkeypatch.setenv(variable, value)
-    spark_zip.build(ROOT, tmp_path / "penstock.zip")
+    package.build(ROOT, tmp_path / "penstock.zip")
     name = f"trouble_{abs(hash(request.node.name)) % 10**6}"
     with postgres16.temporary_database(name) as source, postgres16.temporary_database(f"{name}_ledger") as ledger:
         env = PipelineEnv(source, ledger, tmp_path / "landing", name, lake)

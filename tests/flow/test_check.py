@@ -2,10 +2,10 @@
 
 import pytest
 
+from penstock.config.policy import Health
 from penstock.flow import check
 from penstock.flow.check import seconds_between
 from penstock.flow.load import bootstrap
-from penstock.policy import Health
 from stack.servers.postgres import Database, Server
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv

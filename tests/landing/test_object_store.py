@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.conditions import Directive
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.contract.manifest import ChangeCounts
 from penstock.errors import LakeError
 from penstock.flow import landing_mark

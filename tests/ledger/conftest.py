@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger, new_attempt

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LakeError
 from penstock.ledger import Ledger

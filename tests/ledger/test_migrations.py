@@ -2,7 +2,7 @@ import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.migrate import config

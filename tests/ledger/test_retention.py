@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention

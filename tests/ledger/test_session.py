@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from stack import ports

@@ -1,6 +1,6 @@
 """Rows are signed by the task of Airflow that wrote them, so that the page can lead to its log."""
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.ledger import Ledger
 from tests.ledger.conftest import START, capture
 from tests.ledger.test_health import see

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.ledger import Ledger
 from penstock.orchestration import work_notes
 from penstock.orchestration.work_notes import WorkNotes

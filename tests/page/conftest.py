@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.ledger import Ledger
 from stack.servers.postgres import Database, Server
 from tests.page.airflow_rows import forget

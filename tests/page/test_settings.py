@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.config import Pipeline, load_pipeline
+from penstock.config.model import Pipeline, load_pipeline
 from penstock.page.settings import Setting, settings
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.ddl_message import VERSION
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from penstock.cli.app import app
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap

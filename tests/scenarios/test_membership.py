@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow

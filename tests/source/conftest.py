@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from penstock.config import Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline
 from penstock.jobs.copy_plan import CopyRange
 from penstock.lsn import Lsn
 from penstock.source import peek, session

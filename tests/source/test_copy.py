@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.schema import copy_schema
 from penstock.engine import duck
 from penstock.engine.files import Files

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from penstock.conditions import DIRECTIVES
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.source import arrow, error_rules, session
 from penstock.source.error_translation import translate, translating

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.config import Tables
+from penstock.config.model import Tables
 from penstock.errors import ConfigError
 from penstock.source.catalog import Relation
 from penstock.source.patterns import Choice, Pattern, choose

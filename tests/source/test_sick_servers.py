@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, session, slot

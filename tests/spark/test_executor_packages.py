@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import spark_zip
+from penstock import package
 from stack import ports
 from stack.paths import Project
 from stack.spark import spark_conf
@@ -67,7 +67,7 @@ def test_an_executor_without_duckdb_ends_the_run_and_says_what_it_lacks_and_wher
     bare = tmp_path / "bare"
     venv.create(bare, with_pip=False)
     library = tmp_path / "penstock.zip"
-    spark_zip.build(Project.here().root, library)
+    package.build(Project.here().root, library)
     pythons = {"PYSPARK_PYTHON": str(bare / "bin" / "python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
 
     done = subprocess.run(

@@ -19,16 +19,16 @@ from penstock.cli import printing
 from penstock.cli.progress import bars
 from penstock.cli.spark_submit import spark_master, spark_submit
 from penstock.cli.statuses import Status, status_of, worst
-from penstock.config import load_pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.files import clashes, find_pipeline, read_folder
+from penstock.config.model import load_pipeline
+from penstock.config.paths import environment, folder, home
 from penstock.errors import LedgerError, PenstockError
 from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
 from penstock.flow.spark_job import Submit
-from penstock.pipeline_files import clashes, find_pipeline, read_folder
-from penstock.places import environment, folder, home
-from penstock.quantities import sentence, several
+from penstock.units import sentence, several
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import typer
 
 from penstock.cli import printing
 from penstock.cli.statuses import Status
-from penstock.config import Pipeline, load_pipeline
-from penstock.document import InvalidFileError, Problem
+from penstock.config.files import Folder, clashes, find_pipeline, read_folder
+from penstock.config.json_schema import pipeline_schema
+from penstock.config.model import Pipeline, load_pipeline
+from penstock.config.paths import environment, folder
+from penstock.config.yaml_document import InvalidFileError, Problem
 from penstock.errors import ConfigError
-from penstock.pipeline_files import Folder, clashes, find_pipeline, read_folder
-from penstock.pipeline_schema import pipeline_schema
-from penstock.places import environment, folder
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.cli.statuses import Status
     from penstock.flow.context import Context
     from penstock.flow.health import report, run
-    from penstock.quantities import several
+    from penstock.units import several
 
     def ask(ctx: Context) -> context.Answer:
         verdict = run.look(ctx)

@@ -13,19 +13,19 @@ import typer
 
 from penstock.cli import printing
 from penstock.cli.statuses import Status, status_of
-from penstock.config import Landing, Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.files import SUFFIX, read_folder
+from penstock.config.json_schema import SHIPPED
+from penstock.config.model import Landing, Pipeline
+from penstock.config.paths import environment, folder, home
+from penstock.config.validators import NAME
 from penstock.errors import ConfigError, PenstockError
 from penstock.flow.check import Finding, failures, notified, seconds_between
-from penstock.pipeline_files import SUFFIX, read_folder
-from penstock.pipeline_schema import SHIPPED
-from penstock.places import environment, folder, home
-from penstock.quantities import sentence, several, size
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose, in_pattern
 from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
-from penstock.texts import NAME
+from penstock.units import sentence, several, size
 
 _MOST_TABLES = 100
 

@@ -9,7 +9,7 @@ import typer
 
 def pipeline_names(incomplete: str) -> list[str]:
     """Return the names of the folder's pipeline files for a shell that completes one; a file's name is taken for the pipeline's."""
-    from penstock.places import folder
+    from penstock.config.paths import folder
 
     return sorted(path.stem for path in folder().glob("*.yaml") if path.stem.startswith(incomplete))
 

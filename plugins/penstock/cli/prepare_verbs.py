@@ -167,13 +167,13 @@ def package(
     """Write the zip that Spark's Python processes receive: library, Spark modules and SQL."""
     import os
 
-    from penstock import spark_zip
+    from penstock import package
     from penstock.cli.statuses import Status
-    from penstock.places import home
+    from penstock.config.paths import home
 
-    path = target or spark_zip.location(home(), os.environ)
+    path = target or package.location(home(), os.environ)
     try:
-        changed = spark_zip.build(home(), path)
+        changed = package.build(home(), path)
     except OSError as error:
         said = f"expected to write {path}, got: {error.strerror}. Next: name a file in a folder that you may write"
         typer.echo(said, err=True)

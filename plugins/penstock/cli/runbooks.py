@@ -8,8 +8,8 @@ import typer
 
 from penstock.cli import printing
 from penstock.conditions import CONDITIONS, runbook
-from penstock.places import home
-from penstock.store_options import nearest
+from penstock.config.paths import home
+from penstock.config.store_options import nearest
 
 
 def page(slug: str) -> Path:

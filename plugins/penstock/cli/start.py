@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from penstock.cli.context import Answer
 from penstock.cli.printing import show
+from penstock.config.dags import NEEDED, STARTED
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
-from penstock.pipeline_dags import NEEDED, STARTED
 
 _LOOK_AGAIN, _SAY_AGAIN = 5.0, 30.0
 _NOT_YET = ("not-bootstrapped", "ledger-not-migrated")

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.examples import add
 from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables
-from penstock.quantities import several
+from penstock.units import several
 
 PANEL = "Everyday work"
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError, PenstockError
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS

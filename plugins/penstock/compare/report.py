@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from penstock.compare.lake_reader import Target
 from penstock.errors import PenstockError
-from penstock.quantities import several
 from penstock.shapes.partition_bounds import Bound
 from penstock.source.key_range import KeyRange
+from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from itertools import islice, pairwise
 
 from croniter import croniter
 
+from penstock.config.policy import Health
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.ledger.pipelines import taken
-from penstock.policy import Health
 from penstock.shapes.mirror_column import present
 from penstock.source import column_types, session
 from penstock.source.preflight import run as preflight

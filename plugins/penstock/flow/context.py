@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.config import Pipeline
-from penstock.connections import Connection, Resolver
+from penstock.config.connections import Connection, Resolver
+from penstock.config.model import Pipeline
 
 if TYPE_CHECKING:  # a DAG file names a context and opens none: database drivers and Arrow are for who does
     from penstock.landing.zone import LandingZone

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock import spark_zip
+from penstock import package
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
 from penstock.jobs import driver_error
@@ -83,7 +83,7 @@ def describe(
             *(("--result", place.uri(result)) if result is not None else ()),
             *(("--orders", place.uri(orders)) if orders is not None else ()),
         ),
-        py_files=spark_zip.location(ctx.home, ctx.environment),
+        py_files=package.location(ctx.home, ctx.environment),
         driver_memory=spark.driver_memory,
         conf=dict(spark.conf),
         environment={**secrets, LANDING: json.dumps(reached)},

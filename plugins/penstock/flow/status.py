@@ -18,8 +18,8 @@ from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote
-from penstock.quantities import sentence, several, size, span
 from penstock.source import server_info, session, slot
+from penstock.units import sentence, several, size, span
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.config import OnChange, Pipeline
+from penstock.config.model import OnChange, Pipeline
 from penstock.source.patterns import chosen_by
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.config.validators import FORMAT_VERSION
 from penstock.lsn import Lsn
-from penstock.texts import FORMAT_VERSION
 
 PIPELINE = "penstock.pipeline"
 LSN = "penstock.lsn"

@@ -1,4 +1,4 @@
-"""Which file system a landing URI means, opened with its options (`penstock.store_options`), for us and for Hadoop."""
+"""Which file system a landing URI means, opened with its options (`penstock.config.store_options`), for us and for Hadoop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from penstock.config.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, nearest
 from penstock.errors import ConfigError
-from penstock.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, nearest
 
 LANDING = "PENSTOCK_LANDING"
 """The variable by which a Spark driver gets what `hadoop` returned, as JSON."""

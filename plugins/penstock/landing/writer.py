@@ -130,7 +130,7 @@ def close_all(files: Sequence[Closing]) -> list[FileEntry]:
 class CopyWriter:
     """Collect the rows of a copy; `typed` gives the lake types of the columns that come as values, not as texts."""
 
-    def __init__(  # noqa: PLR0917
+    def __init__(
         self, draft: Draft, path: str, uri: str, columns: Sequence[str], typed: Mapping[str, str], budget: Budget
     ) -> None:
         self._path = path

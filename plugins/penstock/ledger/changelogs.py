@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import psycopg
 from psycopg import errors as pg
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.clocks import TOLERANCE_SECONDS
 from penstock.jobs.pointers import Place, Pointer, Rename

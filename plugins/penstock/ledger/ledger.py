@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.ledger.advisory_lock import AdvisoryLocks
 from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from psycopg.types.json import Jsonb
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.attempt import new_attempt

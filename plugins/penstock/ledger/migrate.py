@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, pool
 from sqlalchemy.exc import DBAPIError
 
 from penstock import sql
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger.session import UNRELEASED, connect, named
 

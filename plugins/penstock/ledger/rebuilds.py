@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Pointer

@@ -18,7 +18,7 @@ from psycopg.adapt import Dumper, Loader
 from psycopg.rows import kwargs_row
 
 from penstock import sql
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LedgerError, NoLedgerError, PenstockError
 from penstock.ledger.records import Row
 from penstock.lsn import Lsn

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 
 _SPARK = ("spark", "yarn", "k8s", "local")  # of a URI the type is the master's scheme

@@ -12,12 +12,12 @@ from airflow.sdk import Asset, AssetAlias, BaseNotifier, Param, get_current_cont
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from penstock.conditions import Directive, with_runbook
-from penstock.config import Pipeline
+from penstock.config.dags import MAIN_JOB, WHEN
+from penstock.config.model import Pipeline
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
 from penstock.orchestration import links
 from penstock.orchestration.pipelines import find_context
-from penstock.pipeline_dags import MAIN_JOB, WHEN
 
 OWNER = "penstock"
 SOURCE_POOL = "penstock_source"

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.health.input import DagState
 from penstock.orchestration.airflow_internals import is_not_found
 

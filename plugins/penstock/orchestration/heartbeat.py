@@ -8,7 +8,7 @@ from __future__ import annotations
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.notifications import send
 
 _PATIENCE_SECONDS = 10.0

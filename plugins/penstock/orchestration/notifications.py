@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from penstock.conditions import CONDITIONS
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
+from penstock.config.policy import Health
 from penstock.errors import ConfigError, PenstockError
 from penstock.flow.context import Context
 from penstock.flow.health.links import Links
 from penstock.orchestration.links import base
 from penstock.orchestration.pipelines import find_context
-from penstock.policy import Health
 
 if TYPE_CHECKING:
     from penstock.flow.health.alerts import Alert, Delivery

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from airflow.sdk import DAG, get_current_context, get_parsing_context
 
-from penstock.config import Pipeline
+from penstock.config.files import clashes, find_pipeline, read_folder
+from penstock.config.model import Pipeline
+from penstock.config.paths import environment, folder, home
 from penstock.flow.context import Context
 from penstock.orchestration import lineage_facets, links
-from penstock.pipeline_files import clashes, find_pipeline, read_folder
-from penstock.places import environment, folder, home
 from penstock.printable import printable
 
 VERBS = (
@@ -43,7 +43,7 @@ def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
     """Return the DAGs `<pipeline>.<verb>` by id, for the names of a DAG file.
 
     While a task runs, only its own DAG is built. Otherwise what fails for one pipeline is left out and noted: Airflow
-    schedules no DAG of a file that raises. `dags/pipeline_files.py` shows what was left out as its import error.
+    schedules no DAG of a file that raises. `dags/config/files.py` shows what was left out as its import error.
     """
     wanted = get_parsing_context().dag_id
     if wanted is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 from penstock.ledger.records import UntoldRecord
 from penstock.orchestration.dag_defaults import schema_alias, schema_asset

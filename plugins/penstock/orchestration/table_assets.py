@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 
 if TYPE_CHECKING:

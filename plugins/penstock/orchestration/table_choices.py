@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 
 _ITEM = {"type": "string", "pattern": r"^.+\..+$"}

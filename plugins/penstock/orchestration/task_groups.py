@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import task
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
 from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
 from penstock.orchestration.pipelines import context

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.orchestration.airflow_internals import trigger_dag_run
 
 _AGAIN_SECONDS = 300.0

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from penstock.pipeline_files import read_folder
-from penstock.places import environment, folder
+from penstock.config.files import read_folder
+from penstock.config.paths import environment, folder
 
 POOL_TASKS = {
     "bootstrap": ["copy", "load"],

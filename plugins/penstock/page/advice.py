@@ -13,7 +13,7 @@ from typing import Any
 from penstock.conditions import NEEDS_COPY
 from penstock.page.format import age
 from penstock.page.models import Grade, Pipeline, Table, TaskRef
-from penstock.quantities import sentence
+from penstock.units import sentence
 
 RECOVERABLE = (
     "slot-lost",

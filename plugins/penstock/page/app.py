@@ -27,7 +27,7 @@ from penstock.page.lists import pipeline_list, runbook_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from penstock.printable import printable
-from penstock.quantities import sentence
+from penstock.units import sentence
 
 _HERE = Path(__file__).parent
 _STATIC = {str(path.relative_to(_HERE / "static")): path for path in (_HERE / "static").rglob("*") if path.is_file()}

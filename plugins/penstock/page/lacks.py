@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from penstock import config
+from penstock.config import model
 from penstock.flow.health.airflow_state import AirflowState
 from penstock.flow.health.input import Standing
 from penstock.flow.health.place_rules import watched
@@ -16,7 +16,7 @@ from penstock.flow.health.rules_lake import freshness_limits
 from penstock.ledger.health import LateWork
 from penstock.ledger.page_queries import PipelinePanel
 from penstock.page.models import Lack
-from penstock.quantities import span
+from penstock.units import span
 
 _PAUSED = {
     "capture": ("capture-paused", "nothing new is read from the source, and its slot keeps WAL"),
@@ -28,7 +28,7 @@ _PAUSED = {
 
 def lacks(
     row: PipelinePanel,
-    pipeline: config.Pipeline | None,
+    pipeline: model.Pipeline | None,
     seen_at: datetime | None,
     airflow: AirflowState | None,
     now: datetime,
@@ -59,7 +59,7 @@ def _unpaused(name: str, airflow: AirflowState | None) -> Iterator[Lack]:
 
 
 def _unwatched(
-    pipeline: config.Pipeline, seen_at: datetime | None, airflow: AirflowState | None, now: datetime
+    pipeline: model.Pipeline, seen_at: datetime | None, airflow: AirflowState | None, now: datetime
 ) -> Iterator[Lack]:
     name = "slot-unwatched"
     if airflow is not None and airflow.dag(f"{pipeline.name}.slot_health").paused is not False:
@@ -77,7 +77,7 @@ def _unwatched(
             yield Lack(name, "The slot is not checked", reason, "slot_health", name)
 
 
-def _cut(row: PipelinePanel, pipeline: config.Pipeline, seen_at: datetime | None, now: datetime) -> Iterator[Lack]:
+def _cut(row: PipelinePanel, pipeline: model.Pipeline, seen_at: datetime | None, now: datetime) -> Iterator[Lack]:
     if row.as_of is None:
         title = "There is no cut yet" if row.cut_lsn is None else "There is no cut since the slot was made anew"
         reason = "Readers see nothing." if row.cut_lsn is None else "Readers see the lake as it was before."

@@ -12,8 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
-from penstock import config
-from penstock.connections import Resolver
+from penstock.config import model
+from penstock.config.connections import Resolver
+from penstock.config.files import read_folder
+from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
@@ -25,8 +27,6 @@ from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.page.settings import Setting, settings
 from penstock.page.table_models import TablePage, TableSeries
 from penstock.page.work import Work, under_way
-from penstock.pipeline_files import read_folder
-from penstock.texts import NAME
 
 POINTS = 300
 """A chart has at most so many points, whatever time it spans."""
@@ -103,7 +103,7 @@ class Series:
     capture_cpu_seconds: list[float | None]
 
 
-def _unknown(pipeline: config.Pipeline, airflow: AirflowState | None) -> models.Pipeline:
+def _unknown(pipeline: model.Pipeline, airflow: AirflowState | None) -> models.Pipeline:
     """Show a pipeline that its ledger does not know, or not yet."""
     starts = airflow is not None and airflow.dag(f"{pipeline.name}.bootstrap").under_way
     return views.unknown(pipeline.name, pipeline.slot, pipeline.publication, starts=starts)
@@ -246,7 +246,7 @@ class Deployment:
         )
 
     def _known(
-        self, conn_id: str, files: Mapping[str, config.Pipeline], now: datetime, airflow: AirflowState | None
+        self, conn_id: str, files: Mapping[str, model.Pipeline], now: datetime, airflow: AirflowState | None
     ) -> list[models.Pipeline]:
         shown: list[models.Pipeline] = []
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
@@ -255,7 +255,7 @@ class Deployment:
         missing = [_unknown(each, airflow) for name, each in files.items() if name not in known]
         return missing + shown
 
-    def _ledger_of(self, name: str, files: Mapping[str, config.Pipeline], oid: int = 0) -> str:
+    def _ledger_of(self, name: str, files: Mapping[str, model.Pipeline], oid: int = 0) -> str:
         """Return the connection of the ledger that knows a pipeline: its file's, or one that has it without a file.
 
         What can be neither the name of one nor a table's oid is not asked for.
@@ -279,7 +279,7 @@ class Deployment:
             kept = self._ledgers[conn_id] = Ledger(connection)
         return kept
 
-    def _files(self) -> tuple[Mapping[str, config.Pipeline], list[Problem]]:
+    def _files(self) -> tuple[Mapping[str, model.Pipeline], list[Problem]]:
         found = read_folder(self.folder, self.environment, _read)
         return found.pipelines, [Problem(error.slug, error.message, []) for error in found.problems]
 
@@ -287,7 +287,7 @@ class Deployment:
 def _shown(
     panel: Panel,
     rows: list[PipelinePanel],
-    files: Mapping[str, config.Pipeline],
+    files: Mapping[str, model.Pipeline],
     airflow: AirflowState | None,
     *,
     now: datetime,
@@ -315,7 +315,7 @@ def _no_table(name: str, oid: int) -> ConfigError:
     )
 
 
-def _read(path: Path, environment: Mapping[str, str]) -> config.Pipeline:
+def _read(path: Path, environment: Mapping[str, str]) -> model.Pipeline:
     """Read a file again only when it has changed: every page asks for all of them."""
     try:
         changed = path.stat().st_mtime_ns
@@ -325,8 +325,8 @@ def _read(path: Path, environment: Mapping[str, str]) -> config.Pipeline:
 
 
 @lru_cache(maxsize=256)
-def _load(path: Path, _changed: int, environment: tuple[tuple[str, str], ...]) -> config.Pipeline:
-    return config.load_pipeline(path, dict(environment))
+def _load(path: Path, _changed: int, environment: tuple[tuple[str, str], ...]) -> model.Pipeline:
+    return model.load_pipeline(path, dict(environment))
 
 
 def _urgency(shown: models.Pipeline) -> tuple[int, str]:

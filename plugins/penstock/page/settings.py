@@ -12,8 +12,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from penstock.config import Pipeline
-from penstock.quantities import Section, shown
+from penstock.config.model import Pipeline
+from penstock.units import Section, shown
 
 _SECRET = frozenset({"health.heartbeat"})
 _SECRET_VALUES = frozenset({"landing.options", "spark.conf"})

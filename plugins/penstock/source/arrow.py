@@ -19,7 +19,7 @@ import pyarrow as pa
 from adbc_driver_manager._reader import AdbcRecordBatchReader
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.source.error_translation import translate, translating
 from penstock.source.session import KEEPALIVE, assert_pinned, pinning, showing
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.config import Patterns
+from penstock.config.model import Patterns
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_stamps, publication, refusals
 from penstock.source.catalog import Published, Relation

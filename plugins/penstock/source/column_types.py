@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.shapes.source_table import SourceTable
 from penstock.source.patterns import chosen_by
 from penstock.values.lake_types import mapping

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import pyarrow as pa
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.schema import copy_schema
 from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file

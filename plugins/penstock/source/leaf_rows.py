@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.shapes.source_table import Attach, Leaf
 from penstock.source.reading import reading

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.config import Patterns
+from penstock.config.model import Patterns
+from penstock.config.validators import TABLE_PATTERN
 from penstock.errors import ConfigError
-from penstock.texts import TABLE_PATTERN
 
 if TYPE_CHECKING:  # DAG files read patterns, and no catalog
     from penstock.source.catalog import Relation

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.rows import class_row
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.contract.ddl_message import MOST_BYTES, PREFIX
 from penstock.errors import SourceError
 from penstock.lsn import Lsn

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.source.error_translation import shown, translate
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.reading import EndedError, bounded, reading

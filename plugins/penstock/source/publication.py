@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from penstock.config import CHANGES, Pipeline
+from penstock.config.model import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
 from penstock.shapes import object_names, replica_identity
 from penstock.shapes.source_table import SourceTable

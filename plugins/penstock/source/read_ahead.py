@@ -18,7 +18,7 @@ from time import monotonic
 import pyarrow as pa
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import peek

@@ -15,7 +15,7 @@ from threading import Timer
 import psycopg
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.source.session import SourceSession, connect
 from penstock.sql import load

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from psycopg import sql
 
-from penstock.config import CHANGES
+from penstock.config.model import CHANGES
 from penstock.errors import SourceError
 from penstock.source.session import SourceSession
 

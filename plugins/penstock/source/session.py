@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.rows import TupleRow, class_row
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source.error_translation import translate, translating

@@ -16,7 +16,7 @@ from threading import Timer
 
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import server_info, transactions

@@ -16,7 +16,7 @@ import pyarrow as pa
 from psycopg import sql
 from pyarrow import csv
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.source.key_range import KeyRange
 from penstock.source.one_table import rewritten_error, rewritten_query
 from penstock.source.planning import generated, require_planned

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.schema import sync_publication
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import member_changes

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.config import Pipeline
-from penstock.connections import Connection
+from penstock.config.connections import Connection
+from penstock.config.model import Pipeline
 from penstock.flow.capture import repeat
 from penstock.flow.capture.reports import CaptureReport, WindowReport
 from penstock.flow.context import Context

@@ -13,7 +13,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import clock_rule, paging

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
+from penstock.config.policy import Health
 from penstock.flow.health.input import DagState, Standing
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.observe import Observation, Recorded
@@ -15,7 +16,6 @@ from penstock.ledger.health import AlarmRecord, SlotSample
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.records import PipelineRecord
 from penstock.lsn import Lsn
-from penstock.policy import Health
 from penstock.source.health import Seen, Surroundings
 from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts

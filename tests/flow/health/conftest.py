@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.health import run as flow
 from penstock.flow.health.alerts import Alert, Delivery

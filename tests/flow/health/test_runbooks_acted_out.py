@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import paging

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 from penstock.flow.trial import looks
 from penstock.flow.trial.effects import EFFECTS, ORDER, effect, worst

@@ -15,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 from rich.console import Console
 
 from penstock.compare.lake_reader import sql_catalog
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from stack import lifecycle, ports
 from stack.paths import Project
 from stack.progress import Progress

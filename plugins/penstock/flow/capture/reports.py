@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.lsn import Lsn
-from penstock.quantities import several
 from penstock.shapes.landed_window import Landed
 from penstock.source import server_info
+from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from penstock.flow.context import Context
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
+from penstock.units import several
 
 SLUG = "changes-late"
 

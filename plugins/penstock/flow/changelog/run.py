@@ -20,7 +20,7 @@ from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.changelogs import FilledTable, FillRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
+from penstock.units import several
 
 WORK = "changelog"
 

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from penstock.conditions import ALARMS, LEVELS, Level
+from penstock.config.policy import Critical, Health, Warn
 from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord
-from penstock.policy import Critical, Health, Warn
 from penstock.printable import printable
-from penstock.quantities import sentence, size, span
+from penstock.units import sentence, size, span
 
 Happening = Literal["opened", "raised", "lasts", "closed"]
 HOLD_SECONDS = 900

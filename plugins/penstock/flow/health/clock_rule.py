@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from penstock.flow.health.findings import Case, Finding
 from penstock.jobs.clocks import TOLERANCE_SECONDS
-from penstock.quantities import span
+from penstock.units import span
 
 
 def clocks(case: Case) -> Iterator[Finding]:

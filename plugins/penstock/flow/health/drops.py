@@ -12,12 +12,12 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from penstock.config.policy import ForeignRule
 from penstock.flow.health.findings import Case
 from penstock.flow.health.rules_slot import orphaned
 from penstock.flow.slot_ownership import why_not_ours
-from penstock.policy import ForeignRule
-from penstock.quantities import size, span
 from penstock.source.slot import SlotFacts, drop_statement
+from penstock.units import size, span
 
 
 @dataclass(frozen=True, slots=True)

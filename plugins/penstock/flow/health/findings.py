@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from penstock.conditions import Level
+from penstock.config.policy import Health
 from penstock.flow.health.limits import Forecast, Limits, level_of
 from penstock.flow.health.observe import Observation
 from penstock.ledger.health import SlotSample
-from penstock.policy import Health
 
 
 @dataclass(frozen=True, slots=True)

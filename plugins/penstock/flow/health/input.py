@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from penstock.conditions import Level
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.flow.health import copy_progress

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from penstock.conditions import LEVELS
+from penstock.config.policy import Health
 from penstock.flow.health import (
     clock_rule,
     conflict_rule,
@@ -30,7 +31,6 @@ from penstock.flow.health.limits import Forecast, Limits, limits
 from penstock.flow.health.observe import Observation
 from penstock.flow.health.samples import sample, samples
 from penstock.ledger.health import SlotSample
-from penstock.policy import Health
 
 RULES = (
     rules_slot.existence,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.conditions import LEVELS, Level
+from penstock.config.policy import Critical, Health, Warn
 from penstock.ledger.health import SlotSample
-from penstock.policy import Critical, Health, Warn
-from penstock.quantities import size, span
 from penstock.source.health import Seen
+from penstock.units import size, span
 
 GIB = 1 << 30
 UNKNOWN_ROOM = {"warn": 1 * GIB, "critical": 5 * GIB}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
-from penstock.config import CHANGES
+from penstock.config.model import CHANGES
 from penstock.errors import LedgerError
 from penstock.flow.check import seconds_between
 from penstock.flow.context import Context

@@ -8,7 +8,7 @@ from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
-from penstock.quantities import size, span
+from penstock.units import size, span
 
 _CRITICAL = 4
 _SILENT_PAUSES = 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.config.policy import Health
 from penstock.flow.health.judge import Verdict
 from penstock.ledger.health import SlotSample
-from penstock.policy import Health
-from penstock.quantities import sentence, size, span
+from penstock.units import sentence, size, span
 
 Row = tuple[str, str]
 

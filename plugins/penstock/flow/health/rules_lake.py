@@ -10,7 +10,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
 from penstock.ledger.outcomes import TaskOutcome
-from penstock.quantities import several, span
+from penstock.units import several, span
 
 _PAUSES = 3
 _LEAST = {"freshness": 1800, "merge": 900}

@@ -8,7 +8,7 @@ from itertools import pairwise
 from penstock.conditions import Level
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.health.rules_lake import fails, ran
-from penstock.quantities import size, span
+from penstock.units import size, span
 
 _GROWTH_SAMPLES = 3
 _BLIND_XIDS = 1_000_000  # a transaction this old, whose start is hidden from us

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.conditions import Level
 from penstock.flow.health.findings import Case, Finding
 from penstock.flow.schema.publication_options import said as kinds
-from penstock.quantities import size, span
+from penstock.units import size, span
 
 _LIVING = ("running", "halted", "bootstrapping")
 _CATALOG_CRITICAL = 4

@@ -22,7 +22,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import DagState, Standing, stand
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
 from penstock.flow.health.observe import observe
-from penstock.quantities import several
+from penstock.units import several
 
 _LARGER = 4
 _SOURCE = "source"

@@ -17,7 +17,7 @@ from penstock.ledger.health import AlarmRecord
 from penstock.ledger.page_queries import EventPanel, PipelinePanel
 from penstock.ledger.summaries import TableWork, Work
 from penstock.printable import printable
-from penstock.quantities import several, span
+from penstock.units import several, span
 
 SCHEMA = ("schema-followed", "schema-change", "table-added", "table-removed")
 DROPPED = ("slot-dropped", "slot-abandoned", "slot-orphaned")

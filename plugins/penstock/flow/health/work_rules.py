@@ -10,7 +10,7 @@ from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import Standing
 from penstock.flow.health.limits import level_of
 from penstock.flow.health.rules_lake import fails, ran
-from penstock.quantities import several, span
+from penstock.units import several, span
 
 _PAUSES = 2
 _OWN_ALARMS = ("verify-differs", "verify-unreadable")  # what verify found is no failure of verify

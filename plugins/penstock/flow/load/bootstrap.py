@@ -23,11 +23,11 @@ from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
 from penstock.shapes.source_table import SourceTable
 from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts
 from penstock.source.slot import Exported
+from penstock.units import several
 
 UNCOPIED = ("new", "copying")
 _NAMED = 5

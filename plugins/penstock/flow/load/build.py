@@ -23,7 +23,7 @@ from penstock.ledger.rebuilds import RebuildStep
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import CopyRecord, RebuildRecord, RebuildState
 from penstock.lsn import Lsn
-from penstock.quantities import several
+from penstock.units import several
 
 
 def build(ctx: Context, ids: Sequence[str], submit: Submit) -> None:

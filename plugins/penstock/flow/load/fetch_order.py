@@ -17,7 +17,6 @@ from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
 from penstock.shapes import column_fetch
 from penstock.shapes.column_changes import Following
 from penstock.shapes.column_fetch import Fetch
@@ -27,6 +26,7 @@ from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import facts_of
 from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.copy import having_labels
+from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.table_records import CopyRecord, TableFacts, TableRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
 from penstock.shapes import gone_partitions
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.table_facts import facts_of
+from penstock.units import several
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 _TAKEN_SUFFIX = "changelog"

@@ -20,13 +20,13 @@ from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
-from penstock.quantities import several
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, column_types, session
 from penstock.source.copy import plan_ranges
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.planning import Heap, generated, unplannable
 from penstock.source.slot import Exported, importing
+from penstock.units import several
 
 TRIES = 5
 """So often a table is copied that is truncated, rewritten or altered before it is read."""

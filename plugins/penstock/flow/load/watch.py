@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.flow.context import Context
 from penstock.flow.watching import watching
 from penstock.jobs.copy_plan import CopyPlan
-from penstock.quantities import several
+from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)

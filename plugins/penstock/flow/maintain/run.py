@@ -33,7 +33,7 @@ from penstock.landing.zone import LandingZone
 from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
-from penstock.quantities import several
+from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)

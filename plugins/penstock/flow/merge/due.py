@@ -18,8 +18,8 @@ from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import RebuildRecord, TableRecord
-from penstock.quantities import several
 from penstock.shapes.relation_columns import Fit
+from penstock.units import several
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:

@@ -22,7 +22,7 @@ from penstock.flow.merge.publish import publish
 from penstock.flow.merge.run import plan
 from penstock.flow.spark_job import Submit
 from penstock.ledger.records import CutRecord
-from penstock.quantities import several
+from penstock.units import several
 
 OLDEST_SECONDS = 3600.0
 """An application is kept for an hour at most: the next one has a changed pipeline file, new logins and a fresh heap."""

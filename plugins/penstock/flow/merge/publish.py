@@ -19,7 +19,7 @@ from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import PausedTable, PublishedTable, TableCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
-from penstock.quantities import several
+from penstock.units import several
 
 
 def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver | None = None) -> CutRecord:

@@ -22,11 +22,11 @@ from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.status_record import StatusRecord
-from penstock.quantities import several
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
 from penstock.source.slot import SlotFacts
+from penstock.units import several
 
 _FIXED = ("slot-lost", "slot-in-use", "slot-unusable", "slot-exists", "publication-missing")
 """What the preflight may find wrong with the old slot and publication: recovery makes new ones."""

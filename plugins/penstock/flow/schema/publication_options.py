@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from penstock.config import CHANGES
+from penstock.config.model import CHANGES
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord

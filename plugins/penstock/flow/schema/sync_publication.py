@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.shapes.source_table import SourceTable

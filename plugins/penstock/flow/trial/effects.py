@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.shapes.column_changes import Rule
 
 Outcome = Literal["free", "copies", "pauses", "loses"]

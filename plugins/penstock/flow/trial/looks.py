@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.flow.context import Context
 from penstock.flow.schema.sync_publication import Alteration, decide
 from penstock.shapes.new_files import suspects

@@ -10,7 +10,7 @@ from penstock.flow.trial.copy_cost import CopyCost
 from penstock.flow.trial.effects import EXIT_STATUS, ORDER
 from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
 from penstock.flow.trial.run import Trial
-from penstock.quantities import size, span
+from penstock.units import size, span
 
 _SAID = {
     "free": "{} followed without a copy",

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.trial import hearing, looks

@@ -29,7 +29,7 @@ from penstock.compare.report import (
     TableComparison,
     unpromised,
 )
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.table_records import TableRecord

@@ -31,12 +31,12 @@ from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
-from penstock.quantities import several
 from penstock.shapes import gone_partitions
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.one_table import TableError, of_one_table
 from penstock.source.slot import Exported
 from penstock.source.text_rows import rendered
+from penstock.units import several
 
 __all__ = ["Verification", "require_equal", "verify"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from penstock.config import CHANGES
-from penstock.quantities import several
+from penstock.config.model import CHANGES
 from penstock.shapes.source_table import SourceTable
 from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts, add_statement, create_statement, no_match
+from penstock.units import several
 
 
 def patterns(asked: Asked) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from psycopg import sql
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.shapes.source_table import SourceTable
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.patterns import Choice

@@ -6,7 +6,7 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 
 from __future__ import annotations
 
-from penstock.config import Pipeline
+from penstock.config.model import Pipeline
 from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot, transactions
 from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, role_rules, server_rules, table_rules

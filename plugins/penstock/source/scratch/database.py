@@ -17,7 +17,7 @@ from pathlib import Path
 
 from psycopg import sql
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.source.scratch.programs import Programs, unavailable
 from penstock.source.session import SourceSession, connect, translating

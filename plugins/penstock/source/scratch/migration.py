@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError
 from penstock.source.scratch.programs import Programs
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from psycopg import pq
 
-from penstock.connections import Connection
+from penstock.config.connections import Connection
 from penstock.errors import ConfigError
 
 CLIENTS = ("pg_dump", "pg_restore", "psql")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import Pipeline, load_pipeline
+from penstock.config.files import clashes, find_pipeline, read_folder
+from penstock.config.model import Pipeline, load_pipeline
 from penstock.errors import ConfigError
-from penstock.pipeline_files import clashes, find_pipeline, read_folder
 
 LEAST = "name: shop\ntables:\n  include: [shop.*]\n"
 HOME = {"PENSTOCK_HOME": "/srv/penstock"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock import spark_zip
+from penstock import package
 from penstock.cli.app import app
 from penstock.cli.statuses import Status
 from stack.paths import Project
@@ -40,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_the_zip_imports_without_the_checkout(tmp_path: Path):
     archive = tmp_path / "penstock.zip"
-    spark_zip.build(ROOT, archive)
+    package.build(ROOT, archive)
 
     said = subprocess.run(
         [sys.executable, "-c", USE, str(archive)],
@@ -56,7 +56,7 @@ def test_the_zip_imports_without_the_checkout(tmp_path: Path):
 
 
 def test_constant_sql_travels_within_the_library(checkout: Path):
-    spark_zip.build(checkout, checkout / "out.zip")
+    package.build(checkout, checkout / "out.zip")
 
     with zipfile.ZipFile(checkout / "out.zip") as archive:
         assert archive.namelist() == [
@@ -70,37 +70,37 @@ def test_constant_sql_travels_within_the_library(checkout: Path):
 
 
 def test_the_same_sources_give_the_same_bytes_whatever_their_times(checkout: Path):
-    assert spark_zip.build(checkout, checkout / "out.zip")
+    assert package.build(checkout, checkout / "out.zip")
     first = (checkout / "out.zip").read_bytes()
     os.utime(checkout / "plugins" / "penstock" / "lsn.py", (0, 0))
 
-    assert not spark_zip.build(checkout, checkout / "out.zip")
+    assert not package.build(checkout, checkout / "out.zip")
     assert (checkout / "out.zip").read_bytes() == first
 
 
 def test_modules_are_compiled_in_the_zip_and_another_python_makes_it_again(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    spark_zip.build(checkout, checkout / "out.zip")
+    package.build(checkout, checkout / "out.zip")
     with zipfile.ZipFile(checkout / "out.zip") as archive:
         compiled = marshal.loads(archive.read("penstock/lsn.pyc")[16:])
 
-    monkeypatch.setattr(spark_zip, "MAGIC_NUMBER", b"\0\0\r\n")
+    monkeypatch.setattr(package, "MAGIC_NUMBER", b"\0\0\r\n")
 
     assert compiled.co_filename == "penstock/lsn.py"
-    assert spark_zip.build(checkout, checkout / "out.zip")
+    assert package.build(checkout, checkout / "out.zip")
 
 
 def test_a_changed_source_makes_a_new_zip_and_compiled_leftovers_do_not(checkout: Path):
-    spark_zip.build(checkout, checkout / "out.zip")
+    package.build(checkout, checkout / "out.zip")
     cache = checkout / "plugins" / "penstock" / "__pycache__"
     cache.mkdir()
     (cache / "lsn.cpython-311.pyc").write_bytes(b"compiled")
-    assert not spark_zip.build(checkout, checkout / "out.zip")
+    assert not package.build(checkout, checkout / "out.zip")
 
     (checkout / "plugins" / "penstock" / "lsn.py").write_text("A = 2\n")
 
-    assert spark_zip.build(checkout, checkout / "out.zip")
+    assert package.build(checkout, checkout / "out.zip")
 
 
 def test_the_command_line_writes_the_zip_and_says_whether_it_changed(tmp_path: Path):

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.config import Pipeline, load_pipeline
-from penstock.document import Document, InvalidFileError, invalid
+from penstock.config.model import Pipeline, load_pipeline
+from penstock.config.store_options import nearest
+from penstock.config.yaml_document import Document, InvalidFileError, invalid
 from penstock.errors import ConfigError
-from penstock.store_options import nearest
 
 SUFFIX = ".yaml"
 Load = Callable[[Path, Mapping[str, str]], Pipeline]

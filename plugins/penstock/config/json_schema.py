@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from penstock import config, policy
-from penstock.config import Pipeline
-from penstock.quantities import LOOKS
+from penstock.config import model, policy
+from penstock.config.model import Pipeline
+from penstock.units import LOOKS
 
 SHIPPED = "include/pipeline.schema.json"
 """Where the schema lies, below the project folder."""
@@ -82,11 +82,11 @@ def _looks(value: dict[str, Any]) -> str | None:
 def _sentences() -> dict[str, dict[str, str]]:
     """Return the docstring of every key, by its model's name: Python keeps none, so they are read from the source."""
     found: dict[str, dict[str, str]] = {}
-    for module in (config, policy):
-        for model in ast.parse(inspect.getsource(module)).body:
-            if isinstance(model, ast.ClassDef):
-                pairs = zip(model.body, model.body[1:], strict=False)
-                found[model.name] = {
+    for module in (model, policy):
+        for section in ast.parse(inspect.getsource(module)).body:
+            if isinstance(section, ast.ClassDef):
+                pairs = zip(section.body, section.body[1:], strict=False)
+                found[section.name] = {
                     key.target.id.removesuffix("_"): " ".join(str(text.value.value).replace("`", "").split())
                     for key, text in pairs
                     if isinstance(key, ast.AnnAssign)

@@ -18,8 +18,8 @@ from croniter.croniter import CroniterError
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from penstock.quantities import LOOKS
-from penstock.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, store_of
+from penstock.config.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, store_of
+from penstock.units import LOOKS
 
 PRESETS = {
     "@hourly": "0 * * * *",

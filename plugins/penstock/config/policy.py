@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from penstock.quantities import Bytes, Number, Seconds, Section, Share, count, size, span
-from penstock.texts import Channel, Cron, Heartbeat, Shape, WebAddress
+from penstock.config.validators import Channel, Cron, Heartbeat, Shape, WebAddress
+from penstock.units import Bytes, Number, Seconds, Section, Share, count, size, span
 
 Count = Annotated[int, count(1, (1 << 31) - 1)]
 

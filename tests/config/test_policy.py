@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from penstock.policy import Health
-from penstock.quantities import size, span
+from penstock.config.policy import Health
+from penstock.units import size, span
 from tests.flow.health.cases import policy
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_nothing_is_dropped_by_default() -> None:

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from penstock.pipeline_schema import SHIPPED, pipeline_schema
-from tests.bad_pipeline_files import BAD, LEAST
+from penstock.config.json_schema import SHIPPED, pipeline_schema
+from tests.config.bad_pipeline_files import BAD, LEAST
 from tests.pipeline_env import ROOT
 
 FILES = sorted([*ROOT.glob("include/pipelines/*.y*ml*"), *ROOT.glob("docker/pipelines/*.yaml")])

@@ -12,13 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from penstock.document import Document, InvalidFileError
-from penstock.lsn import Lsn
-from penstock.policy import Health
-from penstock.problems import problems
-from penstock.quantities import Bytes, Seconds, SecondsOrZero, Section, Share, count, size_within, span_within
-from penstock.store_options import refuse_options
-from penstock.texts import (
+from penstock.config.messages import problems
+from penstock.config.policy import Health
+from penstock.config.store_options import refuse_options
+from penstock.config.validators import (
     ConnectionId,
     Cron,
     Memory,
@@ -32,6 +29,9 @@ from penstock.texts import (
     TablePattern,
     Target,
 )
+from penstock.config.yaml_document import Document, InvalidFileError
+from penstock.lsn import Lsn
+from penstock.units import Bytes, Seconds, SecondsOrZero, Section, Share, count, size_within, span_within
 
 CHANGES = ("insert", "update", "delete", "truncate")
 """The kinds of change that a publication can publish, in PostgreSQL's order."""

@@ -1,6 +1,6 @@
 """What a model has refused, in the words of whoever wrote the file: where, which key, what it expected, what came.
 
-Models say what a value looks like (`penstock.quantities`, `penstock.texts`); here pydantic's own complaints get words, too.
+Models say what a value looks like (`penstock.units`, `penstock.config.validators`); here pydantic's own complaints get words, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from penstock.document import Document, Location, Problem, kind
-from penstock.store_options import nearest
+from penstock.config.store_options import nearest
+from penstock.config.yaml_document import Document, Location, Problem, kind
 
 _MOST_SHOWN = 60
 _SECRETIVE = ("options", "conf", "properties", "channels")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def home() -> Path:
     """Return the project folder: `PENSTOCK_HOME`, else the checkout that holds this file."""
-    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[2]))
+    return Path(os.environ.get("PENSTOCK_HOME", Path(__file__).resolve().parents[3]))
 
 
 def folder() -> Path:
