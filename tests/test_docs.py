@@ -35,7 +35,7 @@ ROOT = Project.here().root
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "plugins" / "penstock"
 RUNBOOKS = DOCS / "runbooks"
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *LIBRARY.rglob("*.md")])
 SAMPLE = ROOT / "include" / "pipelines" / "example.yaml.sample"
 
 RUNBOOK_HEADINGS = [

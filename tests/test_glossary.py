@@ -79,6 +79,7 @@ def test_every_word_of_the_glossary_has_one_plain_sentence_and_stands_in_order()
 def test_every_word_of_the_glossary_is_used_outside_of_it() -> None:
     documents = [path for path in (ROOT / "docs").rglob("*.md") if path != CONCEPTS]
     code = [*LIBRARY.rglob("*.py"), *(ROOT / "dags").glob("*.py"), *(ROOT / "spark_apps").rglob("*.py")]
+    documents += [*LIBRARY.rglob("*.md"), *(ROOT / "include" / "sql").rglob("*.sql")]
     used = "\n".join(path.read_text(encoding="utf-8") for path in (*documents, *code)).lower().replace("_", " ")
 
     assert [word for word in glossary() if not re.search(rf"\b{re.escape(word)}(s|es)?\b", used)] == []
