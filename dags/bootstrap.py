@@ -19,8 +19,7 @@ from airflow.sdk import DAG
 
 from penstock.config.model import Pipeline
 from penstock.flow.sequences import BOOTSTRAP
-from penstock.orchestration.dag_defaults import dag_arguments
-from penstock.orchestration.pipelines import dags
+from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.task_groups import sequence
 
 

@@ -29,17 +29,9 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import (
-    SOURCE_POOL,
-    dag_arguments,
-    landing_alias,
-    landing_asset,
-    new_tables_alias,
-    new_tables_asset,
-    outcome,
-    schema_alias,
-)
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.assets import alias, asset
+from penstock.orchestration.dags import dag_arguments, dags
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -50,35 +42,39 @@ def build(pipeline: Pipeline) -> DAG:
         dagrun_timeout=timedelta(seconds=2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout),
     ) as dag:
 
-        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline), new_tables_alias(pipeline), schema_alias(pipeline)])
+        @task(
+            pool=SOURCE_POOL,
+            outlets=[alias(pipeline, "landed"), alias(pipeline, "tables_joined"), alias(pipeline, "schema_changed")],
+        )
         def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             from penstock.flow.capture.repeat import capture_repeatedly
             from penstock.flow.health.watcher import watch_the_watcher
             from penstock.flow.load.waiting import tables_to_announce
             from penstock.orchestration import lineage
-            from penstock.orchestration.dag_states import dag_states
+            from penstock.orchestration.assets import tell_of_schema
             from penstock.orchestration.notifications import deliver, send_capture
-            from penstock.orchestration.schema_news import tell
-            from penstock.orchestration.waiting_tasks import paused
+            from penstock.orchestration.other_dags import dag_states, paused
 
             ctx = context(pipeline)
             with outcome(ctx):
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = tables_to_announce(ctx)
-                tell(ctx, pipeline, outlet_events)
+                tell_of_schema(ctx, pipeline, outlet_events)
                 lineage.captured(ctx, ti, report)
             send_capture(ctx.name, report.summary())
             if waiting:
-                outlet_events[new_tables_alias(pipeline)].add(new_tables_asset(pipeline), extra={"tables": waiting})
+                outlet_events[alias(pipeline, "tables_joined")].add(
+                    asset(pipeline, "new_tables"), extra={"tables": waiting}
+                )
             if report.changes:
                 extra = {"upto": str(report.upto), "changes": report.changes}
-                outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
+                outlet_events[alias(pipeline, "landed")].add(asset(pipeline, "landing"), extra=extra)
             return report.summary()
 
         def wake(ctx: Any, ti: Any) -> None:
-            from penstock.orchestration.trigger_dag import wake_merge
+            from penstock.orchestration.other_dags import wake_merge
 
             if said := wake_merge(ti, pipeline):
                 ctx.progress(said)

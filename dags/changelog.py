@@ -23,9 +23,9 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from penstock.config.model import Pipeline
+from penstock.orchestration.assets import asset
 from penstock.orchestration.changelog import FillOperator, WindowsSensor
-from penstock.orchestration.dag_defaults import changelog_asset, dag_arguments
-from penstock.orchestration.pipelines import dags
+from penstock.orchestration.dags import dag_arguments, dags
 
 TIME = {"type": ["null", "string"], "format": "date-time"}
 
@@ -54,7 +54,7 @@ def build(pipeline: Pipeline) -> DAG:
                 pipeline=pipeline.name,
                 conn_id=pipeline.spark.connection,
                 max_active_tis_per_dag=1,  # a fill that waited for another one inside its task would hold a slot of Spark's pool
-                outlets=[changelog_asset(pipeline)],
+                outlets=[asset(pipeline, "changelog")],
                 execution_timeout=timedelta(hours=6),
             )
         )

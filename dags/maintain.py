@@ -23,9 +23,8 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import dag_arguments, dry_run
-from penstock.orchestration.pipelines import dags
-from penstock.orchestration.spark import MaintainOperator
+from penstock.orchestration.dags import dag_arguments, dags, dry_run
+from penstock.orchestration.operators import MaintainOperator
 from penstock.orchestration.table_choices import tables_param
 
 

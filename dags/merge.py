@@ -24,17 +24,18 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, t
 
 from penstock.config.model import Pipeline
 from penstock.flow.sequences import MergeStep
-from penstock.orchestration.dag_defaults import dag_arguments, landing_asset, outcome
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.assets import asset
+from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.task_groups import merging
+from penstock.orchestration.tasks import context, outcome
 
 
 def schedule(pipeline: Pipeline) -> Any:
     """Return what wakes the merge: landed changes, and the clock."""
     if pipeline.merge.schedule is None:
-        return [landing_asset(pipeline)]
+        return [asset(pipeline, "landing")]
     times = CronTriggerTimetable(pipeline.merge.schedule, timezone="UTC")
-    return AssetOrTimeSchedule(timetable=times, assets=[landing_asset(pipeline)])
+    return AssetOrTimeSchedule(timetable=times, assets=[asset(pipeline, "landing")])
 
 
 def build(pipeline: Pipeline) -> DAG:

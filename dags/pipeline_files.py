@@ -10,7 +10,7 @@ from pathlib import Path
 
 from penstock.config.paths import folder
 from penstock.errors import ConfigError
-from penstock.orchestration.pipelines import problems
+from penstock.orchestration.dags import problems
 
 if found := problems(Path(__file__).parent):
     raise ConfigError(

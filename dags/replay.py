@@ -25,11 +25,11 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
-from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.spark import ReplayOperator, replay_of
+from penstock.orchestration.dags import dag_arguments, dags, dry_run
+from penstock.orchestration.operators import ReplayOperator, replay_of
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 
 def build(pipeline: Pipeline) -> DAG:

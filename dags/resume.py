@@ -16,9 +16,9 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, outcome
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.table_choices import table_param
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 
 def build(pipeline: Pipeline) -> DAG:

@@ -28,11 +28,12 @@ from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
 from penstock.flow import table_policy
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, new_tables_asset, outcome, woken
-from penstock.orchestration.pipelines import context, dags
-from penstock.orchestration.spark import ResyncOperator
+from penstock.orchestration.assets import asset
+from penstock.orchestration.dags import dag_arguments, dags, dry_run
+from penstock.orchestration.operators import ResyncOperator
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome, woken
 
 
 def wakes(pipeline: Pipeline) -> bool:
@@ -44,7 +45,7 @@ def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     with DAG(
         **dag_arguments(pipeline, "resync", __doc__),
-        schedule=[new_tables_asset(pipeline)] if wakes(pipeline) else None,
+        schedule=[asset(pipeline, "new_tables")] if wakes(pipeline) else None,
         params={
             "tables": tables_param(
                 pipeline, "tables to copy again, as schema.table; none means all that wait for a copy"

@@ -29,8 +29,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from penstock.config.model import Pipeline
 from penstock.orchestration import notifications
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, landing_alias, landing_asset, outcome
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.assets import alias, asset
+from penstock.orchestration.dags import dag_arguments, dags
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 log = logging.getLogger("penstock")
 UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
@@ -53,7 +54,7 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.flow.health import report
             from penstock.flow.health import run as flow
             from penstock.orchestration import table_choices
-            from penstock.orchestration.dag_states import dag_states
+            from penstock.orchestration.other_dags import dag_states
 
             ctx = context(pipeline)
             with outcome(ctx):
@@ -62,7 +63,7 @@ def build(pipeline: Pipeline) -> DAG:
             notifications.send_gauges(ctx.name, report.gauges(done.verdict))
             return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
 
-        @task(pool=SOURCE_POOL, outlets=[landing_alias(pipeline)])
+        @task(pool=SOURCE_POOL, outlets=[alias(pipeline, "landed")])
         def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
             from penstock.flow.health import run as flow
@@ -76,7 +77,7 @@ def build(pipeline: Pipeline) -> DAG:
                 lineage.captured(ctx, ti, done)
             if done.changes:
                 extra = {"upto": str(done.upto), "changes": done.changes}
-                outlet_events[landing_alias(pipeline)].add(landing_asset(pipeline), extra=extra)
+                outlet_events[alias(pipeline, "landed")].add(asset(pipeline, "landing"), extra=extra)
             return done.summary()
 
         @task(retries=0)
@@ -84,12 +85,12 @@ def build(pipeline: Pipeline) -> DAG:
             """Fail the run if a channel did not take an alert; else send the summary that is due, and ping the heartbeat."""
             from penstock.flow.health import run as flow
             from penstock.flow.health import summary
-            from penstock.orchestration import heartbeat
+            from penstock.orchestration import notifications
 
             with outcome(context(pipeline)):
                 flow.require_delivered(seen["undelivered"])
                 summary.send_summary(context(pipeline), partial(notifications.send_info, pipeline))
-            for failure in heartbeat.beat(pipeline):
+            for failure in notifications.beat(pipeline):
                 log.warning("%s", failure)
 
         seen = check()

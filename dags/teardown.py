@@ -16,8 +16,8 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import SOURCE_POOL, dag_arguments, dry_run, outcome
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.dags import dag_arguments, dags, dry_run
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 
 def build(pipeline: Pipeline) -> DAG:

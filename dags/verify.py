@@ -27,9 +27,9 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
-from penstock.orchestration.dag_defaults import dag_arguments, outcome
-from penstock.orchestration.pipelines import context, dags
+from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.table_choices import tables_param
+from penstock.orchestration.tasks import context, outcome
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -52,7 +52,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Compare, record what was found, and send alerts for differences."""
             from penstock.flow.verify import run as flow
             from penstock.orchestration.notifications import deliver
-            from penstock.orchestration.trigger_dag import MergeTrigger
+            from penstock.orchestration.other_dags import MergeTrigger
 
             ctx, params = context(pipeline), context_["params"]
             merge = MergeTrigger(context_["ti"], pipeline)
@@ -73,7 +73,7 @@ def build(pipeline: Pipeline) -> DAG:
         @task
         def repair(summary: dict[str, Any], **context_: Any) -> None:
             """Let the tables that differ be copied again."""
-            from penstock.orchestration.trigger_dag import trigger
+            from penstock.orchestration.other_dags import trigger
 
             if summary["differing"]:
                 conf = {"tables": summary["differing"], "dry_run": False}

@@ -19,13 +19,13 @@ PREFIX = "/cdc"
 def application() -> FastAPI:
     """Build the page at the first request: every task loads plugins, and only the API server shows the page."""
     from penstock.config import paths  # noqa: PLC0415
-    from penstock.orchestration import airflow_metadata, connections  # noqa: PLC0415
-    from penstock.orchestration.airflow_internals import page_access  # noqa: PLC0415
+    from penstock.orchestration import connections  # noqa: PLC0415
+    from penstock.orchestration.airflow_internals import airflow_state, page_access  # noqa: PLC0415
     from penstock.page.app import build  # noqa: PLC0415
     from penstock.page.queries import Deployment  # noqa: PLC0415
     from penstock.page.runbook_pages import Documents  # noqa: PLC0415
 
-    deployment = Deployment(paths.folder(), paths.environment(), connections.connection, airflow_metadata.ask)
+    deployment = Deployment(paths.folder(), paths.environment(), connections.connection, airflow_state)
     return build(deployment, Documents(paths.home()), [page_access()])
 
 

@@ -73,9 +73,9 @@ def test_an_error_a_line_and_a_result_show_no_more_than_a_name(
 
 
 def test_a_task_of_airflow_logs_a_name_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    from penstock.orchestration import pipelines  # noqa: PLC0415
+    from penstock.orchestration import tasks  # noqa: PLC0415
 
     with caplog.at_level(logging.INFO, "penstock"):
-        pipelines._log(f"100% of {HOSTILE}")
+        tasks._log(f"100% of {HOSTILE}")
 
     assert caplog.messages == [f"100% of {SAFE}"]

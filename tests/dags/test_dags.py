@@ -109,7 +109,7 @@ def test_one_bad_pipeline_file_leaves_the_other_pipelines_dags_alone(pipelines: 
 
 def test_one_bad_pipeline_file_leaves_the_other_pipelines_tasks_and_notices_alone(pipelines: Path) -> None:
     from penstock.errors import ConfigError  # noqa: PLC0415
-    from penstock.orchestration.pipelines import find_context  # noqa: PLC0415  # after the throw-away home is set
+    from penstock.orchestration.tasks import find_context  # noqa: PLC0415  # after the throw-away home is set
 
     (pipelines / "bad.yaml").write_text("name: bad\ntabels: {}\n")
 

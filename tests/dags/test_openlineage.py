@@ -135,7 +135,7 @@ def test_nothing_needs_the_provider_and_nothing_is_noted_without_it(pipelines: P
 
 def test_whatever_is_wrong_with_lineage_the_task_goes_on(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from penstock.orchestration import lineage  # noqa: PLC0415  # after the throw-away home is set
-    from penstock.orchestration.pipelines import find_context  # noqa: PLC0415
+    from penstock.orchestration.tasks import find_context  # noqa: PLC0415
 
     said: list[str] = []
     ctx = replace(find_context("shop"), progress=said.append)

@@ -24,7 +24,7 @@ from penstock.flow.verify import run as verify
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
-from penstock.orchestration import trigger_dag
+from penstock.orchestration import other_dags
 from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.faults.killed import copy_without_spark
@@ -200,7 +200,7 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     after = deployed.sql("select clock_timestamp()")[0][0]
 
     deployed.sql("insert into t values (5, 'not captured yet')")
-    monkeypatch.setattr(trigger_dag.MergeTrigger, "fire", lambda _: merge_by_command(deployed))
+    monkeypatch.setattr(other_dags.MergeTrigger, "fire", lambda _: merge_by_command(deployed))
     assert states(run("verify", deployed, mode="whole")) == {"compare": "success", "equal": "success"}
     (verified,) = deployed.ctx.ledger.verifications.tables(deployed.name)
     cut = deployed.ctx.ledger.merges.last_cut(deployed.name)

@@ -18,7 +18,7 @@ def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
 
-    from penstock.orchestration.spark import CopyOperator  # noqa: PLC0415
+    from penstock.orchestration.operators import CopyOperator  # noqa: PLC0415
 
     monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", '{"conn_type": "spark", "host": "local[1]"}')
     commands: list[str] = []
@@ -51,7 +51,7 @@ def test_a_spark_connection_that_names_no_master_is_refused_and_not_taken_for_ya
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
 
-    from penstock.orchestration.spark import CopyOperator  # noqa: PLC0415
+    from penstock.orchestration.operators import CopyOperator  # noqa: PLC0415
 
     monkeypatch.delenv("AIRFLOW_CONN_PENSTOCK_SPARK", raising=False)
     if given is not None:

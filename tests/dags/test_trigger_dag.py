@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.config.model import Pipeline
-from penstock.orchestration import trigger_dag
+from penstock.orchestration import other_dags
 
 SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}})
 
@@ -21,7 +21,7 @@ class Airflow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, runs: int = 0, paused: bool = False) -> None:
         self.runs, self.paused = runs, paused
         self.triggered: list[str] = []
-        monkeypatch.setattr(trigger_dag, "trigger_dag_run", lambda dag_id, *_: self.triggered.append(dag_id))
+        monkeypatch.setattr(other_dags, "trigger_dag_run", lambda dag_id, *_: self.triggered.append(dag_id))
 
     def get_dag(self, dag_id: str) -> Any:
         return SimpleNamespace(is_paused=self.paused)
@@ -33,7 +33,7 @@ class Airflow:
 def test_the_merge_is_triggered_where_no_run_of_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     airflow = Airflow(monkeypatch)
 
-    assert trigger_dag.wake_merge(airflow, SHOP) == "the DAG shop.merge was triggered"
+    assert other_dags.wake_merge(airflow, SHOP) == "the DAG shop.merge was triggered"
     assert airflow.triggered == ["shop.merge"]
 
 
@@ -41,5 +41,5 @@ def test_the_merge_is_triggered_where_no_run_of_it_is_under_way(monkeypatch: pyt
 def test_a_merge_that_runs_or_is_paused_is_left_alone(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]) -> None:
     airflow = Airflow(monkeypatch, **found)
 
-    assert trigger_dag.wake_merge(airflow, SHOP) is None
+    assert other_dags.wake_merge(airflow, SHOP) is None
     assert airflow.triggered == []

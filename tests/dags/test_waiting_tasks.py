@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.orchestration import waiting_tasks
-from penstock.orchestration.dag_defaults import SPARK_POOL
-from penstock.orchestration.waiting_tasks import POOL_TASKS, WaitingTasks
+from penstock.orchestration import other_dags
+from penstock.orchestration.other_dags import POOL_TASKS, WaitingTasks
+from penstock.orchestration.tasks import SPARK_POOL
 from tests.dags.test_dags import load
 from tests.waiting import wait_until
 
@@ -55,7 +55,7 @@ def test_every_task_that_takes_a_slot_of_the_spark_pool_is_known(pipelines: Path
 
 
 def test_a_task_of_another_pipeline_that_waits_for_a_slot_ends_the_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_tasks, "_PASSING_SECONDS", 0)
+    monkeypatch.setattr(other_dags, "_PASSING_SECONDS", 0)
 
     assert first_reason(AirflowAnswers(waiting="bank.maintain")) == (
         "a task of bank.maintain waits for a slot of the pool penstock_spark"
@@ -68,7 +68,7 @@ def test_a_pause_of_the_dag_ends_the_lingering() -> None:
 
 def test_a_task_that_only_passes_through_the_queue_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = AirflowAnswers(waiting="bank.merge")
-    monkeypatch.setattr(waiting_tasks, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(other_dags, "_PAUSE_SECONDS", 0)
     looking = WaitingTasks(answers, lambda: ["bank"])
     looks = [looking.why_end() for _ in range(5)]
     answers.waiting = None
@@ -79,8 +79,8 @@ def test_a_task_that_only_passes_through_the_queue_ends_nothing(monkeypatch: pyt
 def test_a_pipeline_whose_file_was_written_since_is_made_way_for(
     pipelines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting_tasks, "_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(waiting_tasks, "_PASSING_SECONDS", 0)
+    monkeypatch.setattr(other_dags, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(other_dags, "_PASSING_SECONDS", 0)
     looking = WaitingTasks(AirflowAnswers(waiting="late.bootstrap"))
     before = [looking.why_end() for _ in range(50)]
 

@@ -7,8 +7,8 @@ import pytest
 
 from penstock.config.connections import Connection
 from penstock.ledger import Ledger
-from penstock.orchestration import work_notes
-from penstock.orchestration.work_notes import WorkNotes
+from penstock.orchestration import tasks
+from penstock.orchestration.tasks import WorkNotes
 
 TASK = {"dag": "shop.bootstrap", "run_id": "first", "task": "copy"}
 
@@ -24,7 +24,7 @@ def notes_of(connection: Connection, name: str, task: dict[str, str]) -> WorkNot
 def test_a_work_is_noted_while_it_lasts(
     ledger: Ledger, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_notes, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "EVERY_SECONDS", 0.0)
     notes = notes_of(connection, name, TASK)
 
     notes("copying", 1, 4)

@@ -21,9 +21,9 @@ def shop(airflow_home: Path) -> Iterator[str]:
 
 
 def test_a_dag_is_paused_unpaused_or_missing(shop: str) -> None:
-    from penstock.orchestration.airflow_metadata import ask  # noqa: PLC0415
+    from penstock.orchestration.airflow_internals import airflow_state  # noqa: PLC0415
 
-    state = ask([shop], False)
+    state = airflow_state([shop], False)
 
     assert state is not None
     assert (state.dag(f"{shop}.merge").paused, state.dag(f"{shop}.capture").paused) == (True, False)
@@ -32,25 +32,25 @@ def test_a_dag_is_paused_unpaused_or_missing(shop: str) -> None:
 
 
 def test_a_dag_with_a_queued_or_running_run_is_under_way(shop: str) -> None:
-    from penstock.orchestration.airflow_metadata import ask  # noqa: PLC0415
+    from penstock.orchestration.airflow_internals import airflow_state  # noqa: PLC0415
 
     make_task(f"{shop}.bootstrap", "check", "scheduled")
     make_task("page_shop_2.capture", "windows", "running")
 
-    state = ask([shop], False)
+    state = airflow_state([shop], False)
 
     assert state is not None
     assert [dag_id for dag_id, dag in state.dags.items() if dag.under_way] == [f"{shop}.bootstrap"]
 
 
 def test_what_runs_and_what_waits_is_seen_with_its_pool(shop: str) -> None:
-    from penstock.orchestration.airflow_metadata import ask  # noqa: PLC0415
+    from penstock.orchestration.airflow_internals import airflow_state  # noqa: PLC0415
 
     run = make_task(f"{shop}.merge", "spark", "running", pool="page_pool")
     make_task(f"{shop}.maintain", "maintain", "scheduled", pool="page_pool")
     make_task(f"{shop}.capture", "windows", "success", pool="page_pool")
 
-    state = ask([shop], True)
+    state = airflow_state([shop], True)
 
     assert state is not None
     seen = [(each.task, each.run_id == run, each.state, each.pool) for each in state.tasks if each.dag.startswith(shop)]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Collection
@@ -16,7 +17,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.sdk.observability import stats
 from sqlalchemy import case, false, func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from penstock.flow.health.airflow_state import ActiveTask, AirflowState
+from penstock.flow.health.input import DagState
 from penstock.flow.spark_job import SparkJob
 
 __all__ = [
@@ -128,3 +132,21 @@ def read_pools() -> dict[str, int]:
 
     with create_session(scoped=False) as session:
         return {each.pool: each.slots for each in session.scalars(select(Pool))}
+
+
+log = logging.getLogger(__name__)
+
+
+def airflow_state(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `Ask`
+    """Return how the DAGs of these pipelines stand, and with `with_tasks` what is under way; None if that cannot be read."""
+    try:
+        active = read_active_dags(pipelines)
+        dags = {
+            dag_id: DagState(paused=is_paused, under_way=dag_id in active) for dag_id, is_paused in read_dags(pipelines)
+        }
+        if not with_tasks or not dags:
+            return AirflowState(dags)
+        return AirflowState(dags, [ActiveTask(*each) for each in read_tasks()], read_pools())
+    except SQLAlchemyError as error:
+        log.warning("the page cannot read Airflow's metadata: %s", type(error).__name__)
+        return None

@@ -9,12 +9,13 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from penstock.errors import LedgerError
-from penstock.orchestration.dag_defaults import BACKFILL_POOL, outcome
-from penstock.orchestration.pipelines import find_context
-from penstock.orchestration.spark import PenstockSparkOperator
+from penstock.orchestration.operators import PenstockSparkOperator
+from penstock.orchestration.tasks import BACKFILL_POOL, find_context, outcome
 
 if TYPE_CHECKING:
     from penstock.flow.changelog.coverage import Interval
+    from penstock.flow.context import Context
+    from penstock.flow.spark_job import Submit
 
 _HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand at the same time
 
@@ -58,13 +59,12 @@ class FillOperator(PenstockSparkOperator):
 
     spark_pool = BACKFILL_POOL
 
-    def execute(self, context: Any) -> dict[str, Any]:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> dict[str, Any]:
         """Return the interval, and the number of changes it holds."""
         from penstock.flow.changelog import run as changelog
 
-        ctx, wanted = find_context(self.pipeline), interval(context)
-        with outcome(ctx):
-            filled = changelog.fill(ctx, wanted, lambda job: self.submit(job, context), wait=_HOLD_SECONDS)
+        wanted = interval(context)
+        filled = changelog.fill(ctx, wanted, submit, wait=_HOLD_SECONDS)
         return {"from": wanted.start.isoformat(), "to": wanted.end.isoformat(), "changes": filled.rows}
 
 

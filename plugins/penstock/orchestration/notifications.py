@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 from airflow.sdk import BaseNotifier
 
@@ -19,7 +21,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.flow.context import Context
 from penstock.flow.health.links import Links
 from penstock.orchestration.links import base
-from penstock.orchestration.pipelines import find_context
+from penstock.orchestration.tasks import find_context
 
 if TYPE_CHECKING:
     from penstock.flow.health.alerts import Alert, Delivery
@@ -171,3 +173,24 @@ def failed_run(pipeline: str, verb: str, context: Any) -> str:
     return (
         f"{pipeline}.{verb} failed in {context.get('run_id', 'unknown run')}: {context.get('reason', 'task failure')}"
     )
+
+
+_PATIENCE_SECONDS = 10.0
+
+
+def beat(pipeline: Pipeline) -> tuple[str, ...]:
+    """Ping the heartbeat of a pipeline, if it has one; return what went wrong, without the address."""
+    wanted = pipeline.health.heartbeat
+    if wanted is None:
+        return ()
+    if "://" not in wanted:
+        return send((wanted,), f"[penstock] alive: {pipeline.name}", "slot health has run and is well", "info").failures
+    try:
+        with urlopen(Request(wanted, method="POST", data=b""), timeout=_PATIENCE_SECONDS):  # noqa: S310  # https? is checked
+            return ()
+    except HTTPError as error:
+        problem = f"status {error.code}"
+    except (URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        problem = type(reason).__name__
+    return (f"expected the address of health.heartbeat to take a ping, got {problem}",)

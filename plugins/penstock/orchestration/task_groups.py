@@ -11,10 +11,9 @@ from airflow.sdk import task
 
 from penstock.config.model import Pipeline
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
-from penstock.orchestration.dag_defaults import SOURCE_POOL, lake_asset, outcome
-from penstock.orchestration.pipelines import context
-from penstock.orchestration.spark import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
-from penstock.orchestration.table_assets import table_alias
+from penstock.orchestration.assets import alias, asset
+from penstock.orchestration.operators import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
 
 
 def sequence(pipeline: Pipeline, steps: Iterable[Step]) -> Any:
@@ -66,7 +65,7 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
         pipeline=pipeline.name,
         conn_id=pipeline.spark.connection,
         rebuilds=build.output,
-        outlets=[lake_asset(pipeline), table_alias(pipeline)],
+        outlets=[asset(pipeline, "lake"), alias(pipeline, "tables")],
         execution_timeout=timedelta(hours=6),
     )
     return build
@@ -75,12 +74,12 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
 def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     """Return two tasks: Spark prepares what is due, and one step publishes it."""
 
-    @task(task_id=step.publish, outlets=[lake_asset(pipeline), table_alias(pipeline)])
+    @task(task_id=step.publish, outlets=[asset(pipeline, "lake"), alias(pipeline, "tables")])
     def move(attempt: str | None, **context_: Any) -> str | None:
         """Move every table to the new cut in one step, unless nothing was due or all is published; return its LSN."""
         from penstock.flow.merge import lake_lock
         from penstock.flow.merge import run as merge
-        from penstock.orchestration.cuts import tell
+        from penstock.orchestration.assets import tell_of_cut
         from penstock.orchestration.notifications import deliver
 
         ctx = context(pipeline)
@@ -88,7 +87,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
             return None
         with outcome(ctx), lake_lock.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
-        tell(ctx, context_, cut)
+        tell_of_cut(ctx, context_, cut)
         return str(cut.lsn)
 
     spark = MergeOperator(
@@ -97,7 +96,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         conn_id=pipeline.spark.connection,
         last=step.last,
         lingers=step.lingers,
-        outlets=[table_alias(pipeline)],
+        outlets=[alias(pipeline, "tables")],
         execution_timeout=timedelta(hours=6),
     )
     return spark, move(spark.output)

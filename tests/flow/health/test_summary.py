@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_while_it_sent_leaves_the_summary_to_a_later_one(w
 
 
 def beat(heartbeat: str | None) -> tuple[str, ...]:
-    from penstock.orchestration import heartbeat as switch  # noqa: PLC0415  # after the throw-away home is set
+    from penstock.orchestration import notifications as switch  # noqa: PLC0415  # after the throw-away home is set
 
     settings = {**SHOP.model_dump(by_alias=True), "health": {"heartbeat": heartbeat}}
     return switch.beat(type(SHOP).model_validate(settings))

@@ -1,22 +1,22 @@
-"""Pipelines and contexts as Airflow sees them: files at parse time, connections at run time."""
+"""The DAGs of every pipeline: made of its file, with what all of them have in common."""
 
 from __future__ import annotations
 
-import logging
-import os
 import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from airflow.sdk import DAG, get_current_context, get_parsing_context
+from airflow.sdk import DAG, Param, get_parsing_context
 
+from penstock.config.dags import MAIN_JOB, WHEN
 from penstock.config.files import clashes, find_pipeline, read_folder
 from penstock.config.model import Pipeline
-from penstock.config.paths import environment, folder, home
-from penstock.flow.context import Context
+from penstock.config.paths import environment, folder
 from penstock.orchestration import lineage_facets, links
-from penstock.printable import printable
+from penstock.orchestration.tasks import FailureNotice, log
 
 VERBS = (
     "bootstrap",
@@ -34,7 +34,6 @@ VERBS = (
     "verify",
 )
 """The DAG files that hold one DAG for each pipeline."""
-log = logging.getLogger("penstock")
 _unbuilt: dict[str, str] = {}
 """What was left out by `dags` in this process, by DAG."""
 
@@ -82,28 +81,44 @@ def problems(dag_folder: Path) -> list[str]:
     return [*(error.message for error in (*found.problems, *shared)), *_unbuilt.values()]
 
 
-def context(pipeline: Pipeline) -> Context:
-    """Return the pipeline's context inside a running task."""
-    from penstock.orchestration.connections import connection
-    from penstock.orchestration.work_notes import WorkNotes
-
-    ours = {key: value for key, value in os.environ.items() if key.startswith("PENSTOCK_")}
-    ctx = Context(pipeline, connection, home(), ours, _log, task=_task())
-    return replace(ctx, stage=WorkNotes(ctx)) if ctx.task else ctx
+OWNER = "penstock"
 
 
-def _log(line: str) -> None:
-    log.info("%s", printable(line))
+def dry_run(default: bool = True) -> Param:
+    """Return the parameter of every DAG that can say what it would do, and change nothing: on where a person repairs, off where a schedule works."""
+    return Param(default, type="boolean", description="only say what would be done, and change nothing")
 
 
-def _task() -> dict[str, str]:
-    try:
-        ti = get_current_context()["ti"]
-    except RuntimeError:  # a callback, which runs in no task
-        return {}
-    return {"dag": ti.dag_id, "run_id": ti.run_id, "task": ti.task_id}
+def dag_arguments(pipeline: Pipeline, verb: str, doc: str | None) -> dict[str, Any]:
+    """Return what all DAGs have in common: id, description, tags, one run at a time, a failure notice at DAG level.
+
+    `doc` begins with the DAG's title, as a heading.
+
+    A notice at DAG level also fires when the task process is killed; a task's own callback does not.
+    """
+    return {
+        "dag_id": f"{pipeline.name}.{verb}",
+        "dag_display_name": f"{pipeline.name}.{verb}",
+        "description": _description(verb, doc or ""),
+        "doc_md": doc,
+        "owner_links": links.owner_links(OWNER, pipeline.name),
+        "tags": {"penstock", pipeline.name, verb, WHEN[verb], *(["main job"] if verb in MAIN_JOB else [])},
+        "start_date": datetime(2025, 1, 1, tzinfo=UTC),
+        "catchup": False,
+        "max_active_runs": 1,
+        "auto_register": False,  # a DAG that failed half-way is in no DAG file's names, and must not appear
+        "default_args": {
+            "owner": OWNER,
+            "retries": 2,
+            "retry_delay": timedelta(seconds=20),
+            "show_return_value_in_logs": False,  # a task has logged what it returns
+        },
+        "on_failure_callback": FailureNotice(pipeline=pipeline.name, verb=verb),
+    }
 
 
-def find_context(name: str) -> Context:
-    """Return the context of a pipeline by its name, and read no other file; raises ConfigError("config-invalid")."""
-    return context(find_pipeline(name, folder(), environment()))
+def _description(verb: str, doc: str) -> str:
+    title = doc.partition("\n")[0].lstrip("# ")
+    main = "The main job, " if verb in MAIN_JOB else ""
+    when = f"{main}{WHEN[verb]}"
+    return f"{when[0].upper()}{when[1:]}: {title[:1].lower()}{title[1:]}"

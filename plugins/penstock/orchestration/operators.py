@@ -16,19 +16,18 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException
 
 from penstock.errors import LakeError
-from penstock.orchestration.dag_defaults import BACKFILL_POOL, SPARK_POOL, outcome, woken
-from penstock.orchestration.pipelines import find_context
+from penstock.orchestration.tasks import BACKFILL_POOL, SPARK_POOL, find_context, outcome, woken
 
 if TYPE_CHECKING:
     from penstock.flow.context import Context
     from penstock.flow.load.replay_request import Replay
-    from penstock.flow.spark_job import SparkJob
+    from penstock.flow.spark_job import SparkJob, Submit
 
 _ASKED = "{% for name, value in params.items() %}{{ name }}: {{ value }}\n{% endfor %}"
 
 
 class PenstockSparkOperator(SparkSubmitOperator):
-    """Submit a job that is described only when the task runs; what the DAG's run was asked for is shown as rendered."""
+    """Submit jobs that are described only when the task runs; what the DAG's run was asked for is shown as rendered."""
 
     template_fields: Sequence[str] = ("asked",)
 
@@ -38,6 +37,16 @@ class PenstockSparkOperator(SparkSubmitOperator):
         super().__init__(pool=self.spark_pool, durable=False, **arguments)
         self.pipeline = pipeline
         self.asked = _ASKED
+
+    def execute(self, context: Any) -> Any:
+        """Do the work, with the end that an error's kind asks for."""
+        ctx = find_context(self.pipeline)
+        with outcome(ctx):
+            return self.work(ctx, context, lambda job: self.submit(job, context))
+
+    def work(self, ctx: Context, context: Any, submit: Submit) -> Any:
+        """Plan, submit and end what this operator is for; return what the task returns."""
+        raise NotImplementedError
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
@@ -61,16 +70,14 @@ class PenstockSparkOperator(SparkSubmitOperator):
 class CopyOperator(PenstockSparkOperator):
     """Copy every table that has no copy yet, under a snapshot that this task keeps open."""
 
-    def execute(self, context: Any) -> list[str]:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> list[str]:  # noqa: ARG002  # as all operators
         """Return the tables copied by this try; finished tables stay finished when it fails."""
         from penstock.flow.load import bootstrap
         from penstock.orchestration import table_choices
 
-        ctx = find_context(self.pipeline)
-        with outcome(ctx):
-            copied = bootstrap.copy(ctx, lambda job: self.submit(job, context))
-            table_choices.note(ctx)
-            return copied
+        copied = bootstrap.copy(ctx, submit)
+        table_choices.note(ctx)
+        return copied
 
 
 class MergeOperator(PenstockSparkOperator):
@@ -85,32 +92,32 @@ class MergeOperator(PenstockSparkOperator):
         self.last = last
         self.lingers = lingers
 
-    def execute(self, context: Any) -> str | None:
+    def execute(self, context: Any) -> Any:
+        """Leave out what the DAG's run does not want; else as all operators."""
+        return None if self.last and not context["params"]["merge_first"] else super().execute(context)
+
+    def work(self, ctx: Context, context: Any, submit: Submit) -> str | None:
         """Return the attempt that `publish` may publish, or None when nothing was due or all is published."""
         from penstock.flow.merge import lake_lock, linger
         from penstock.flow.merge import run as merge
 
-        ctx = find_context(self.pipeline)
-        if self.last and not context["params"]["merge_first"]:
-            return None
         force = bool(context["params"].get("force", False))
-        with outcome(ctx):
-            if self.lingers and linger.lingers(ctx):
-                self._linger(ctx, context, force=force)
-                return None
-            with lake_lock.merge_lock(ctx):
-                return merge.prepare(ctx, lambda job: self.submit(job, context), force=force, last=self.last)
+        if self.lingers and linger.lingers(ctx):
+            self._linger(ctx, context, submit, force=force)
+            return None
+        with lake_lock.merge_lock(ctx):
+            return merge.prepare(ctx, submit, force=force, last=self.last)
 
-    def _linger(self, ctx: Context, context: Any, *, force: bool) -> None:
+    def _linger(self, ctx: Context, context: Any, submit: Submit, *, force: bool) -> None:
         from penstock.flow.merge import linger
-        from penstock.orchestration.cuts import tell
+        from penstock.orchestration.assets import tell_of_cut
         from penstock.orchestration.notifications import deliver
-        from penstock.orchestration.waiting_tasks import WaitingTasks
+        from penstock.orchestration.other_dags import WaitingTasks
 
         linger.Lingering(
             ctx,
-            lambda job: self.submit(job, context),
-            published=lambda cut: tell(ctx, context, cut),
+            submit,
+            published=lambda cut: tell_of_cut(ctx, context, cut),
             why_end=WaitingTasks(context["ti"]).why_end,
             deliver=deliver,
         ).run(force=force)
@@ -121,14 +128,11 @@ class ResyncOperator(PenstockSparkOperator):
 
     spark_pool = BACKFILL_POOL
 
-    def execute(self, context: Any) -> list[str]:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
         from penstock.flow.load import run as rebuild
 
-        ctx = find_context(self.pipeline)
-        with outcome(ctx):
-            tables = context["params"]["tables"] or None
-            return rebuild.resync(ctx, tables, lambda job: self.submit(job, context), woken=woken(context))
+        return rebuild.resync(ctx, context["params"]["tables"] or None, submit, woken=woken(context))
 
 
 class ReplayOperator(PenstockSparkOperator):
@@ -136,13 +140,11 @@ class ReplayOperator(PenstockSparkOperator):
 
     spark_pool = BACKFILL_POOL
 
-    def execute(self, context: Any) -> list[str]:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> list[str]:
         """Return the rebuilds; another try continues with what this one leaves."""
         from penstock.flow.load import run as rebuild
 
-        ctx = find_context(self.pipeline)
-        with outcome(ctx):
-            return rebuild.replay(ctx, replay_of(context["params"]), lambda job: self.submit(job, context))
+        return rebuild.replay(ctx, replay_of(context["params"]), submit)
 
 
 class SwitchOperator(PenstockSparkOperator):
@@ -154,19 +156,17 @@ class SwitchOperator(PenstockSparkOperator):
         super().__init__(**arguments)
         self.rebuilds = rebuilds
 
-    def execute(self, context: Any) -> bool:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> bool:
         """Return whether all of them are done."""
         from penstock.flow.load import run as rebuild
         from penstock.orchestration import lineage
-        from penstock.orchestration.table_assets import emit
+        from penstock.orchestration.assets import emit_tables
 
-        ctx = find_context(self.pipeline)
-        with outcome(ctx):
-            done = rebuild.switch(ctx, self.rebuilds, lambda job: self.submit(job, context))
-            if cut := ctx.ledger.merges.last_cut(ctx.name):
-                emit(ctx, context["outlet_events"], cut)
-                lineage.published(ctx, context["ti"], cut)
-            return done
+        done = rebuild.switch(ctx, self.rebuilds, submit)
+        if cut := ctx.ledger.merges.last_cut(ctx.name):
+            emit_tables(ctx, context["outlet_events"], cut)
+            lineage.published(ctx, context["ti"], cut)
+        return done
 
 
 def replay_of(params: Mapping[str, Any]) -> Replay:
@@ -184,19 +184,13 @@ def replay_of(params: Mapping[str, Any]) -> Replay:
 class MaintainOperator(PenstockSparkOperator):
     """Maintain the tables that the DAG's param `tables` names, or all; with `dry_run` only look."""
 
-    def execute(self, context: Any) -> dict[str, Any] | None:
+    def work(self, ctx: Context, context: Any, submit: Submit) -> dict[str, Any] | None:
         """Return what was done, as plain data."""
         from penstock.flow.maintain import run as maintain
 
-        ctx, params = find_context(self.pipeline), context["params"]
-        with outcome(ctx):
-            report = maintain.maintain(
-                ctx,
-                lambda job: self.submit(job, context),
-                tables=params["tables"] or (),
-                dry_run=bool(params["dry_run"]),
-            )
-            return report.to_json() if report else None
+        params = context["params"]
+        report = maintain.maintain(ctx, submit, tables=params["tables"] or (), dry_run=bool(params["dry_run"]))
+        return report.to_json() if report else None
 
 
 @contextmanager

@@ -1,0 +1,93 @@
+"""Assets: what DAGs wake each other by, and what they tell those downstream, with one asset per table of the lake.
+
+An event goes by way of an alias where it is emitted only if there is something to tell. Of changes of tables' shapes the ledger
+knows which nobody was told of, so that none is left out when a task dies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from airflow.sdk import Asset, AssetAlias
+
+from penstock.config.model import Pipeline
+from penstock.flow.context import Context
+from penstock.printable import printable
+
+if TYPE_CHECKING:
+    from penstock.ledger.records import CutRecord, UntoldRecord
+
+
+Name = Literal["landing", "new_tables", "schema", "lake", "changelog"]
+"""The assets of every pipeline: changes are landed, tables wait for a copy, tables changed their shape, a cut is published, an interval filled."""
+Alias = Literal["landed", "tables_joined", "schema_changed", "tables"]
+"""The aliases of the first three, and that of the tables' own assets: which tables a cut changes is known when it is there."""
+
+
+def asset(pipeline: Pipeline, name: Name) -> Asset:
+    """Return an asset, the event by which DAGs wake each other."""
+    return Asset(name=f"{pipeline.name}.{name}", uri=f"penstock://{pipeline.name}/{name}", group="penstock")
+
+
+def alias(pipeline: Pipeline, name: Alias) -> AssetAlias:
+    """Return the alias through which an event is emitted only where there is something to tell."""
+    return AssetAlias(name=f"{pipeline.name}.{name}", group="penstock")
+
+
+def table_asset(pipeline: str, schema: str, table: str) -> Asset:
+    """Return the asset of one table, by its names at the source; what a URI cannot hold is percent-encoded."""
+    schema, table = quote(schema, safe=""), quote(table, safe="")
+    return Asset(
+        name=f"{pipeline}.lake.{schema}.{table}", uri=f"penstock://{pipeline}/lake/{schema}/{table}", group="penstock"
+    )
+
+
+def emit_tables(ctx: Context, outlet_events: Any, cut: CutRecord) -> None:
+    """Emit an event for every table that a cut has changed."""
+    for moved in ctx.ledger.merges.moved(ctx.name, cut.attempt):
+        extra = {"cut": str(cut.lsn), "rows": moved.rows, **moved.changes}
+        outlet_events[alias(ctx.pipeline, "tables")].add(table_asset(ctx.name, moved.schema, moved.name), extra=extra)
+
+
+def tell_of_cut(ctx: Context, context: Any, cut: CutRecord) -> None:
+    """Tell Airflow of a cut that the running task has published: numbers for its metrics, events of tables, and lineage."""
+    from penstock.orchestration import lineage
+    from penstock.orchestration.notifications import send_cut
+
+    send_cut(ctx, cut)
+    emit_tables(ctx, context["outlet_events"], cut)
+    lineage.published(ctx, context["ti"], cut)
+
+
+def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:
+    """Tell of every change that nobody was told of; a channel that does not take it is named in the log."""
+    from penstock.orchestration.notifications import send
+
+    changes = ctx.ledger.events.untold(ctx.name, "schema-followed")
+    if not changes:
+        return
+    listed = [
+        {"table": change.table_name, "what": change.message, "at": change.at.isoformat(), **change.details}
+        for change in changes
+    ]
+    outlet_events[alias(pipeline, "schema_changed")].add(asset(pipeline, "schema"), extra={"changes": listed})
+    if channels := tuple(pipeline.health.info.channels):
+        for failure in send(channels, _title(ctx.name, changes), _text(ctx, pipeline, changes), "info").failures:
+            ctx.progress(failure)
+    ctx.ledger.events.note_told(ctx.name, [change.number for change in changes])
+
+
+def _title(name: str, changes: list[UntoldRecord]) -> str:
+    tables = sorted({change.table_name for change in changes})
+    some = ", ".join(tables[:3]) + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
+    return printable(f"[penstock] info: schema-followed {some} ({name})")
+
+
+def _text(ctx: Context, pipeline: Pipeline, changes: list[UntoldRecord]) -> str:
+    said = [printable(f"{change.table_name}: {change.message}") for change in changes]
+    from penstock.orchestration.notifications import links
+
+    to = links(pipeline.health)
+    more = ("level: info", f"runbook: {to.runbook('schema-followed')}", f"page: {to.page(ctx.name)}")
+    return "\n".join([*said, *more])
