@@ -1,6 +1,8 @@
-"""Which tables of the lake can take other names in one cut."""
+"""Which tables of the lake can take other names in one cut, and which have made way, as their names tell."""
 
-from penstock.jobs.pointers import Rename, possible
+import pytest
+
+from penstock.jobs.pointers import Rename, aside, is_left_behind, place_of, possible, rebuilt, replaced
 
 
 def rename(oid: int, before: str, after: str) -> Rename:
@@ -22,3 +24,24 @@ def test_tables_that_change_places_go_together_or_not_at_all() -> None:
 
     assert possible(circle) == circle
     assert possible(circle, staying=[2]) == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "left"),
+    [
+        (aside("shop", ("shop", "public", "t"), 1), True),
+        (aside("shop", ("shop", "public", "t"), 2), False),
+        (aside("shop", ("shop", "public", "t"), 10), False),
+        (replaced("shop", ("shop", "public", "t"), "20261121t091500123_3f9a1c2d"), True),
+        (rebuilt("shop", ("shop", "public", "t"), "given_up"), True),
+        (rebuilt("shop", ("shop", "public", "t"), "open"), False),
+        (aside("shop", ("t",), 1), True),
+        (("shop", "public", "t"), False),
+        (("shop", "_penstock_cuts"), False),
+        (("shop2", "_penstock_era1", "t"), False),
+        (("shop", "_penstock_eras", "t"), False),
+        (("other", "shop", "_penstock_era1", "t"), False),
+    ],
+)
+def test_tables_that_made_way_are_known_by_their_namespace(target: tuple[str, ...], left: bool) -> None:
+    assert is_left_behind("shop", place_of(target)[0], 2, {"open"}) is left

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
+from penstock.codec import JsonForm
 from penstock.jobs.pointers import Pointer
 from penstock.lake.columns import LakeColumn
-
-_PLAN_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class ChangelogTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogPlan:
+class ChangelogPlan(JsonForm):
     """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files.
 
     `landing_uri`, `landing_options` and `task_memory` are those of a merge plan.
@@ -75,20 +72,6 @@ class ChangelogPlan:
     landing_uri: str = ""
     landing_options: dict[str, str] = field(default_factory=dict)
     task_memory: int = 512 << 20
-    version: int = _PLAN_VERSION
-
-    def dumps(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(asdict(self), indent=1, default=datetime.isoformat)
-
-    @classmethod
-    def loads(cls, text: str) -> ChangelogPlan:
-        """Read what `dumps` wrote; raises ValueError on another version."""
-        data = json.loads(text)
-        if data["version"] != _PLAN_VERSION:
-            raise ValueError(f"a changelog plan must have version {_PLAN_VERSION}, got {data['version']} instead")
-        data |= {name: datetime.fromisoformat(data[name]) for name in ("from_time", "upto_time")}
-        return cls(tables=tuple(map(_table, data.pop("tables"))), **data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,41 +89,10 @@ class ChangelogTableResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogResult:
+class ChangelogResult(JsonForm):
     """Report one fill: nothing of it is visible before its pointers are moved."""
 
     pipeline: str
     attempt: str
     tables: tuple[ChangelogTableResult, ...]
     seconds: float
-
-    def dumps(self) -> str:
-        """Return the result as JSON text."""
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def loads(cls, text: str) -> ChangelogResult:
-        """Read what `dumps` wrote."""
-        data = json.loads(text)
-        return cls(tables=tuple(map(_table_result, data.pop("tables"))), **data)
-
-
-def _table(data: dict[str, Any]) -> ChangelogTable:
-    return ChangelogTable(
-        target=tuple(data["target"]),
-        columns=tuple(LakeColumn(**column) for column in data["columns"]),
-        files=tuple(
-            ChangelogFile(**{**file, **{name: tuple(file[name]) for name in ("columns", "reals")}})
-            for file in data["files"]
-        ),
-        missing=tuple(
-            MissingTransaction(**{**each, "committed_at": datetime.fromisoformat(each["committed_at"])})
-            for each in data["missing"]
-        ),
-    )
-
-
-def _table_result(data: dict[str, Any]) -> ChangelogTableResult:
-    pointer = data.pop("pointer")
-    target = tuple(data.pop("target"))
-    return ChangelogTableResult(target=target, pointer=Pointer.from_json(pointer) if pointer else None, **data)

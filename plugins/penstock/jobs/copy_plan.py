@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from penstock.contract.manifest import Typed, from_lists
+from penstock.codec import JsonForm
+from penstock.contract.manifest import Typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CopyRange:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CopyPlan(JsonForm):
     """Order one copy: every range is read in the exported snapshot `snapshot_name`, and landed at its path, within `seconds`."""
 
     pipeline: str
@@ -48,18 +48,3 @@ class CopyPlan:
     ranges: tuple[CopyRange, ...]
     landing_options: dict[str, str] = field(default_factory=dict)
     seconds: int = 86400
-    version: int = 1
-
-    def dumps(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def loads(cls, text: str) -> CopyPlan:
-        """Read what `dumps` wrote."""
-        data = json.loads(text)
-        ranges = tuple(
-            CopyRange(**from_lists(entry) | {name: tuple(entry[name]) for name in ("attnums", "reals")})
-            for entry in data.pop("ranges")
-        )
-        return cls(ranges=ranges, **data)

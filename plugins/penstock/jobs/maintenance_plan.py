@@ -6,10 +6,9 @@ says per table where main must be, and which snapshots a reader may still want.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
+from penstock.codec import JsonForm
 from penstock.jobs.pointers import Place
 
 
@@ -50,7 +49,7 @@ class TableFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenancePlan:
+class MaintenancePlan(JsonForm):
     """Order one run.
 
     Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
@@ -75,25 +74,6 @@ class MaintenancePlan:
     time_budget: int
     parallel_tables: int
     dry_run: bool = False
-    version: int = 1
-
-    def dumps(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def loads(cls, text: str) -> Self:
-        """Read what `dumps` wrote; raises ValueError on another version."""
-        data = json.loads(text)
-        if data["version"] != 1:
-            raise ValueError(f"a maintenance plan must have version 1, got {data['version']} instead")
-        tables = tuple(
-            MaintenanceOrder(**{**entry, "target": tuple(entry["target"]), "keep": tuple(entry["keep"])})
-            for entry in data.pop("tables")
-        )
-        old = tuple(OldTable(**entry) for entry in data.pop("old_tables"))
-        folders = tuple(TableFolder(**entry) for entry in data.pop("folders"))
-        return cls(tables=tables, old_tables=old, folders=folders, **data)
 
     def other_folders(self, place: Place) -> list[str]:
         """Return the folders of all tables of the catalog but this one."""
@@ -114,7 +94,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class TableReport:
+class TableReport(JsonForm):
     """Report one table; `left` says why it was left as it was, if it was, and `slug` names the error that did that, if one did.
 
     `snapshot_id` is main afterwards, which shows the same rows as before.
@@ -134,7 +114,7 @@ class TableReport:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceResult:
+class MaintenanceResult(JsonForm):
     """Report one run on the lake; `dropped` are the old tables that are gone, with all their files."""
 
     pipeline: str
@@ -142,20 +122,3 @@ class MaintenanceResult:
     tables: tuple[TableReport, ...]
     dropped: tuple[OldTable, ...]
     seconds: float
-
-    def dumps(self) -> str:
-        """Return the result as JSON text."""
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def loads(cls, text: str) -> Self:
-        """Read what `dumps` wrote."""
-        data = json.loads(text)
-        tables = tuple(map(report_from_json, data.pop("tables")))
-        return cls(tables=tables, dropped=tuple(OldTable(**entry) for entry in data.pop("dropped")), **data)
-
-
-def report_from_json(data: dict[str, Any]) -> TableReport:
-    """Read one table's report from plain data."""
-    before, after = (Figures(**data[when]) if data[when] else None for when in ("before", "after"))
-    return TableReport(**{**data, "target": tuple(data["target"]), "before": before, "after": after})

@@ -5,14 +5,13 @@ A `MergePlan` names landed files to bring into lake tables. Spark only stages: a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.contract.manifest import ChangeCounts, Typed, from_lists, vars_of
+from penstock.codec import JsonForm
+from penstock.contract.manifest import ChangeCounts, Typed
 from penstock.jobs.pointers import Pointer, Rename
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.values.pgtype import PgType
 
 CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
 """What a change can meet: no row to update, none to delete, or one where it inserts."""
@@ -98,7 +97,7 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class MergePlan:
+class MergePlan(JsonForm):
     """Order one run of the merge: every table from its last position through `upto`.
 
     Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
@@ -132,21 +131,6 @@ class MergePlan:
     landing_options: dict[str, str] = field(default_factory=dict)
     task_memory: int = 512 << 20
     renames: tuple[Rename, ...] = ()
-    version: int = 1
-
-    def dumps(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(vars_of(self), default=vars_of)
-
-    @classmethod
-    def loads(cls, text: str) -> MergePlan:
-        """Read what `dumps` wrote; raises ValueError on another version."""
-        data = json.loads(text)
-        if data["version"] != 1:
-            raise ValueError(f"a merge plan must have version 1, got {data['version']} instead")
-        tables = tuple(_table(entry) for entry in data.pop("tables"))
-        renames = tuple(map(Rename.from_json, data.pop("renames")))
-        return cls(tables=tables, renames=renames, skip_commit_lsns=tuple(data.pop("skip_commit_lsns")), **data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +166,7 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
+class MergeResult(JsonForm):
     """Report one run: nothing of it is visible before every pointer is moved; `cuts` is None where it records no cut.
 
     `cuts_anew` is the error for which the table of cuts is begun anew, None where it goes on.
@@ -196,58 +180,3 @@ class MergeResult:
     cuts_snapshot_id: int | None
     seconds: float
     cuts_anew: str | None = None
-
-    def dumps(self) -> str:
-        """Return the result as JSON text."""
-        return json.dumps(vars_of(self), default=vars_of)
-
-    @classmethod
-    def loads(cls, text: str) -> MergeResult:
-        """Read what `dumps` wrote."""
-        data = json.loads(text)
-        tables = tuple(
-            TableResult(
-                **{
-                    **entry,
-                    "target": tuple(entry["target"]),
-                    "pointer": Pointer.from_json(entry["pointer"]) if entry["pointer"] else None,
-                    "size": TableSize(**entry["size"]) if entry["size"] else None,
-                }
-            )
-            for entry in data.pop("tables")
-        )
-        cuts = data.pop("cuts")
-        return cls(tables=tables, cuts=Pointer.from_json(cuts) if cuts else None, **data)
-
-
-def _table(data: dict[str, Any]) -> TablePlan:
-    columns = tuple(MirrorColumn(**{**entry, "type": _type(entry["type"])}) for entry in data.pop("columns"))
-    files = tuple(_file(entry) for entry in data.pop("files"))
-    copied, fresh = data.pop("copy_files"), data.pop("fresh")
-    removed = _bounds(data.pop("removed"))
-    replaced = tuple(
-        Replaced(each["at"], _bounds(each["stays"]), tuple(map(_file, each["files"]))) for each in data.pop("replaced")
-    )
-    return TablePlan(
-        columns=columns,
-        files=files,
-        copy_files=None if copied is None else tuple(_file(entry) for entry in copied),
-        target=tuple(data.pop("target")),
-        fresh=None if fresh is None else tuple(fresh),
-        removed=removed,
-        replaced=replaced,
-        **data,
-    )
-
-
-def _bounds(data: list[list[list[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
-    return tuple(tuple(tuple(each) for each in bound) for bound in data)
-
-
-def _file(data: dict[str, Any]) -> FileRef:
-    lists = {name: None if data[name] is None else tuple(data[name]) for name in ("fields", "key", "reals")}
-    return FileRef(**from_lists(data) | lists | {"counts": ChangeCounts(**data["counts"])})
-
-
-def _type(data: dict[str, Any]) -> PgType:
-    return PgType.from_json({key: value for key, value in data.items() if value is not None})

@@ -6,10 +6,11 @@ while. No clock is compared with another: a sign of life is a number that change
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from penstock.codec import JsonForm
 
 RENEWED_SECONDS = 5.0
 """Whoever orders renews the file so often."""
@@ -19,7 +20,7 @@ POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(JsonForm):
     """Hold the newest order: plan `number` is to be carried out, and its result written; `sign` changes while we live."""
 
     sign: int = 0
@@ -27,15 +28,6 @@ class Orders:
     plan: str = ""
     result: str = ""
     end: bool = False
-
-    def dumps(self) -> str:
-        """Return the orders as JSON text."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def loads(cls, text: str) -> Orders:
-        """Read what `dumps` wrote."""
-        return cls(**json.loads(text))
 
 
 def follow(

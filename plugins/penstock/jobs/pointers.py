@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
 Place = tuple[str, str]
 """A table's namespace, with dots between its parts, and its name."""
@@ -48,12 +48,6 @@ class Pointer:
         """Return the name that moves."""
         return self.namespace, self.table
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Read plain data."""
-        fresh = data["fresh"]
-        return cls(**{**data, "fresh": Fresh(**fresh) if fresh else None})
-
 
 @dataclass(frozen=True, slots=True)
 class Rename:
@@ -71,11 +65,6 @@ class Rename:
     def places(self) -> tuple[Place, Place]:
         """Return the name that it has, and the one that it takes."""
         return place_of(self.target), place_of(self.to)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Read plain data."""
-        return cls(**{**data, "target": tuple(data["target"]), "to": tuple(data["to"])})
 
 
 def possible(renames: Sequence[Rename], staying: Collection[int] = ()) -> tuple[Rename, ...]:

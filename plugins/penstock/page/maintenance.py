@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.jobs.maintenance_plan import TableReport, report_from_json
+from penstock.jobs.maintenance_plan import TableReport
 from penstock.ledger.maintenance import MaintenanceRecord
 
 
@@ -50,7 +50,7 @@ def last_maintenance(record: MaintenanceRecord) -> LastMaintenance:
         ended_at=record.ended_at,
         error=record.error,
         dry_run=record.dry_run,
-        tables=[_table(report_from_json(dict(entry))) for entry in lake["tables"]],
+        tables=[_table(TableReport.from_json(entry)) for entry in lake["tables"]],
         dropped=[f"{entry['namespace']}.{entry['table']}" for entry in lake["dropped"]],
         windows=landing.get("windows", 0),
         copies=landing.get("copies", 0),

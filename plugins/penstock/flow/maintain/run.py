@@ -47,7 +47,7 @@ class MaintenanceRun:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the ledger."""
-        return {"lake": asdict(self.lake), "landing": asdict(self.landing)}
+        return {"lake": self.lake.to_json(), "landing": asdict(self.landing)}
 
 
 def maintain(

@@ -1,0 +1,48 @@
+"""The one JSON form of a record: a dataclass is written and read by the types of its fields.
+
+Plans for Spark, its results, and manifests of landed files travel so. Pydantic does it, and is loaded by the first record that is written
+or read: an executor of Spark, which carries records as they are, does not need it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Record = TypeVar("Record")
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+class JsonForm:
+    """Give a dataclass its JSON form; what is read has the types that its fields say, or ValueError is raised."""
+
+    __slots__ = ()
+
+    def dumps(self) -> str:
+        """Return the record as JSON text."""
+        return _adapter(type(self)).dump_json(self).decode()
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        """Read what `dumps` wrote."""
+        return _adapter(cls).validate_json(text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain data, of JSON's types alone."""
+        data: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
+        return data
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Read what `to_json` wrote."""
+        return _adapter(cls).validate_python(data)
+
+
+def _adapter(kind: type[Record]) -> TypeAdapter[Record]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  # see above
+
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
