@@ -18,7 +18,7 @@ from bench import cpu, load
 from bench.figures import Figure
 from bench.many_tables import many_tables
 from bench.servers import Address, RunningServer, source_connection, source_server
-from penstock.flow.capture.land_window import land
+from penstock.flow.capture.window import land
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.shapes.landed_window import Landed

@@ -23,7 +23,7 @@ from demo import reading
 from penstock import package
 from penstock.cli.spark_submit import spark_submit
 from penstock.errors import LakeError
-from penstock.flow.capture.repeat import capture_repeatedly
+from penstock.flow.capture.run import capture_repeatedly
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.linger import Lingering
 from penstock.flow.spark_job import SparkJob, Submit

@@ -47,7 +47,7 @@ def build(pipeline: Pipeline) -> DAG:
 
             ctx = context(pipeline)
             with outcome(ctx):
-                return flow.say(ctx, dry_run=bool(context_["params"]["dry_run"]))
+                return flow.skip_or_show(ctx, dry_run=bool(context_["params"]["dry_run"]))
 
         skip()
     return dag

@@ -18,7 +18,7 @@ import psycopg
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline
 from penstock.flow.capture import run as capture
-from penstock.flow.capture.reports import CaptureReport
+from penstock.flow.capture.report import CaptureReport
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context

@@ -20,7 +20,7 @@ LAND = """
 import sys
 from pathlib import Path
 from penstock.config.connections import Connection
-from penstock.flow.capture.land_window import land
+from penstock.flow.capture.window import land
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.source import peek

@@ -75,7 +75,7 @@ def filled(env: PipelineEnv, start: datetime, end: datetime) -> None:
 
 
 def looked(env: PipelineEnv) -> Offender:
-    found = skip_transaction.look(env.ctx)
+    found = skip_transaction.find_offender(env.ctx)
     assert found is not None
     return found
 
@@ -106,7 +106,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
         resume.resume_table(env.ctx, "public.big")
-    assert skip_transaction.look(env.ctx) is None
+    assert skip_transaction.find_offender(env.ctx) is None
 
 
 def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_env16: PipelineEnv) -> None:
@@ -153,7 +153,7 @@ def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv
     landing_env16.sql("insert into t values (2)")
     flush(landing_env16)
 
-    assert skip_transaction.look(landing_env16.ctx) is None
+    assert skip_transaction.find_offender(landing_env16.ctx) is None
     assert skip_transaction.skip(landing_env16.ctx) is None
     assert landing_env16.ctx.ledger.skips.all(landing_env16.name) == []
 

@@ -32,7 +32,7 @@ def test_one_run_at_a_time_works_on_the_slot_and_nobody_at_the_source_can_hold_i
     assert landed(env, "t", "id") == at_source(env, "t", "id")
 
 
-@pytest.mark.parametrize("again", [capture._land, capture._stage], ids=["before it writes", "before it stages"])
+@pytest.mark.parametrize("again", [capture.write_window, capture._stage], ids=["before it writes", "before it stages"])
 def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, again: object
 ) -> None:
@@ -43,10 +43,10 @@ def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     monkeypatch.setattr(capture, "slot_work", lambda ctx: nullcontext())
     name = again.__name__
 
-    def overtaken(*args: object) -> object:
+    def overtaken(*args: object, **words: object) -> object:
         monkeypatch.setattr(capture, name, again)
         env.capture()
-        return again(*args)
+        return again(*args, **words)
 
     monkeypatch.setattr(capture, name, overtaken)
     with pytest.raises(LedgerError, match=r"ledger-conflict|slot-in-use"):

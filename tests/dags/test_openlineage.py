@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from penstock.flow.capture.reports import CaptureReport
+from penstock.flow.capture.report import CaptureReport
 from penstock.lsn import Lsn
 from penstock.orchestration.lineage import Dataset, Lineage, place
 from stack.paths import Project

@@ -22,7 +22,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files
 from penstock.engine.target import read
-from penstock.flow.capture.land_window import land
+from penstock.flow.capture.window import land
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone

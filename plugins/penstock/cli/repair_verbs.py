@@ -47,7 +47,7 @@ def skip_transaction(name: Name, dry_run: DryRun = True, json: Json = False) -> 
 
     context.answer(
         name,
-        lambda ctx: context.Answer({"dry_run": dry_run, "said": skip_transaction.say(ctx, dry_run=dry_run)}),
+        lambda ctx: context.Answer({"dry_run": dry_run, "said": skip_transaction.skip_or_show(ctx, dry_run=dry_run)}),
         json=json,
     )
 

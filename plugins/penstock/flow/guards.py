@@ -40,7 +40,7 @@ def slot_work(ctx: Context) -> AbstractContextManager[None]:
     """Hold the right to read, move or drop the pipeline's slot, which is free between a peek and its confirmation.
 
     The lock is the ledger's: whoever may connect to the source could take one there. Two ledgers that share a slot learn of each
-    other by where it stands (`capture/slot_verdict.py`). Raises LedgerError("work-under-way").
+    other by where it stands (`capture/slot_check.py`). Raises LedgerError("work-under-way").
     """
     return ctx.ledger.locks.hold(ctx.name, "slot")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.flow.capture.reports import CaptureReport
+from penstock.flow.capture.run import CaptureReport
 from penstock.flow.context import Context
 from penstock.lake.names import folder_of
 from penstock.ledger.records import CutRecord, MovedRecord

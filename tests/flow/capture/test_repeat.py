@@ -12,8 +12,8 @@ import pytest
 
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline
-from penstock.flow.capture import repeat
-from penstock.flow.capture.reports import CaptureReport, WindowReport
+from penstock.flow.capture import run
+from penstock.flow.capture.report import CaptureReport, WindowReport
 from penstock.flow.context import Context
 from penstock.lsn import Lsn
 
@@ -48,8 +48,8 @@ class Captures:
 @pytest.fixture
 def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
     made = Captures()
-    monkeypatch.setattr(repeat, "capture", made)
-    monkeypatch.setattr(repeat, "time", SimpleNamespace(monotonic=lambda: made.now))
+    monkeypatch.setattr(run, "capture", made)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 
@@ -65,7 +65,7 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
 def test_a_run_captures_at_equal_steps_within_its_budget(
     captures: Captures, settings: dict[str, Any], began: list[float]
 ) -> None:
-    report = repeat.capture_repeatedly(context(**settings), sleep=captures.sleep)
+    report = run.capture_repeatedly(context(**settings), sleep=captures.sleep)
 
     assert captures.at == began
     assert captures.patterns == [True] + [False] * (len(began) - 1), "the publication follows its patterns once"
@@ -75,7 +75,7 @@ def test_a_run_captures_at_equal_steps_within_its_budget(
 def test_the_schedules_next_run_is_not_kept_waiting() -> None:
     ctx = context(schedule="* * * * *", every="10s", time_budget="1h")
 
-    assert repeat._seconds_left(ctx, datetime(2026, 11, 23, 8, 0, 48, tzinfo=UTC)) == 12
+    assert run._seconds_left(ctx, datetime(2026, 11, 23, 8, 0, 48, tzinfo=UTC)) == 12
 
 
 def test_a_reason_to_end_is_asked_for_before_each_further_capture(captures: Captures) -> None:
@@ -83,7 +83,7 @@ def test_a_reason_to_end_is_asked_for_before_each_further_capture(captures: Capt
     reasons = iter([None, None, "shop.capture was paused"])
     why_end: Callable[[], str | None] = lambda: next(reasons)  # noqa: E731
 
-    repeat.capture_repeatedly(ctx, why_end=why_end, sleep=captures.sleep)
+    run.capture_repeatedly(ctx, why_end=why_end, sleep=captures.sleep)
 
     assert captures.at == [0, 10, 20]
 
@@ -91,6 +91,6 @@ def test_a_reason_to_end_is_asked_for_before_each_further_capture(captures: Capt
 def test_each_capture_with_changes_that_another_one_follows_is_told_of(captures: Captures) -> None:
     ctx, told = context(schedule=None, every="10s", time_budget="25s"), list[int]()
 
-    repeat.capture_repeatedly(ctx, landed=lambda report: told.append(report.changes), sleep=captures.sleep)
+    run.capture_repeatedly(ctx, landed=lambda report: told.append(report.changes), sleep=captures.sleep)
 
     assert (captures.at, told) == ([0, 10, 20], [3, 3]), "the last one is told of by the task's own asset event"

@@ -1,4 +1,9 @@
-"""The next window of a backlog, read while this one is written: when that begins, and whether it is the one that is planned then.
+"""The next window of a backlog: how much WAL it takes, and reading it while the one before is written.
+
+It takes as much as the last ones show to fit into `capture.window_seconds`. A window grows as long as it fits, to twice the last one at
+most, and shrinks at once where it did not. The server reads WAL from the slot's restart point on, which an open transaction holds back:
+what is read again counts too. Where that alone takes long, a smaller window would only read it more often, so a window is never smaller
+than that.
 
 What was read ahead is used only where the ledger, after this window is staged and everything was judged again, plans exactly
 that window; else it is forgotten, and the window is peeked.
@@ -6,7 +11,9 @@ that window; else it is forgotten, and the window is peeked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from time import monotonic
 
 import pyarrow as pa
@@ -20,6 +27,40 @@ from penstock.source import read_ahead
 from penstock.source.peek import Logical
 from penstock.source.read_ahead import ReadAhead, Wanted
 from penstock.source.session import SourceSession
+
+MIB = 1 << 20
+FIRST = 128 * MIB
+"""What is read for a window of which nothing is known: little enough for a slow source, and doubled after each window."""
+LEAST = MIB
+_FIXED = 0.25
+"""A window that takes less than this part of its time says nothing of its size: most of it is the same for each window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Hold what a window took: the bytes of WAL that the server read for it, from its restart point, and seconds."""
+
+    read: int
+    seconds: float
+
+
+def window_bytes(recent: Sequence[Taken], *, reread: int, ceiling: int, seconds: float) -> int:
+    """Return how many bytes of WAL beyond the position the next window takes, `ceiling` at most.
+
+    `recent` are the last windows, the oldest first; `reread` is how far the slot's restart point lies behind the position.
+    """
+    fits = FIRST
+    for taken in recent:
+        fits = _after(fits, taken, seconds)
+    return min(max(fits - reread, reread, LEAST), ceiling)
+
+
+def _after(fits: int, taken: Taken, seconds: float) -> int:
+    """Return how many bytes fit into a window after one more was seen."""
+    if taken.read * 2 >= fits:  # one that only reached the end of the WAL shows nothing of a longer one
+        fits = 2 * max(fits, taken.read)
+    limit = taken.read * seconds / taken.seconds if taken.seconds > _FIXED * seconds else math.inf
+    return max(LEAST, int(min(fits, limit)))
 
 
 class NextWindow:

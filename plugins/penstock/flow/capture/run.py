@@ -2,22 +2,30 @@
 
 A window is planned in the ledger, peeked, staged and only then confirmed to the slot; killed between any two
 of these steps, the next run finds the ledger as the truth and repeats or continues. Lake and merge play no part.
+Each capture opens its own connections and holds the pipeline's lock for its windows only. A run of the schedule costs a process and a
+capture of few changes does not, so one run may capture again and again; between two of them nothing is held.
+
+Other wings and rooms import from this module only, and from `skip_transaction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from time import monotonic
+from datetime import UTC, datetime
+
+from croniter import croniter
 
 from penstock.errors import SourceError
 from penstock.flow import landing_mark
-from penstock.flow.capture import slot_verdict, source_state, window_proof, window_size
-from penstock.flow.capture.land_window import land, messages
+from penstock.flow.capture import next_window, slot_check
+from penstock.flow.capture.history_proof import heal, objection, unreadable
 from penstock.flow.capture.next_window import NextWindow
-from penstock.flow.capture.reports import CaptureReport, WindowReport
-from penstock.flow.capture.slot_verdict import SourceState
+from penstock.flow.capture.report import CaptureReport, WindowReport
+from penstock.flow.capture.slot_check import SourceState
+from penstock.flow.capture.window import Written, plan_window, sweep, write_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -27,18 +35,23 @@ from penstock.flow.schema import run as schema
 from penstock.flow.schema.publication_options import follow_options
 from penstock.flow.schema.sync_publication import follow_patterns
 from penstock.flow.schema.sync_tables import follow_publication
-from penstock.landing import layout
-from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.windows import moved
 from penstock.lsn import Lsn
-from penstock.shapes.landed_window import Landed
 from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.peek import Logical
-from penstock.wire.columnar import ColumnarDecoder
-from penstock.wire.digest import StreamDigest
 
+__all__ = [
+    "CaptureReport",
+    "capture",
+    "capture_repeatedly",
+    "capture_window",
+    "heal",
+    "objection",
+    "sweep",
+    "unreadable",
+]
 _RECENT = 8
 """So many windows say how large the next one may be."""
 _WORTH = 1 / 8
@@ -50,12 +63,54 @@ One that was ends where the WAL ended before: under steady writes there would al
 
 def capture(ctx: Context, *, patterns: bool = True) -> CaptureReport:
     """Capture windows until the slot is caught up or the time budget ends; with `patterns` the publication follows them first."""
-    deadline = monotonic() + ctx.pipeline.capture.time_budget
+    deadline = time.monotonic() + ctx.pipeline.capture.time_budget
     with closing(NextWindow(ctx, deadline)) as following:
         windows = [capture_window(ctx, patterns=patterns, following=following)]
-        while windows[-1].behind and monotonic() < deadline:
+        while windows[-1].behind and time.monotonic() < deadline:
             windows.append(capture_window(ctx, following=following))
     return CaptureReport(tuple(windows))
+
+
+def _ignore(_: CaptureReport) -> None:
+    return None
+
+
+def capture_repeatedly(
+    ctx: Context,
+    *,
+    why_end: Callable[[], str | None] = lambda: None,
+    landed: Callable[[CaptureReport], None] = _ignore,
+    sleep: Callable[[float], None] = time.sleep,
+) -> CaptureReport:
+    """Capture every `capture.every` until the time budget ends or the schedule's next run begins; once without it.
+
+    `why_end` may end it before a further capture by a reason; `landed` hears of each capture with changes that is followed by
+    a further one. Raises what `capture` raises.
+    """
+    every, windows = ctx.pipeline.capture.every, list[WindowReport]()
+    end = time.monotonic() + _seconds_left(ctx, datetime.now(UTC))
+    while True:
+        begun = time.monotonic()
+        report = capture(ctx, patterns=not windows)
+        windows += report.windows
+        if every is None or begun + every >= end:
+            break
+        if report.changes:
+            landed(report)
+        sleep(max(0.0, begun + every - time.monotonic()))
+        if (reason := why_end()) is not None:
+            ctx.progress(f"ending the captures of this run: {reason}")
+            break
+    return CaptureReport(tuple(windows))
+
+
+def _seconds_left(ctx: Context, now: datetime) -> float:
+    """Return how long this run may take further captures: until its budget ends, or the schedule wants the next run."""
+    settings = ctx.pipeline.capture
+    if settings.schedule is None:
+        return settings.time_budget
+    following: datetime = croniter(settings.schedule, now).get_next(datetime)
+    return min(settings.time_budget, (following - now).total_seconds())
 
 
 def capture_window(
@@ -65,25 +120,27 @@ def capture_window(
 
     With `patterns` the publication follows them first. `following` may have read this window, and reads the next one.
     """
-    started = monotonic()
+    started = time.monotonic()
     timeout = ctx.pipeline.capture.statement_timeout
     with (
         session.connect(ctx.source, what=f"{ctx.name}:capture", statement_timeout=timeout) as conn,
         slot_work(ctx),
     ):
         with ctx.ledger.session():
-            due = _look(ctx, conn, patterns=patterns, limit=limit, ahead=following.end if following else None)
+            due = _prepare(ctx, conn, patterns=patterns, limit=limit, ahead=following.end if following else None)
         written = None
         if due.window is not None:
             if following:
                 following.plan(conn, due.known, due.window.upto_lsn, due.following, due.logical)
-            written = _land(ctx, due, due.window, following)
+            written = write_window(
+                ctx, due.known, due.window, following, xid_horizon=due.end.xid_horizon, logical=due.logical
+            )
             with ctx.ledger.session():
                 _stage(ctx, conn, due, due.window, written)
         confirmed = slot.advance(conn, due.known.slot, due.upto)
         if written is not None:
             ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, due.upto)))
-    seconds, landed = monotonic() - started, written.landed if written else None
+    seconds, landed = time.monotonic() - started, written.landed if written else None
     report = WindowReport.of(
         due.known.position, due.upto, landed, seconds, due.end, ahead=bool(written and written.ahead)
     )
@@ -116,7 +173,9 @@ class _Due:
         return Logical.PROVED if self.trigger and self.trigger.token else Logical.UNSENT
 
 
-def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None) -> _Due:
+def _prepare(
+    ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None
+) -> _Due:
     """Hold ledger and source against each other, let them follow each other, and plan the window, to `ahead` where that is read."""
     record = running(ctx)
     landing_mark.require(ctx)
@@ -126,31 +185,31 @@ def _look(ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: L
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
-    before = source_state.with_readings(conn, record, found.publication, end.flushed)
-    window_proof.heal(ctx, conn, record, before)
+    before = slot_check.read_rest(conn, record, found.publication, end.flushed)
+    heal(ctx, conn, record, before)
     if end.seen is not None:
         ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed, looked_at=end.time)
-    if follow_patterns(ctx, conn, found, on_standby=before.standby):
+    if follow_patterns(ctx, conn, found, on_standby=before.server.in_recovery):
         found = catalog_snapshot.read(conn, record.publication, known=known)
-        slot_verdict.same_publication(record, found.publication.oid if found.publication else None)
+        slot_check.same_publication(record, found.publication.oid if found.publication else None)
     follow_options(ctx, conn, found.publication, found.tables)
     follow_publication(ctx, conn, found, position=record.position)
     look = schema.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
-    recent = [window_size.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
+    recent = [next_window.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
-    window = plan(ctx, record, end, upto, before) if upto > record.position else None
+    window = plan_window(ctx, record, end, upto, before) if upto > record.position else None
     after = window.upto_lsn if window else upto
     reach = _reach(ctx, recent, after, before)
     following = min(end.flushed, reach) if end.flushed - after >= (reach - after) * _WORTH else after
     return _Due(record, before, end, look, window, Lsn(following), trigger)
 
 
-def _reach(ctx: Context, recent: Sequence[window_size.Taken], position: Lsn, before: SourceState) -> int:
+def _reach(ctx: Context, recent: Sequence[next_window.Taken], position: Lsn, before: SourceState) -> int:
     """Return how far a window from a position on may reach for its time and its ceiling."""
     settings = ctx.pipeline.capture
     reread = 0 if before.restart is None else max(0, position - before.restart)
-    return position + window_size.window_bytes(
+    return position + next_window.window_bytes(
         recent, reread=reread, ceiling=settings.max_wal_bytes, seconds=settings.window_seconds
     )
 
@@ -160,8 +219,8 @@ def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     if (standing := running(ctx).position) != due.known.position:  # another run, because this one has lost the lock
         raise moved(ctx.name, due.known.position, standing)
     published = publication.read(conn, due.known.publication)
-    now = source_state.with_readings(conn, due.known, published, server_info.flushed(conn))
-    slot_verdict.judge_again(due.known, due.before, now)
+    now = slot_check.read_rest(conn, due.known, published, server_info.flushed(conn))
+    slot_check.judge_again(due.known, due.before, now)
     follow_options(ctx, conn, published)
     if due.logical is Logical.PROVED and ddl_trigger.read(conn) != due.trigger:
         raise SourceError(
@@ -171,59 +230,7 @@ def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
         )
 
 
-def sweep(ctx: Context, attempts: Sequence[WindowRecord]) -> None:
-    """Delete what runs that died before staging have written: attempts that the ledger will not stage any more."""
-    for dead in attempts:
-        ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
-
-
-def plan(ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn, before: SourceState) -> WindowRecord:
-    """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
-    dead = ctx.ledger.windows.all(ctx.name, state="planned")
-    planned = ctx.ledger.windows.plan(
-        ctx.name,
-        from_lsn=known.position,
-        upto_lsn=upto,
-        attempt=new_attempt(),
-        source_time=end.time,
-        settings_digest=session.pinned_digest(),
-        oldest_xid=end.oldest_xid,
-        read_from=before.restart,
-    )
-    sweep(ctx, dead)  # after it: one that only seems to be dead can stage nothing from here on
-    return planned
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """Hold what a window has left in the landing zone, the digest of its messages, since when it was made, and whether it was read ahead."""
-
-    landed: Landed
-    digest: str
-    started: float
-    ahead: bool
-
-
-def _land(ctx: Context, due: _Due, window: WindowRecord, following: NextWindow | None) -> _Written:
-    """Peek a planned window and write it; nothing refers to what is written."""
-    source, digest, logical = ctx.pipeline.source, StreamDigest(), due.logical
-    ahead = following.take(window, logical) if following else None
-    peeked, started = ahead or (
-        messages(ctx, due.known, window.upto_lsn, origin=source.origin, logical=logical),
-        monotonic(),
-    )
-    decoder = ColumnarDecoder(
-        xid_horizon=due.end.xid_horizon,
-        skip_origins=frozenset(source.skip_origins),
-        hears=logical is Logical.PROVED,
-    )
-    folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
-    batches = digest.passing(following.starting(peeked) if following else peeked)
-    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    return _Written(landed, digest.text(window_proof.asked(source.origin, logical)), started, ahead is not None)
-
-
-def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowRecord, written: _Written) -> None:
+def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowRecord, written: Written) -> None:
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due)
@@ -239,6 +246,6 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         transactions=landed.totals.transactions,
         messages=landed.totals.messages,
         digest=written.digest,
-        seconds=monotonic() - written.started,
+        seconds=time.monotonic() - written.started,
     )
     late_changes.report_late_changes(ctx, staged)

@@ -15,9 +15,10 @@ from time import monotonic
 
 from penstock.contract.manifest import moment
 from penstock.errors import LedgerError
+from penstock.flow.capture import history_proof, slot_check
 from penstock.flow.capture import run as capture
-from penstock.flow.capture import slot_verdict, source_state, unreadable_wal, window_proof
-from penstock.flow.capture.slot_verdict import SourceState
+from penstock.flow.capture.slot_check import SourceState
+from penstock.flow.capture.window import plan_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -62,7 +63,7 @@ class Offender:
         ]
 
 
-def look(ctx: Context) -> Offender | None:
+def find_offender(ctx: Context) -> Offender | None:
     """Find the first transaction of the next window that cannot be decoded, None where all can; stages nothing.
 
     Takes several times as long as a capture. Raises SourceError, LedgerError.
@@ -77,19 +78,19 @@ def skip(ctx: Context) -> Offender | None:
 
     Raises LedgerError, and SourceError("wal-unreadable" | ...) where it cannot be left out.
     """
-    offender = look(ctx)
+    offender = find_offender(ctx)
     if offender is None:
         return None
     while running(ctx).position < offender.after:
         capture.capture_window(ctx, limit=offender.after)
     if not offender.passable:
-        raise unreadable_wal.error(ctx, offender.lsn)
+        raise history_proof.wal_unreadable(ctx, offender.lsn)
     return offender if _leave_out(ctx, offender) else None
 
 
-def say(ctx: Context, *, dry_run: bool) -> list[str]:
+def skip_or_show(ctx: Context, *, dry_run: bool) -> list[str]:
     """Look, or skip, and say what was found as a person reads it; raises as they do."""
-    offender = look(ctx) if dry_run else skip(ctx)
+    offender = find_offender(ctx) if dry_run else skip(ctx)
     lines = offender.lines() if offender else ["every transaction can be decoded: capture takes them all"]
     for line in lines:
         ctx.progress(line)
@@ -109,13 +110,13 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
         if _decodes(ctx, conn, known, upto):
             return False
         end = server_info.position(conn)
-        digest = window_proof.skipped_digest(
+        digest = history_proof.skipped_digest(
             conn, known, upto, origin=ctx.pipeline.source.origin, logical=_logical(ctx)
         )
-        slot_verdict.judge_again(known, before, source_state.found(conn, known))
+        slot_check.judge_again(known, before, slot_check.read_state(conn, known))
         _give_up_rebuilds(ctx, offender, reason)
         committed = _committed(ctx, offender, end)
-        planned = capture.plan(ctx, known, end, upto, before)
+        planned = plan_window(ctx, known, end, upto, before)
         ctx.ledger.skips.add(
             ctx.name,
             from_lsn=known.position,
@@ -145,8 +146,8 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
         session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
         with slot_work(ctx):
             known = running(ctx)
-            before = source_state.found(conn, known)
-            window_proof.heal(ctx, conn, known, before)
+            before = slot_check.read_state(conn, known)
+            history_proof.heal(ctx, conn, known, before)
             yield conn, known, before
 
 
@@ -166,7 +167,7 @@ def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn)
     def fails(place: int) -> bool:
         return not _decodes(ctx, conn, known, Lsn(place + 1))
 
-    found = window_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin, logical=_logical(ctx))
+    found = history_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin, logical=_logical(ctx))
     if found is None:
         places: Sequence[int] = range(known.position, end)
     else:
@@ -175,7 +176,7 @@ def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn)
     lsn, transaction = Lsn(places[place]), None if found is None else found[place]
     # where the commit is the first record of a page, a peek to it reads it: then end before the page's head
     after = lsn if lsn > known.position and _decodes(ctx, conn, known, lsn) else Lsn(lsn - _PAGE_HEAD)
-    passable = transaction is not None or unreadable_wal.is_passable(conn, known, Lsn(lsn + 1))
+    passable = transaction is not None or history_proof.is_passable(conn, known, Lsn(lsn + 1))
     return Offender(lsn, Lsn(max(after, known.position)), transaction, _touched(ctx, transaction), passable)
 
 

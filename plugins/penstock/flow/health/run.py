@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.capture import run as capturing
-from penstock.flow.capture.reports import CaptureReport
 from penstock.flow.context import Context
 from penstock.flow.health import report
 from penstock.flow.health.act import act, send_alerts, settle
@@ -71,7 +70,7 @@ def require_delivered(undelivered: Sequence[str]) -> None:
         )
 
 
-def drain(ctx: Context) -> CaptureReport:
+def drain(ctx: Context) -> capturing.CaptureReport:
     """Capture now, with windows four times as large, so that more WAL is freed per reading of the old one."""
     settings = ctx.pipeline.capture
     larger = settings.model_copy(update={"max_wal_bytes": _LARGER * settings.max_wal_bytes})

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
-from penstock.flow.capture import source_state, unreadable_wal, window_proof
+from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import slot_work, tables_by_name
@@ -82,8 +82,8 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         slot_work(ctx),
     ):
         known = ExpectedState.of(record)
-        window_proof.heal(ctx, conn, known, source_state.found(conn, known))
-    if record.halted_slug == "wal-unreadable" and (unread := unreadable_wal.problem(ctx, known)):
+        capture.heal(ctx, conn, known)
+    if record.halted_slug == "wal-unreadable" and (unread := capture.unreadable(ctx, known)):
         raise unread
     if record.halted_slug in lake_state.SLUGS and (problem := lake_state.problem(ctx)):
         raise problem

@@ -13,7 +13,6 @@ from datetime import datetime
 from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow import archives, check, slot_ownership
 from penstock.flow.capture import run as capture
-from penstock.flow.capture import unreadable_wal, window_proof
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
@@ -73,7 +72,7 @@ def look(ctx: Context) -> Outlook:
         and (record.state != "halted" or record.halted_slug == _UNREADABLE)
         and record.position is not None
     ):
-        problem = unreadable_wal.problem(ctx, ExpectedState.of(record))
+        problem = capture.unreadable(ctx, ExpectedState.of(record))
     if problem is None and record.state != "halted":
         raise _sound(record)
     slug = problem.slug if problem else record.halted_slug or ""
@@ -154,7 +153,7 @@ def new_era(ctx: Context) -> None:
 
 
 def _problem(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
-    return None if record.position is None else window_proof.look(ctx, conn, ExpectedState.of(record))
+    return None if record.position is None else capture.objection(ctx, conn, ExpectedState.of(record))
 
 
 def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:

@@ -1,4 +1,4 @@
-"""Turn one window of the slot into landing files: pull, decode and write, overlapped in threads.
+"""One window of the slot: planned in the ledger, and turned into landing files by pull, decode and write, overlapped in threads.
 
 Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
 and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step releases what it has
@@ -7,25 +7,58 @@ handed on before it asks for more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
 
 import pyarrow as pa
 
 from penstock.contract.manifest import ChangeCounts
+from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.prefetch import prefetch
+from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.landing import layout
 from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
+from penstock.ledger import new_attempt
+from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.landed_window import Landed
-from penstock.source import peek
+from penstock.source import peek, server_info, session
 from penstock.source.peek import Logical
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
+from penstock.wire.digest import StreamDigest
 
 VersionOf = Callable[[Relation, int], int]
+_TOLD = "told"
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
+
+
+def sweep(ctx: Context, attempts: Sequence[WindowRecord]) -> None:
+    """Delete what runs that died before staging have written: attempts that the ledger will not stage any more."""
+    for dead in attempts:
+        ctx.landing.delete_folder(layout.window_folder(ctx.name, dead.from_lsn, dead.upto_lsn, dead.attempt))
+
+
+def plan_window(
+    ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn, before: SourceState
+) -> WindowRecord:
+    """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
+    dead = ctx.ledger.windows.all(ctx.name, state="planned")
+    planned = ctx.ledger.windows.plan(
+        ctx.name,
+        from_lsn=known.position,
+        upto_lsn=upto,
+        attempt=new_attempt(),
+        source_time=end.time,
+        settings_digest=session.pinned_digest(),
+        oldest_xid=end.oldest_xid,
+        read_from=before.restart,
+    )
+    sweep(ctx, dead)  # after it: one that only seems to be dead can stage nothing from here on
+    return planned
 
 
 def messages(
@@ -44,6 +77,46 @@ def messages(
         work_mem=settings.work_mem,
         batch_bytes=settings.batch_bytes,
     )
+
+
+def asked(origin: str, logical: Logical) -> str:
+    """Return how a digest says with which options its messages were asked for."""
+    return origin if logical is Logical.UNSENT else f"{origin}+{_TOLD}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Hold what a window has left in the landing zone, the digest of its messages, since when it was made, and whether it was read ahead."""
+
+    landed: Landed
+    digest: str
+    started: float
+    ahead: bool
+
+
+def write_window(
+    ctx: Context,
+    known: ExpectedState,
+    window: WindowRecord,
+    following: NextWindow | None,
+    *,
+    xid_horizon: int,
+    logical: Logical,
+) -> Written:
+    """Peek a planned window and write it; nothing refers to what is written."""
+    source, digest = ctx.pipeline.source, StreamDigest()
+    ahead = following.take(window, logical) if following else None
+    peeked, started = ahead or (
+        messages(ctx, known, window.upto_lsn, origin=source.origin, logical=logical),
+        monotonic(),
+    )
+    decoder = ColumnarDecoder(
+        xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), hears=logical is Logical.PROVED
+    )
+    folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
+    batches = digest.passing(following.starting(peeked) if following else peeked)
+    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
+    return Written(landed, digest.text(asked(source.origin, logical)), started, ahead is not None)
 
 
 def land(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow.capture.window_size import FIRST, LEAST, MIB, Taken, window_bytes
+from penstock.flow.capture.next_window import FIRST, LEAST, MIB, Taken, window_bytes
 
 CEILING = 1024 * MIB
 SECONDS = 30.0

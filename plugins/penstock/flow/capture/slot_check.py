@@ -1,7 +1,7 @@
 """Decide, from what the ledger and the source say, whether capture may continue.
 
 The ledger is the truth, the slot is a hint: a slot that is behind is advanced once its windows are proved, a slot that
-is ahead means that another session consumed changes we never had. Everything here is pure, so that each verdict can be tested by itself.
+is ahead means that another session consumed changes we never had. All but the reading is pure, so that each verdict can be tested by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from penstock.errors import SourceError
 from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source.server_info import Fate
+from penstock.source import publication, server_info, slot
+from penstock.source.publication import PublicationFacts
+from penstock.source.server_info import Fate, ServerFacts
+from penstock.source.session import SourceSession
+from penstock.source.slot import SlotFacts
 
 
 class HistoryError(SourceError):
@@ -31,31 +35,42 @@ class HistoryError(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Hold what the source says now; None where a thing does not exist."""
+    """Hold what the source says now of the server, the slot and the publication; None where a thing does not exist."""
 
-    system_identifier: int
-    timeline: int
-    database: str
+    server: ServerFacts
+    slot: SlotFacts | None
     publication_oid: int | None
-    slot_exists: bool
-    plugin: str | None
-    slot_database: str | None
-    two_phase: bool
-    temporary: bool
-    wal_status: str | None
-    invalidation: str | None
-    restart: Lsn | None
-    confirmed: Lsn | None
     flushed: Lsn
-    standby: bool = False
+
+    @property
+    def confirmed(self) -> Lsn | None:
+        """Return where the slot stands."""
+        return self.slot.confirmed if self.slot else None
+
+    @property
+    def restart(self) -> Lsn | None:
+        """Return from where on the slot keeps WAL."""
+        return self.slot.restart if self.slot else None
+
+
+def read_state(conn: SourceSession, known: ExpectedState) -> SourceState:
+    """Read from the source what the verdict needs; raises SourceError."""
+    return read_rest(conn, known, publication.read(conn, known.publication), server_info.flushed(conn))
+
+
+def read_rest(
+    conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn
+) -> SourceState:
+    """Read what the verdict needs besides the publication and the end of the WAL, which were read a moment ago."""
+    found = server_info.read(conn), slot.read(conn, known.slot)
+    return SourceState(*found, published.oid if published else None, flushed)
 
 
 def judge(known: ExpectedState, found: SourceState) -> Lsn | None:
     """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
     _same_server(known, found)
     same_publication(known, found.publication_oid)
-    _usable_slot(known, found)
-    return _position(known, found)
+    return _position(known, found, _usable_slot(known, found.slot))
 
 
 def provable(known: ExpectedState, found: SourceState) -> None:
@@ -138,9 +153,9 @@ def same_publication(known: ExpectedState, oid: int | None) -> None:
 
 def _same_server(known: ExpectedState, found: SourceState) -> None:
     facts = (
-        ("system identifier", known.system_identifier, found.system_identifier),
-        ("timeline", known.timeline, found.timeline),
-        ("database", known.database, found.database),
+        ("system identifier", known.system_identifier, found.server.system_identifier),
+        ("timeline", known.timeline, found.server.timeline),
+        ("database", known.database, found.server.database),
     )
     for what, wanted, now in facts:
         if wanted != now:
@@ -151,8 +166,9 @@ def _same_server(known: ExpectedState, found: SourceState) -> None:
             )
 
 
-def _usable_slot(known: ExpectedState, found: SourceState) -> None:
-    if not found.slot_exists:
+def _usable_slot(known: ExpectedState, found: SlotFacts | None) -> Lsn:
+    """Return where a slot stands that can be read."""
+    if found is None:
         raise SourceError(
             "slot-missing",
             f"expected slot {known.slot} at {known.position}, but the server has no such slot; "
@@ -164,21 +180,19 @@ def _usable_slot(known: ExpectedState, found: SourceState) -> None:
             f"slot {known.slot} was invalidated ({found.invalidation or found.wal_status}) after "
             f"{known.position}; it cannot be read again: recover by copying the tables again",
         )
-    if found.plugin != "pgoutput" or found.two_phase or found.temporary or found.slot_database != known.database:
+    if found.plugin != "pgoutput" or found.two_phase or found.temporary or found.database != known.database:
         raise SourceError(
             "slot-unusable",
             f"expected slot {known.slot} to be a permanent pgoutput slot of database {known.database} without "
-            f"two_phase, got plugin {found.plugin}, database {found.slot_database}, two_phase {found.two_phase}",
+            f"two_phase, got plugin {found.plugin}, database {found.database}, two_phase {found.two_phase}",
         )
+    return found.confirmed
 
 
-def _position(known: ExpectedState, found: SourceState) -> Lsn | None:
-    confirmed = found.confirmed
-    if confirmed is None:  # _usable_slot has refused it
-        raise AssertionError("a usable slot has a confirmed position")
+def _position(known: ExpectedState, found: SourceState, confirmed: Lsn) -> Lsn | None:
     if found.flushed < known.position:
         # a standby may replay from an earlier place when it starts again, and then it has the same history
-        refused = SourceError if found.standby else HistoryError
+        refused = SourceError if found.server.in_recovery else HistoryError
         raise refused(
             "source-changed",
             f"the source has written WAL only up to {found.flushed}, but {known.position} is already staged; "

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.flow.capture.slot_verdict import (
+from penstock.flow.capture.slot_check import (
     HistoryError,
     SourceState,
     judge,
@@ -20,6 +20,7 @@ from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.server_info import Fate
+from tests.flow.health.cases import OWN, SERVER
 
 KNOWN = ExpectedState(
     system_identifier=7,
@@ -31,22 +32,18 @@ KNOWN = ExpectedState(
     consistent_point=Lsn(1000),
     position=Lsn(5000),
 )
-FOUND = SourceState(
-    system_identifier=7,
-    timeline=1,
-    database="shop",
-    publication_oid=16400,
-    slot_exists=True,
-    plugin="pgoutput",
-    slot_database="shop",
-    two_phase=False,
-    temporary=False,
-    wal_status="reserved",
-    invalidation=None,
-    restart=Lsn(3000),
-    confirmed=Lsn(5000),
-    flushed=Lsn(9000),
-)
+FOUND = SourceState(SERVER, replace(OWN, restart=Lsn(3000), confirmed=Lsn(5000)), 16400, Lsn(9000))
+GONE = replace(FOUND, slot=None)
+
+
+def slot(found: SourceState = FOUND, **facts: object) -> SourceState:
+    """Return what was found with other facts of the slot."""
+    return replace(found, slot=replace(found.slot or OWN, **facts))  # type: ignore[arg-type]
+
+
+def server(found: SourceState = FOUND, **facts: object) -> SourceState:
+    """Return what was found with other facts of the server."""
+    return replace(found, server=replace(found.server, **facts))  # type: ignore[arg-type]
 
 
 def test_a_slot_at_the_ledgers_position_needs_nothing() -> None:
@@ -54,32 +51,32 @@ def test_a_slot_at_the_ledgers_position_needs_nothing() -> None:
 
 
 def test_a_slot_behind_the_ledger_is_advanced_to_it() -> None:
-    assert judge(KNOWN, replace(FOUND, confirmed=Lsn(4000))) == Lsn(5000)
+    assert judge(KNOWN, slot(confirmed=Lsn(4000))) == Lsn(5000)
 
 
 @pytest.mark.parametrize(
-    ("change", "slug"),
+    ("found", "slug"),
     [
-        ({"system_identifier": 8}, "source-changed"),
-        ({"timeline": 2}, "source-changed"),
-        ({"database": "other"}, "source-changed"),
-        ({"flushed": Lsn(4999), "confirmed": Lsn(4000)}, "source-changed"),
-        ({"publication_oid": None}, "publication-missing"),
-        ({"publication_oid": 16500}, "publication-missing"),
-        ({"slot_exists": False, "confirmed": None}, "slot-missing"),
-        ({"wal_status": "lost"}, "slot-lost"),
-        ({"invalidation": "idle_timeout"}, "slot-lost"),
-        ({"confirmed": None}, "slot-lost"),
-        ({"plugin": "test_decoding"}, "slot-unusable"),
-        ({"two_phase": True}, "slot-unusable"),
-        ({"temporary": True}, "slot-unusable"),
-        ({"slot_database": "other"}, "slot-unusable"),
-        ({"confirmed": Lsn(5001)}, "slot-ahead"),
+        (server(system_identifier=8), "source-changed"),
+        (server(timeline=2), "source-changed"),
+        (server(database="other"), "source-changed"),
+        (replace(slot(confirmed=Lsn(4000)), flushed=Lsn(4999)), "source-changed"),
+        (replace(FOUND, publication_oid=None), "publication-missing"),
+        (replace(FOUND, publication_oid=16500), "publication-missing"),
+        (GONE, "slot-missing"),
+        (slot(wal_status="lost"), "slot-lost"),
+        (slot(invalidation="idle_timeout"), "slot-lost"),
+        (slot(confirmed=None), "slot-lost"),
+        (slot(plugin="test_decoding"), "slot-unusable"),
+        (slot(two_phase=True), "slot-unusable"),
+        (slot(temporary=True), "slot-unusable"),
+        (slot(database="other"), "slot-unusable"),
+        (slot(confirmed=Lsn(5001)), "slot-ahead"),
     ],
 )
-def test_what_may_have_lost_changes_halts_with_its_own_name(change: dict[str, object], slug: str) -> None:
+def test_what_may_have_lost_changes_halts_with_its_own_name(found: SourceState, slug: str) -> None:
     with pytest.raises(PenstockError) as caught:
-        judge(KNOWN, replace(FOUND, **change))  # type: ignore[arg-type]
+        judge(KNOWN, found)
 
     assert caught.value.slug == slug
     assert caught.value.directive.value == "halt"
@@ -87,7 +84,7 @@ def test_what_may_have_lost_changes_halts_with_its_own_name(change: dict[str, ob
 
 def test_another_server_is_noticed_before_its_slot_is_looked_at() -> None:
     with pytest.raises(PenstockError) as caught:
-        judge(KNOWN, replace(FOUND, system_identifier=8, slot_exists=False, confirmed=None))
+        judge(KNOWN, server(GONE, system_identifier=8))
 
     assert caught.value.slug == "source-changed"
 
@@ -97,34 +94,34 @@ def test_a_slot_that_stands_after_the_peek_where_it_stood_before_has_given_the_w
 
 
 def test_a_peek_may_move_the_restart_point_by_itself() -> None:
-    assert judge_again(KNOWN, FOUND, replace(FOUND, restart=Lsn(4000), flushed=Lsn(20000))) is None
+    assert judge_again(KNOWN, FOUND, replace(slot(restart=Lsn(4000)), flushed=Lsn(20000))) is None
 
 
 @pytest.mark.parametrize(
-    ("change", "slug"),
+    ("found", "slug"),
     [
-        ({"confirmed": Lsn(5001)}, "slot-ahead"),
-        ({"slot_exists": False, "confirmed": None, "restart": None}, "slot-missing"),
-        ({"wal_status": "lost", "restart": None}, "slot-lost"),
-        ({"two_phase": True}, "slot-unusable"),
-        ({"system_identifier": 8}, "source-changed"),
-        ({"timeline": 2}, "source-changed"),
-        ({"publication_oid": 16500}, "publication-missing"),
-        ({"publication_oid": None}, "publication-missing"),
+        (slot(confirmed=Lsn(5001)), "slot-ahead"),
+        (GONE, "slot-missing"),
+        (slot(wal_status="lost", restart=None), "slot-lost"),
+        (slot(two_phase=True), "slot-unusable"),
+        (server(system_identifier=8), "source-changed"),
+        (server(timeline=2), "source-changed"),
+        (replace(FOUND, publication_oid=16500), "publication-missing"),
+        (replace(FOUND, publication_oid=None), "publication-missing"),
     ],
 )
-def test_whatever_changed_under_the_peek_halts_as_it_would_before(change: dict[str, object], slug: str) -> None:
+def test_whatever_changed_under_the_peek_halts_as_it_would_before(found: SourceState, slug: str) -> None:
     with pytest.raises(PenstockError) as caught:
-        judge_again(KNOWN, FOUND, replace(FOUND, **change))  # type: ignore[arg-type]
+        judge_again(KNOWN, FOUND, found)
 
     assert caught.value.slug == slug
     assert caught.value.directive.value == "halt"
 
 
-@pytest.mark.parametrize("change", [{"confirmed": Lsn(4999)}, {"restart": Lsn(2999)}])
-def test_a_slot_set_back_under_the_peek_is_another_one_and_the_window_is_read_again(change: dict[str, object]) -> None:
+@pytest.mark.parametrize("found", [slot(confirmed=Lsn(4999)), slot(restart=Lsn(2999))])
+def test_a_slot_set_back_under_the_peek_is_another_one_and_the_window_is_read_again(found: SourceState) -> None:
     with pytest.raises(PenstockError, match="slot-in-use") as caught:
-        judge_again(KNOWN, FOUND, replace(FOUND, **change))  # type: ignore[arg-type]
+        judge_again(KNOWN, FOUND, found)
 
     assert caught.value.directive.value == "retry"
 
@@ -197,10 +194,10 @@ def test_a_transaction_that_was_landed_and_never_committed_is_of_another_history
 def test_unproved_wal_can_be_proved_only_from_where_it_begins(confirmed: int, is_provable: bool) -> None:
     known = replace(KNOWN, unproved_from=Lsn(4000))
     if is_provable:
-        provable(known, replace(FOUND, confirmed=Lsn(confirmed)))
+        provable(known, slot(confirmed=Lsn(confirmed)))
     else:
         with pytest.raises(HistoryError, match="another history was found"):
-            provable(known, replace(FOUND, confirmed=Lsn(confirmed)))
+            provable(known, slot(confirmed=Lsn(confirmed)))
 
 
 def test_wal_that_was_lost_leaves_nothing_to_read_again() -> None:
@@ -209,9 +206,9 @@ def test_wal_that_was_lost_leaves_nothing_to_read_again() -> None:
 
 
 def test_a_standby_that_replays_again_is_no_other_history() -> None:
-    behind = replace(FOUND, flushed=Lsn(4999), confirmed=Lsn(4000))
+    behind = replace(slot(confirmed=Lsn(4000)), flushed=Lsn(4999))
     with pytest.raises(HistoryError):
         judge(KNOWN, behind)
     with pytest.raises(PenstockError, match="source-changed") as caught:
-        judge(KNOWN, replace(behind, standby=True))
+        judge(KNOWN, server(behind, in_recovery=True))
     assert not isinstance(caught.value, HistoryError)

@@ -2,6 +2,8 @@
 
 A crash takes the slot back, and a restored copy of the server does as well: identifier and timeline are the same. A window
 can be read again message by message, so each one that the slot has forgotten is, and only then is the slot advanced over it.
+Where the server cannot read its own WAL, no slot can be moved over that place: up to PostgreSQL 15 one record may be larger than the
+memory that the server allocates at once to read it, such as a logical message of almost 1 GiB, which anybody may write.
 """
 
 from __future__ import annotations
@@ -9,31 +11,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.errors import SourceError
-from penstock.flow.capture import slot_verdict, source_state
-from penstock.flow.capture.land_window import messages
-from penstock.flow.capture.slot_verdict import HistoryError, SourceState
+from penstock.flow.capture import slot_check
+from penstock.flow.capture.slot_check import HistoryError, SourceState
+from penstock.flow.capture.window import asked, messages
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.source import peek, server_info, slot
+from penstock.source import peek, server_info, session, slot
 from penstock.source.peek import Logical, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.digest import StreamDigest
 
 _SKIPPED = "skipped-"
-_TOLD = "told"
 
 
-def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
+def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState | None = None) -> None:
     """Hold slot and ledger against each other, as the source was found; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
     time nor a slot that another session has advanced lets the pipeline continue. Raises SourceError.
     """
+    before = before or slot_check.read_state(conn, known)
     try:
-        behind = slot_verdict.judge(known, before) is not None
-        slot_verdict.provable(known, before)
+        behind = slot_check.judge(known, before) is not None
+        slot_check.provable(known, before)
         require_past(ctx, conn, known)
         if behind:
             _advance_proved(ctx, conn, known, before)
@@ -42,12 +44,12 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: Source
         raise
 
 
-def look(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:
+def objection(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:
     """Return what speaks against continuing, as far as that can be seen without moving the slot."""
     try:
-        found = source_state.found(conn, known)
-        slot_verdict.judge(known, found)
-        slot_verdict.provable(known, found)
+        found = slot_check.read_state(conn, known)
+        slot_check.judge(known, found)
+        slot_check.provable(known, found)
         require_past(ctx, conn, known)
     except SourceError as problem:
         return problem
@@ -58,7 +60,7 @@ def require_past(ctx: Context, conn: SourceSession, known: ExpectedState) -> Non
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
     xid = ctx.ledger.windows.newest_xid(ctx.name)
     if xid is not None:
-        slot_verdict.same_past(xid, server_info.fate(conn, xid), known.position)
+        slot_check.same_past(xid, server_info.fate(conn, xid), known.position)
 
 
 def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
@@ -69,7 +71,7 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, bef
     start = before.confirmed or Lsn(0)
     if start < known.consistent_point:  # adopted, and set back to where its first owner had it: no window is of there
         start = slot.advance(conn, known.slot, known.consistent_point)
-    for window in slot_verdict.to_prove(known, start, ctx.ledger.windows.all(ctx.name, after=start)):
+    for window in slot_check.to_prove(known, start, ctx.ledger.windows.all(ctx.name, after=start)):
         ctx.progress(f"slot {known.slot} is behind the ledger: reading {window.from_lsn}-{window.upto_lsn} again")
         _prove(ctx, conn, replace(known, position=window.from_lsn), window)
         if known.unproved_from is not None:  # before the slot is beyond it, where nothing could be proved any more
@@ -77,14 +79,9 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, bef
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
-def asked(origin: str, logical: Logical) -> str:
-    """Return how a digest says with which options its messages were asked for."""
-    return origin if logical is Logical.UNSENT else f"{origin}+{_TOLD}"
-
-
-def _asked_again(asked: str) -> tuple[str, Logical]:
+def _asked_again(options: str) -> tuple[str, Logical]:
     """Return the options with which the same transactions come again; what the event trigger told of them is not read twice."""
-    origin, _, told = asked.partition("+")
+    origin, _, told = options.partition("+")
     return origin, Logical.PASSED_OVER if told else Logical.UNSENT
 
 
@@ -117,7 +114,7 @@ def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> N
 
 
 def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: WindowRecord) -> None:
-    before = source_state.found(conn, known)
+    before = slot_check.read_state(conn, known)
     options = (window.digest or "").partition(":")[0]
     origin, logical = _asked_again(options.removeprefix(_SKIPPED))
     if options.startswith(_SKIPPED):
@@ -127,5 +124,34 @@ def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: Wind
         for _ in seen.passing(messages(ctx, known, window.upto_lsn, origin=origin, logical=logical)):
             pass
         now = seen.text(options)
-    slot_verdict.judge_again(known, before, source_state.found(conn, known))
-    slot_verdict.same_window(window, now)
+    slot_check.judge_again(known, before, slot_check.read_state(conn, known))
+    slot_check.same_window(window, now)
+
+
+def unreadable(ctx: Context, known: ExpectedState) -> SourceError | None:
+    """Return what is wrong where the slot cannot be moved over the next window, None where it can. Raises SourceError."""
+    timeout = ctx.pipeline.capture.statement_timeout
+    with session.connect(ctx.source, what=f"{ctx.name}:wal", statement_timeout=timeout) as conn:
+        end = Lsn(min(server_info.position(conn).flushed, known.position + ctx.pipeline.capture.max_wal_bytes))
+        return None if end <= known.position or is_passable(conn, known, end) else wal_unreadable(ctx, known.position)
+
+
+def is_passable(conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
+    """Return whether the server can move the slot to a position, by doing it with a copy of the slot. Raises SourceError."""
+    try:
+        with slot.copied(conn, known.slot) as copy:
+            slot.advance(conn, copy, upto)
+    except SourceError as found:
+        if found.slug != "decoding-limit":
+            raise
+        return False
+    return True
+
+
+def wal_unreadable(ctx: Context, place: Lsn) -> SourceError:
+    """Return the error that halts the pipeline, as of a place after which the server cannot read."""
+    return SourceError(
+        "wal-unreadable",
+        f"expected {ctx.source.address} to be able to read its WAL after {place}, got an error of its own limits; no slot can be moved "
+        f"over that place, so nothing after it can be captured: recover with a new slot and new copies, penstock recover {ctx.name}",
+    )
