@@ -21,7 +21,7 @@ from bench.figures import Figure
 from bench.lake import ROOT, bench_env
 from demo import reading
 from penstock import package
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.capture.run import capture_repeatedly
 from penstock.flow.merge import run as merge

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from penstock import package
 from penstock.cli.app import app
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from stack.paths import Project
 
 ROOT = Project.here().root

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.flow.spark_job import SparkJob
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog

@@ -15,8 +15,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app
-from penstock.cli.options import Mode
-from penstock.cli.statuses import MEANINGS, NOT_TRIED, PLAN_MIGRATION, Status, status_of, worst
+from penstock.cli.options import MEANINGS, NOT_TRIED, PLAN_MIGRATION, Mode, Status, status_of, worst
 from penstock.conditions import CONDITIONS, Directive
 from penstock.errors import PenstockError
 from penstock.ledger import verifications

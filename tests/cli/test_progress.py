@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from penstock.cli import printing
-from penstock.cli.progress import bars
+from penstock.cli.printing import bars
 from penstock.flow import watching
 from penstock.flow.load import watch
 from penstock.jobs.copy_plan import CopyPlan, CopyRange

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from penstock.config.dags import STARTED, WHEN
 from stack.servers.postgres import Database
 from tests.pipeline_env import ROOT, connection

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from penstock import package
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock import package
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
 from penstock.flow.maintain import run as maintain

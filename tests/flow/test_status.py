@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.load import bootstrap

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from penstock.flow.load import bootstrap
 from tests.env_fixtures import Command
 from tests.faults.killed import copy_without_spark

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.spark_job import SparkJob
 from penstock.landing import layout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.spark_submit import spark_submit
+from penstock.cli.context import spark_submit
 from penstock.flow.merge.linger import Lingering
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare

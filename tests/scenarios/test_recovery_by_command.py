@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows

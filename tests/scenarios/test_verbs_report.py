@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from penstock.cli import printing
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import look_verbs, prepare_verbs, repair_verbs, work_verbs
+from penstock.cli import verbs_look, verbs_prepare, verbs_repair, verbs_work
 
 _PARTS = ("apache-airflow", "pyspark", "pyiceberg", "duckdb")
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="The exit statuses are in docs/commands.md. A runbook for every error: penstock runbook <slug>",
 )
-for verbs in (prepare_verbs, look_verbs, work_verbs, repair_verbs):
+for verbs in (verbs_prepare, verbs_look, verbs_work, verbs_repair):
     verbs.register(app)
 
 

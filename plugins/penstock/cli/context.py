@@ -5,7 +5,9 @@ Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,18 +18,18 @@ from typing import Any
 import typer
 
 from penstock.cli import printing
-from penstock.cli.progress import bars
-from penstock.cli.spark_submit import spark_master, spark_submit
-from penstock.cli.statuses import Status, status_of, worst
+from penstock.cli.options import Status, status_of, worst
+from penstock.cli.printing import bars
 from penstock.config.connections import Connection
 from penstock.config.files import clashes, find_pipeline, read_folder
 from penstock.config.model import load_pipeline
 from penstock.config.paths import environment, folder, home
-from penstock.errors import LedgerError, PenstockError
+from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError
 from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
 from penstock.flow.errors import record_errors
-from penstock.flow.spark_job import Submit
+from penstock.flow.spark_job import SparkJob, Submit
+from penstock.jobs import driver_error
 from penstock.units import sentence, several
 
 
@@ -158,3 +160,38 @@ def failed_with(name: str, error: PenstockError, data: Mapping[str, Any] | None 
 def _told(name: str | None, error: PenstockError) -> dict[str, Any]:
     """Return an error as plain data."""
     return {"pipeline": name, "error": {"slug": error.slug, "message": error.message, "runbook": error.runbook}}
+
+
+def spark_master(conn_id: str, environ: Mapping[str, str]) -> str:
+    """Return the master URL of a Spark connection given as Airflow's JSON; raises ConfigError("connection-missing")."""
+    name = f"AIRFLOW_CONN_{conn_id.upper()}"
+    try:
+        found = json.loads(environ[name])
+        host, port = str(found["host"]), found.get("port")
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            "connection-missing",
+            f'expected {name} to hold a Spark connection such as {{"conn_type": "spark", "host": "local[2]"}}',
+        ) from None
+    return f"{host}:{port}" if port else host
+
+
+def spark_submit(master: str, progress: Callable[[str], None]) -> Submit:
+    """Return a way to run a job on this Spark master; the application's own lines become progress."""
+
+    def submit(job: SparkJob) -> None:
+        command = ["spark-submit", "--master", master, "--name", job.name, "--driver-memory", job.driver_memory]
+        for key, value in job.conf.items():
+            command += ["--conf", f"{key}={value}"]
+        command += ["--py-files", str(job.py_files), str(job.application), *job.arguments]
+        with subprocess.Popen(
+            command, env={**os.environ, **job.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            for line in process.stdout or ():
+                progress(line.rstrip())
+        if process.returncode == driver_error.UNWRITTEN:
+            raise driver_error.unwritten(job.plan)
+        if process.returncode:
+            raise LakeError("spark-failed", f"expected {job.name} to end well, got exit code {process.returncode}")
+
+    return submit

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from penstock.cli import printing
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from penstock.config.files import Folder, clashes, find_pipeline, read_folder
 from penstock.config.json_schema import pipeline_schema
 from penstock.config.model import Pipeline, load_pipeline

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from penstock.cli import printing
-from penstock.cli.statuses import Status, status_of
+from penstock.cli.options import Status, status_of
 from penstock.config.connections import Connection
 from penstock.config.files import SUFFIX, read_folder
 from penstock.config.json_schema import SHIPPED

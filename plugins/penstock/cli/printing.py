@@ -1,8 +1,9 @@
-"""What verbs print: progress on the standard error output, results on the standard output."""
+"""What verbs print: results on the standard output, progress on the standard error output, as bars where a terminal shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,10 @@ from rich.text import Text
 from penstock.printable import printable
 
 if TYPE_CHECKING:  # a runbook is to be read at once
+    from rich.progress import TaskID
+
     from penstock.flow.check import Finding
+    from penstock.flow.context import Stage
 
 _COLOURS = {"ok": "green", "warn": "yellow", "error": "red"}
 _WIDEST_LABEL = 32
@@ -88,3 +92,35 @@ def show_document(path: Path, replaced: Mapping[str, str]) -> None:
     from rich.markdown import Markdown  # noqa: PLC0415  # a fifth of a second that only this verb pays
 
     console.print(Markdown(text))
+
+
+@contextmanager
+def bars() -> Iterator[Stage | None]:
+    """Lend a function that shows how far each stage of a work is; none where no one looks."""
+    if not progress_console().is_terminal:
+        yield None
+        return
+    from rich import progress  # noqa: PLC0415  # only who looks pays for it
+
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[rows]}"),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("left"),
+    )
+    tasks: dict[str, TaskID] = {}
+    # lines of progress are printed by the same console, so they appear above the bars
+    with progress.Progress(*columns, console=progress_console(), transient=True) as shown:
+
+        def stage(what: str, done: int, total: int, rows: int | None = None) -> None:
+            if what not in tasks:
+                tasks[what] = shown.add_task(printable(what), total=total, rows="")
+            counted = "" if rows is None else f"{rows:,} rows"
+            shown.update(tasks[what], completed=done, total=total, rows=counted)
+            if done >= total:
+                shown.remove_task(tasks.pop(what))
+
+        yield stage

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperOption
 
 from penstock.cli.app import app
-from penstock.cli.statuses import MEANINGS, PLAN_MIGRATION
+from penstock.cli.options import MEANINGS, PLAN_MIGRATION
 
 
 def markdown() -> str:

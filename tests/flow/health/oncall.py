@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from stack.paths import Project
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database

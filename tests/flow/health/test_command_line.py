@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
-from penstock.cli.statuses import Status
+from penstock.cli.options import Status
 from tests.flow.health.conftest import Watched
 
 

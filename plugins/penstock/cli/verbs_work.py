@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.examples import add
-from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables
+from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables, add
 from penstock.units import several
+
+if TYPE_CHECKING:
+    from penstock.cli.context import Answer
+    from penstock.flow.context import Context
 
 PANEL = "Everyday work"
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
@@ -32,9 +35,8 @@ def capture(name: OneOrAll = None, every: All = False, json: Json = False) -> No
     """Land the slot's changes until caught up, or until the time budget ends."""
     from penstock.cli import context, printing
     from penstock.flow.capture import run
-    from penstock.flow.context import Context
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         counts = run.capture(ctx).summary()
         return context.Answer(counts, lambda: printing.show_counts(ctx.name, counts))
 
@@ -52,14 +54,13 @@ def merge(
 ) -> None:
     """Merge all staged windows into the lake and publish them as one cut."""
     from penstock.cli import context, printing
-    from penstock.flow.context import Context
     from penstock.flow.merge import run
     from penstock.flow.merge.linger import Lingering, require_linger
 
     if linger and every:
         raise typer.BadParameter("--linger keeps one pipeline's application: leave out --all")
 
-    def ask(ctx: Context) -> context.Answer | None:
+    def ask(ctx: Context) -> Answer | None:
         if linger:
             require_linger(ctx)
             Lingering(ctx, context.submitter(ctx)).run(force=force)
@@ -82,9 +83,8 @@ def changelog(
     """Fill an interval of commit time in every table's changelog, in place of what was there."""
     from penstock.cli import context, printing
     from penstock.flow.changelog import coverage, run
-    from penstock.flow.context import Context
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         interval = coverage.parse(from_, to)
         filled = run.fill(ctx, interval, context.submitter(ctx), wait=_HOLD_SECONDS)
         data = {"interval": str(interval), "changes": filled.rows, "changelogs": len(filled.tables)}
@@ -103,10 +103,9 @@ def maintain(
 ) -> None:
     """Compact tables, expire snapshots, and delete old files and records, on lake, landing zone and ledger."""
     from penstock.cli import context
-    from penstock.flow.context import Context
     from penstock.flow.maintain import run
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         done = run.maintain(ctx, context.submitter(ctx), tables=table or (), dry_run=dry_run)
         return context.Answer({"dry_run": dry_run, "report": None if done is None else done.to_json()})
 

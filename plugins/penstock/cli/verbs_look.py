@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.examples import add
-from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, pipeline_names, slugs
+from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, Status, add, pipeline_names, slugs
+
+if TYPE_CHECKING:
+    from penstock.cli.context import Answer
+    from penstock.flow.context import Context
 
 PANEL = "Look"
 
@@ -29,12 +32,10 @@ def list_(json: Json = False) -> None:
 def status(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
     """Show where the pipeline stands: open alarms, freshness, what stands still, slot, tables, last cut; status 4 or 6 where not all is well."""
     from penstock.cli import context, plain, printing, start
-    from penstock.cli.statuses import Status
     from penstock.errors import LedgerError
     from penstock.flow import status
-    from penstock.flow.context import Context
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         try:
             found = status.status(ctx)
         except LedgerError as error:
@@ -49,12 +50,10 @@ def status(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
 def health(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
     """Look at the slot and its surroundings as slot health does, and change nothing; status 4 where there is an alarm."""
     from penstock.cli import context, printing
-    from penstock.cli.statuses import Status
-    from penstock.flow.context import Context
     from penstock.flow.health import report, run
     from penstock.units import several
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         verdict = run.look(ctx)
         lines = report.lines(verdict, ctx.pipeline.health)
         return context.Answer(
@@ -84,14 +83,13 @@ def verify(
         raise typer.BadParameter("--now compares all rows: leave out --mode sample")
     from penstock.cli import context, printing
     from penstock.errors import PenstockError
-    from penstock.flow.context import Context
     from penstock.flow.errors import record_errors
     from penstock.flow.load import run as rebuild
     from penstock.flow.merge import run as merge
     from penstock.flow.verify import now as verify_now
     from penstock.flow.verify import run
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         def merge_now() -> None:
             merge.merge(ctx, context.submitter(ctx))
 
@@ -130,12 +128,29 @@ def runbook(
     path: Annotated[bool, typer.Option("--path", help="Print where the page lies instead.")] = False,
 ) -> None:
     """Print the runbook of a condition, or, without one, every condition in one line."""
-    from penstock.cli import runbooks
+    from penstock.cli import printing
+    from penstock.conditions import CONDITIONS
 
-    found: Path | None = runbooks.page(slug) if slug is not None else None
-    if found is None:
-        runbooks.show_index()
+    if slug is None:
+        printing.show_table(("runbook", "meaning"), ((each, known.meaning) for each, known in CONDITIONS.items()))
     elif path:
-        typer.echo(found)
+        typer.echo(_runbook(slug))
     else:
-        runbooks.show(found, name)
+        printing.show_document(_runbook(slug), {} if name is None else {"<pipeline>": name})
+
+
+def _runbook(slug: str) -> Path:
+    """Return where the page of a condition lies; raises BadParameter."""
+    from penstock.conditions import CONDITIONS, runbook
+    from penstock.config.paths import home
+    from penstock.config.store_options import nearest
+
+    wanted = slug.strip("[]").removesuffix(".md").rpartition("/")[2]
+    if wanted not in CONDITIONS:
+        said = nearest(wanted, CONDITIONS)
+        hint = said if said.startswith("did") else "penstock runbook lists all"
+        raise typer.BadParameter(f"expected the name of a condition, got {slug!r}; {hint}")
+    page = home() / runbook(wanted)
+    if not page.is_file():
+        raise typer.BadParameter(f"expected the runbook at {page}, found none; set PENSTOCK_HOME to the project folder")
+    return page

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from penstock.cli.examples import add
-from penstock.cli.options import All, Json, Name, OneOrAll, pipeline_names
-from penstock.cli.statuses import NOT_TRIED
+from penstock.cli.options import NOT_TRIED, All, Json, Name, OneOrAll, Status, add, pipeline_names
+
+if TYPE_CHECKING:
+    from penstock.cli.context import Answer
+    from penstock.flow.context import Context
 
 PANEL = "Prepare"
 
@@ -84,11 +86,9 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
     from dataclasses import asdict
 
     from penstock.cli import context, printing
-    from penstock.cli.statuses import Status
     from penstock.flow import check
-    from penstock.flow.context import Context
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         findings = [*context.clashing(ctx, name), *check.check(ctx)]
         source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
         return context.Answer(
@@ -131,10 +131,9 @@ def plan_migration(
 ) -> None:
     """Try a migration on a scratch database, and say what it means for the lake; status 0 free, 1 copies, 2 pauses or loses."""
     from penstock.cli import context, printing
-    from penstock.flow.context import Context
     from penstock.flow.trial import report, run
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         scratch = run.Scratch(scratch_connection, tuple(schema_file or ()), schema_connection, programs)
         found = run.try_files(ctx, files, scratch)
 
@@ -168,7 +167,6 @@ def package(
     import os
 
     from penstock import package
-    from penstock.cli.statuses import Status
     from penstock.config.paths import home
 
     path = target or package.location(home(), os.environ)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.examples import add
-from penstock.cli.options import DryRun, Json, Name, TableNames
+from penstock.cli.options import DryRun, Json, Name, TableNames, add
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
@@ -90,7 +89,7 @@ def resync(
     from penstock.flow.load import run
     from penstock.flow.load.resync_request import resync_lines
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         chosen = None if new else tables
         lines = resync_lines(ctx, chosen)
         return _rebuilt(ctx, lines, lambda submit: run.resync(ctx, chosen, submit), dry_run=dry_run)
@@ -115,7 +114,7 @@ def replay(
     from penstock.flow.load import run
     from penstock.flow.load.replay_request import sources
 
-    def ask(ctx: Context) -> context.Answer:
+    def ask(ctx: Context) -> Answer:
         request = run.Replay(tuple(tables or ()), from_, upto, shadow)
         lines = [source.line() for source in sources(ctx, request)]
         return _rebuilt(ctx, lines, lambda submit: run.replay(ctx, request, submit), dry_run=dry_run)
