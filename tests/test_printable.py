@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,9 +73,15 @@ def test_an_error_a_line_and_a_result_show_no_more_than_a_name(
     assert not [each for each in said if each != "\n" and unicodedata.category(each) == "Cc"]
 
 
-def test_a_task_of_airflow_logs_a_name_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+def tasks() -> Any:
+    """A task's side of Airflow, which sets up logging when it is imported: before a test listens to it."""
     from penstock.orchestration import tasks  # noqa: PLC0415
 
+    return tasks
+
+
+def test_a_task_of_airflow_logs_a_name_in_one_line(tasks: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "penstock"):
         tasks._log(f"100% of {HOSTILE}")
 
