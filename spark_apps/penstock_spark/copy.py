@@ -27,8 +27,7 @@ from penstock.errors import PenstockError
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import store
-from penstock.landing.fetched import FetchedWriter
-from penstock.landing.writer import CopyWriter
+from penstock.landing.writer import CopyWriter, FetchedWriter
 from penstock.landing.zone import LandingZone
 from penstock_spark.failures import named
 
@@ -78,7 +77,7 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
     read a second time, and landed as texts. A table that cannot be read gives an entry with `failed`, slug and message, an error
     that concerns all tables one with `ended`.
     """
-    from penstock.source.one_table import TableError  # noqa: PLC0415  # drivers are needed in tasks only
+    from penstock.source.reading import TableError  # noqa: PLC0415  # drivers are needed in tasks only
 
     zone = LandingZone.open(plan.landing_uri, options, {})
     try:

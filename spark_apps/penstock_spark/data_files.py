@@ -23,8 +23,8 @@ from penstock.jobs.merge_plan import FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.values.lake_types import STRING
 from penstock.values.parsed import arrow_type
-from penstock.values.type_table import STRING
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import AT_ONCE

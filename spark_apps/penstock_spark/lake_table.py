@@ -23,7 +23,7 @@ from penstock.lake.evolution import DROPPED_NOTE, Evolution
 from penstock.lake.names import new_location, path
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.defaults import Unsupported, default_literal
-from penstock.values.type_table import element_type
+from penstock.values.lake_types import element_type
 from penstock_spark import clock
 from penstock_spark.failures import own_failure
 from penstock_spark.iceberg_table import IcebergTable

@@ -18,8 +18,7 @@ from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
 from penstock.lake.names import identifier
-from penstock.values.lake_types import mapping
-from penstock.values.misfits import MISFITS_COLUMN
+from penstock.values.lake_types import MISFITS_COLUMN, mapping
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.values.conftest import Source, pinned

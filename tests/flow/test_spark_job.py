@@ -10,7 +10,7 @@ from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, 
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, carried_out
 from penstock.jobs import driver_error
-from penstock.source.one_table import TableError
+from penstock.source.reading import TableError
 from tests.pipeline_env import PipelineEnv
 
 

@@ -13,7 +13,7 @@ from penstock.flow.load import bootstrap
 from penstock.lsn import Lsn
 from penstock.source import peek, read_ahead, session, slot
 from penstock.source.peek import Logical
-from penstock.wire.digest import StreamDigest
+from penstock.wire.batch import StreamDigest
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv

@@ -17,7 +17,7 @@ from penstock.errors import SourceError
 from penstock.jobs.copy_plan import CopyRange
 from penstock.source import catalog, copy, slot
 from penstock.source.session import SourceSession
-from penstock.values.type_table import describe
+from penstock.values.lake_types import describe
 from tests.source.conftest import copied
 from tests.values.cases import CASES, Case
 from tests.values.engines import DuckDb

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from penstock.source import catalog, server_info, session, slot, transactions
+from penstock.source import catalog, server_info, session, slot
 from tests.source.conftest import decoded, inserted, window
 
 
@@ -43,7 +43,7 @@ def seen(conn) -> int:
 
 
 def waiting_for(conn, bound: int) -> set[int | None]:
-    return {blocker.pid for blocker in transactions.open_before(conn, bound)}
+    return {blocker.pid for blocker in server_info.open_before(conn, bound)}
 
 
 @pytest.mark.parametrize("what", ["begin", "begin; savepoint a"])
@@ -94,7 +94,7 @@ def test_prepared_transactions_are_waited_for_by_name(conn, writer, other):
     writer.execute("alter publication p add table only t")
 
     bound = seen(conn)
-    (blocker,) = transactions.open_before(conn, bound)
+    (blocker,) = server_info.open_before(conn, bound)
     assert (blocker.pid, blocker.prepared) == (None, "half")
 
     other.execute("commit prepared 'half'")

@@ -12,9 +12,8 @@ from penstock.conditions import Directive
 from penstock.errors import SourceError
 from penstock.source import catalog, leaf_rows, session, slot
 from penstock.source.copy import plan_ranges, read_range
-from penstock.source.one_table import TableError
 from penstock.source.planning import unplannable
-from penstock.source.reading import EndedError, reading
+from penstock.source.reading import EndedError, TableError, reading
 from penstock.source.text_rows import rendered
 from tests.source.conftest import copied
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import server_info, session, slot, transactions
+from penstock.source import server_info, session, slot
 from tests.source.conftest import decoded, inserted, window
 from tests.waiting import wait_until
 
@@ -163,7 +163,7 @@ def test_a_role_that_may_not_see_others_still_learns_which_process_blocks(new_ro
     with database.connect(autocommit=False) as blocker, session.connect(new_role("blind"), what="test") as conn:
         blocker.execute("insert into t values (1)")
 
-        found = [each for each in transactions.open_now(conn) if each.pid == blocker.info.backend_pid]
+        found = [each for each in server_info.open_now(conn) if each.pid == blocker.info.backend_pid]
 
     assert len(found) == 1
     assert f"process {found[0].pid}" in found[0].describe()

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.source import catalog
 from penstock.source.session import SourceSession
-from penstock.values.type_name import type_name
+from penstock.values.pgtype import type_name
 
 TYPES = (
     *("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "varchar(7)", "char(3)", "bytea", "uuid"),

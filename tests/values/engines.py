@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from penstock.engine import casts
 from penstock.engine.duck import Duck
+from penstock.values.lake_types import describe
 from penstock.values.parsed import parse
-from penstock.values.type_table import describe
 
 
 class Engine(Protocol):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.values.builtin import _ARRAYS, _SCALARS, builtin
 from penstock.values.lake_types import SCALARS, mapping
+from penstock.values.pgtype import _ARRAYS, _SCALARS, builtin
 from stack.servers.postgres import Database
 
 

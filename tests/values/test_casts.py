@@ -14,7 +14,7 @@ from psycopg import sql
 from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
-from penstock.values.lake_types import Mapping, mapping
+from penstock.values.lake_types import Held, mapping
 from tests.values.conftest import Source
 from tests.values.engines import Arrow, DuckDb, Engine
 from tests.values.rendering import as_stored, cases, foreign, rendered, same
@@ -33,7 +33,7 @@ def engine(duckdb: DuckDb, request: pytest.FixtureRequest) -> Engine:
 
 def test_every_type_of_the_case_table_has_the_lake_type_that_the_table_says(shop: Source) -> None:
     for case in cases(shop):
-        assert mapping(shop.type(case.type)) == Mapping(case.lake, exact=case.lake == "string"), case
+        assert mapping(shop.type(case.type)) == Held(case.lake, exact=case.lake == "string"), case
 
 
 def test_values_that_fit_are_the_drivers_own_and_lead_back_to_their_text(shop: Source, engine: Engine) -> None:

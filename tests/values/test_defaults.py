@@ -27,8 +27,7 @@ from penstock.engine.duck import duck_type
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.values.defaults import Unsupported, default_literal, shown_text
-from penstock.values.lake_types import mapping
-from penstock.values.type_table import decimal_digits
+from penstock.values.lake_types import decimal_digits, mapping
 from tests.values.cases import CASES, SETUP
 from tests.values.conftest import Source
 from tests.values.rendering import as_stored, same

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.compare import pg_text
 from penstock.engine import casts
 from penstock.values import defaults
-from penstock.values.type_table import BY_NAME, DECIMAL, STRING, TYPES, LakeType, describe
+from penstock.values.lake_types import BY_NAME, DECIMAL, STRING, TYPES, LakeType, describe
 from stack.paths import Project
 from tests.values.cases import CASES
 

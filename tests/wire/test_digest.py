@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
-from penstock.wire.digest import StreamDigest
+from penstock.wire.batch import StreamDigest
 from tests.wire.encoder import encode
 
 TABLE = m.Relation(1, "s", "t", "d", (m.RelationColumn("id", 23, -1, True), m.RelationColumn("note", 25, -1, False)))

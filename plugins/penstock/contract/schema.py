@@ -13,7 +13,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from penstock.values.misfits import MISFITS_COLUMN
+from penstock.values.lake_types import MISFITS_COLUMN
 from penstock.values.parsed import arrow_type
 
 CONTRACT_VERSION = 1

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.engine.duck import duck_type, literal
 from penstock.engine.order import Bounds, MergeOrder
 from penstock.errors import LakeError
-from penstock.values.type_table import STRING
+from penstock.values.lake_types import STRING
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "int": ("int", "bigint"),

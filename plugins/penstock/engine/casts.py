@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.engine.duck import duck_type, literal
-from penstock.values.type_table import STRING, decimal_digits, describe, element_type
+from penstock.values.lake_types import STRING, decimal_digits, describe, element_type
 
 Cast = Callable[[str], str]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
-from penstock.values.type_table import describe
+from penstock.values.lake_types import describe
 
 _BATCH = 1 << 17
 # A join reads its left side as it comes and holds its right side in memory, as written: of landing files, and of data

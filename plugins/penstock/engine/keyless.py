@@ -15,7 +15,7 @@ from penstock.engine.target import Places
 from penstock.engine.write import Written
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
-from penstock.values.type_table import STRING
+from penstock.values.lake_types import STRING
 
 
 def append(db: Duck, changes: Changes) -> MergeAnswer:

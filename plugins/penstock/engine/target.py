@@ -18,7 +18,7 @@ from penstock.engine.duck import Duck, duck_type, literal
 from penstock.engine.order import Bounds, MergeAnswer, MergeOrder
 from penstock.engine.resolve import key_names
 from penstock.lake.columns import MISFITS
-from penstock.values.type_table import describe
+from penstock.values.lake_types import describe
 
 Places = Mapping[int, BitMap]
 """Rows by the index of their data file in the order: their positions there."""

@@ -12,7 +12,7 @@ import mmh3
 import pyarrow as pa
 
 from penstock.engine.duck import Duck, duck_type
-from penstock.values.type_table import decimal_digits
+from penstock.values.lake_types import decimal_digits
 
 _WIDTH = re.compile(r"(bucket|truncate)\[(\d+)\]")
 _TIMES = ("date", "timestamp_ntz", "timestamp")

@@ -16,7 +16,7 @@ from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.ledger.pipelines import taken
 from penstock.shapes.mirror_column import present
-from penstock.source import column_types, session
+from penstock.source import session, types
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.run import Finding
 
@@ -93,7 +93,7 @@ def _types(ctx: Context) -> Iterator[Finding]:
         return
     for record in records:
         wanted = {
-            column.name: column_types.is_text(ctx.pipeline, (record.schema, record.name), column.name, column.type)
+            column.name: types.is_text(ctx.pipeline, (record.schema, record.name), column.name, column.type)
             for column in present(record.columns)
         }
         other = [column.name for column in present(record.columns) if wanted[column.name] != column.as_text]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from penstock.errors import LakeError
 from penstock.shapes.mirror_column import MirrorColumn, reserved
-from penstock.values.misfits import MISFITS_COLUMN
-from penstock.values.type_table import TYPES
+from penstock.values.lake_types import MISFITS_COLUMN, TYPES
 
 MISFITS_TYPE = "map<string,string>"
 

@@ -15,8 +15,7 @@ from typing import Any
 from penstock.errors import LakeError
 from penstock.lake.columns import mirror_columns
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.values.lake_types import holds
-from penstock.values.misfits import MISFITS_COLUMN
+from penstock.values.lake_types import MISFITS_COLUMN, holds
 
 Number = tuple[int, int]
 """A column's attnum and its generation."""

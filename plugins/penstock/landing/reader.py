@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSIONS
 from penstock.errors import LakeError
-from penstock.landing.io_errors import missing, unreachable, unread
+from penstock.landing.store import missing, unreachable, unread
 
 
 def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.landing.atomic_file import Draft, show_all
-from penstock.landing.io_errors import unwritable
+from penstock.landing.store import unwritable
 
 # Small groups keep the end short: the last one is encoded when the server has nothing more to do.
 ROW_GROUP_BYTES = 8 << 20

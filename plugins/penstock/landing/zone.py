@@ -17,10 +17,9 @@ from pyarrow import fs
 
 from penstock.landing import reader, store
 from penstock.landing.atomic_file import PART, Draft, FolderDraft, UploadDraft
-from penstock.landing.fetched import FetchedWriter
-from penstock.landing.io_errors import unreachable, unwritable
 from penstock.landing.row_groups import Budget
-from penstock.landing.writer import CopyWriter, FileWriter
+from penstock.landing.store import unreachable, unwritable
+from penstock.landing.writer import CopyWriter, FetchedWriter, FileWriter
 
 
 class LandingZone:

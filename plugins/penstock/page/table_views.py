@@ -13,8 +13,8 @@ from penstock.page.maintenance import MaintainedTable
 from penstock.page.models import Pipeline
 from penstock.page.table_models import Column, Copy, Fetch, Finding, Identity, TableCut, TablePage
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.values.type_name import type_name
-from penstock.values.type_table import STRING, element_type
+from penstock.values.lake_types import STRING, element_type
+from penstock.values.pgtype import type_name
 
 _IDENTITIES: dict[str, Identity] = {"d": "key", "i": "key", "f": "whole rows", "n": "nothing"}
 

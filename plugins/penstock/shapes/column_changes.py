@@ -16,9 +16,8 @@ from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import innermost
-from penstock.values.pgtype import PgType
+from penstock.values.pgtype import PgType, type_name
 from penstock.values.type_change import followed, sent_as_real, widened, widened_real
-from penstock.values.type_name import type_name
 
 Rule = Literal[
     "add-column",

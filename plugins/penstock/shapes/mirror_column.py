@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.values.lake_types import mapping
-from penstock.values.misfits import MISFITS_COLUMN
+from penstock.values.lake_types import MISFITS_COLUMN, STRING, mapping
 from penstock.values.pgtype import PgType
-from penstock.values.type_table import STRING
 
 # Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
 _COMPUTED = frozenset(

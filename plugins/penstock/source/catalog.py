@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from penstock.shapes import partition_bounds
 from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source import types
-from penstock.source.one_table import rewritten_error
+from penstock.source.reading import rewritten_error
 from penstock.source.session import SourceSession, translating
 from penstock.source.types import Types
 from penstock.sql import load

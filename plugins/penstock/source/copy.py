@@ -18,15 +18,14 @@ from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.one_table import of_one_table, rewritten_error, rewritten_query
 from penstock.source.planning import Heap
-from penstock.source.reading import BACKEND, BEGIN, bounded, taking
+from penstock.source.reading import BACKEND, BEGIN, bounded, of_one_table, rewritten_error, rewritten_query, taking
 from penstock.source.session import assert_pinned, showing
 from penstock.source.text_rows import rendered
 from penstock.sql import load
+from penstock.values.lake_types import describe
 from penstock.values.parsed import parsed_type, value_of, widened
 from penstock.values.type_change import is_real
-from penstock.values.type_table import describe
 
 _SETTINGS = {
     "lock_timeout": "10s",

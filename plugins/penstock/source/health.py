@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
-from penstock.source import ddl_trigger, refusals, server_info, slot, transactions
+from penstock.source import ddl_trigger, refusals, server_info, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.refusals import Refusal
-from penstock.source.server_info import ServerFacts
+from penstock.source.server_info import OpenTransaction, ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
-from penstock.source.transactions import OpenTransaction
 
 _TRANSACTIONS = 20
 _ACTIVITY = "since when other roles' transactions are open (grant pg_monitor or pg_read_all_stats)"
@@ -69,7 +68,7 @@ class Seen:
 def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> Seen:
     """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
-    around, oldest = _around(conn), transactions.open_now(conn, limit=_TRANSACTIONS)
+    around, oldest = _around(conn), server_info.open_now(conn, limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
     return Seen(
         server=server_info.read(conn),

@@ -15,8 +15,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.source.error_translation import shown, translate
-from penstock.source.one_table import TableError, of_one_table
-from penstock.source.reading import EndedError, bounded, reading
+from penstock.source.reading import EndedError, TableError, bounded, of_one_table, reading
 from penstock.source.session import SourceSession, connect
 
 Heap = tuple[str, str]

@@ -4,11 +4,14 @@ Whoever owns a relation has functions run by every query over it: PostgreSQL eva
 statistics while it plans. So such a read belongs to the reader's role, in a transaction that cannot write, and that is
 always rolled back, which takes settings back as well. A function can catch the end of a time limit, but no FATAL error:
 what goes on after the limit is ended from another session.
+
+What concerns one table only stops none of the others. TRUNCATE and rewrites give a table another file, which older snapshots see
+empty (PostgreSQL documentation, "Caveats" of MVCC): whether that has happened is asked inside the transaction that has read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Timer
 
@@ -82,3 +85,49 @@ def bounded(source: Connection, backend: tuple[object, ...], seconds: int) -> It
         ) from None
     finally:
         alarm.cancel()
+
+
+_OF_ONE_TABLE = (
+    "table-rewritten",
+    "source-auth",
+    "source-corrupt",
+    "source-error",
+    "source-out-of-memory",
+    "source-timeout",
+    "decoding-limit",
+)
+"""What may go wrong with one table, once the source has let us in and the snapshot is there."""
+
+
+class TableError(SourceError):
+    """One table cannot be read as its snapshot sees it; the others can."""
+
+
+@contextmanager
+def of_one_table() -> Iterator[None]:
+    """Raise what concerns only the table that is read inside as a TableError, any other SourceError as it is."""
+    try:
+        yield
+    except SourceError as error:
+        if error.slug not in _OF_ONE_TABLE:
+            raise
+        raise TableError(error.slug, error.message) from None
+
+
+def rewritten_query(heaps: Sequence[tuple[str, str]]) -> sql.Composed:
+    """Compose the query that names those of these (schema, name) which are not in the file that the snapshot knows.
+
+    Ask after reading: from then on the lock of the transaction lets no other session truncate or rewrite them.
+    """
+    return sql.SQL(load("source/reading/rewritten")).format(
+        schemas=sql.Literal([schema for schema, _ in heaps]), names=sql.Literal([name for _, name in heaps])
+    )
+
+
+def rewritten_error(heap: tuple[str, str]) -> TableError:
+    """Make the error of a relation that the query has named."""
+    return TableError(
+        "table-rewritten",
+        f"expected {'.'.join(heap)} to keep the file that the snapshot knows until it is read, but it was "
+        "truncated, rewritten, renamed or dropped: read it under a later snapshot",
+    )

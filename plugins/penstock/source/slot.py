@@ -19,7 +19,7 @@ from psycopg import sql
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import server_info, transactions
+from penstock.source import server_info
 from penstock.source.reading import BEGIN, taking
 from penstock.source.session import SourceSession, connect, pinning, translating
 
@@ -201,7 +201,7 @@ def _create_statement(slot: str, version: int, temporary: bool) -> sql.Composed:
 
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     with connect(source, what="blockers") as conn:
-        found = "; ".join(each.describe() for each in transactions.open_now(conn))
+        found = "; ".join(each.describe() for each in server_info.open_now(conn))
         on_standby = server_info.read(conn).in_recovery
     hint = "run pg_log_standby_snapshot() on the primary" if on_standby else "end them or wait"
     return SourceError(

@@ -1,11 +1,15 @@
-"""Column types from `pg_type`, as trees: a domain over its base, an array over its element."""
+"""Column types from `pg_type`, as trees (a domain over its base, an array over its element), and which the pipeline file has as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from penstock.config.model import Pipeline
+from penstock.shapes.source_table import SourceTable
+from penstock.source.patterns import chosen_by
 from penstock.source.session import SourceSession
+from penstock.values.lake_types import element_type, mapping
 from penstock.values.pgtype import PgType
 
 
@@ -67,3 +71,26 @@ class Types:
 def read(conn: SourceSession, oids: Iterable[int]) -> Types:
     """Read the types with these oids and all that they are made of; raises SourceError."""
     return Types({row.oid: row for row in conn.records(TypeRow, "types/types", oids=sorted(set(oids)))})
+
+
+def as_chosen(pipeline: Pipeline, table: SourceTable) -> SourceTable:
+    """Return a table whose columns say whether they are text in the lake."""
+    if not pipeline.tables.columns:
+        return table
+    columns = tuple(
+        replace(column, as_text=is_text(pipeline, (table.schema, table.name), column.name, column.type))
+        for column in table.columns
+    )
+    return replace(table, columns=columns)
+
+
+def is_text(pipeline: Pipeline, table: tuple[str, str], column: str, type: PgType) -> bool:
+    """Return whether text is chosen for a column of this name and type."""
+    return is_array(type) and any(
+        column in each.columns and chosen_by(each)(*table) for each in pipeline.tables.columns
+    )
+
+
+def is_array(type: PgType) -> bool:
+    """Return whether the lake has a type as an array."""
+    return element_type(mapping(type).lake_type) is not None

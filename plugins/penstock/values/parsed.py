@@ -10,9 +10,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import describe, mapping
 from penstock.values.pgtype import PgType
-from penstock.values.type_table import describe
 
 
 def parsed_type(type: PgType) -> str | None:

@@ -1,4 +1,4 @@
-"""One Arrow batch of messages as bare arrays, and what to say when the compiled pass has refused one of them.
+"""One Arrow batch of messages as bare arrays, a digest of all of them, and what to say when the compiled pass has refused one of them.
 
 The pass knows only which message it did not like. The scalar decoder then reads the same messages from the same state,
 so the error is its own, with field, offset and expected length. That costs Python per message, once, before the end.
@@ -6,6 +6,8 @@ so the error is its own, with field, offset and expected length. That costs Pyth
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,3 +93,38 @@ def explain(batch: MessageBatch, refused: int, oracle: Decoder, before: int) -> 
     expected = "whole transactions in protocol 1, values as text (slot: two_phase=false; peek: no streaming, no binary)"
     got = f"message {chr(message[0])!r}"
     return ProtocolError("protocol-unknown", f"{where}: expected {expected}, got {got} instead; {NEXT_STEP}")
+
+
+_LEFT_OUT = b"RYM"
+_DIGITS = 32
+
+
+class StreamDigest:
+    """Digest messages while they pass: the same history gives the same digest at every peek, another history never does.
+
+    BEGIN and COMMIT carry places, times and ids that no second history repeats, and the changes carry every byte of the rows.
+    RELATION and TYPE are left out: the server repeats them whenever another session has it look at its catalog again. So are
+    logical messages: which of them come depends on a secret of the source, which may be replaced. O(bytes), plus Python per
+    message that is left out.
+    """
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()  # twice as fast as BLAKE2 where the processor knows it
+
+    def passing(self, batches: Iterable[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
+        """Yield the batches as they come, digested; raises ProtocolError as the decoder does."""
+        for batch in batches:
+            self._update(MessageBatch.of(batch))
+            yield batch
+            del batch  # it may be large, and the next one comes before this name would mean that
+
+    def text(self, asked: str) -> str:
+        """Return the digest of what has passed, after the options with which it was `asked` for."""
+        return f"{asked}:{self._hash.hexdigest()[:_DIGITS]}"
+
+    def _update(self, batch: MessageBatch) -> None:
+        start = 0
+        for number in batch.tagged(_LEFT_OUT).tolist():
+            self._hash.update(batch.data[batch.offsets[start] : batch.offsets[number]].data)
+            start = number + 1
+        self._hash.update(batch.data[batch.offsets[start] : batch.offsets[-1]].data)

@@ -28,7 +28,7 @@ from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
 from penstock.source.refusals import Refusal
-from penstock.source.transactions import OpenTransaction
+from penstock.source.server_info import OpenTransaction
 from tests.flow.health.cases import (
     GIB,
     MIB,

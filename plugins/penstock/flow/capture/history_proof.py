@@ -21,7 +21,7 @@ from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
 from penstock.source.peek import Logical, Transaction
 from penstock.source.session import SourceSession
-from penstock.wire.digest import StreamDigest
+from penstock.wire.batch import StreamDigest
 
 _SKIPPED = "skipped-"
 

@@ -28,8 +28,8 @@ from penstock.lsn import Lsn
 from penstock.shapes.landed_window import Landed
 from penstock.source import peek, server_info, session
 from penstock.source.peek import Logical
+from penstock.wire.batch import StreamDigest
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
-from penstock.wire.digest import StreamDigest
 
 VersionOf = Callable[[Relation, int], int]
 _TOLD = "told"

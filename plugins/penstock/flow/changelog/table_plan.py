@@ -21,8 +21,8 @@ from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.source.patterns import chosen_by
-from penstock.values.builtin import builtin
 from penstock.values.lake_types import mapping
+from penstock.values.pgtype import builtin
 from penstock.values.type_change import is_real
 from penstock.wire.messages import Relation
 

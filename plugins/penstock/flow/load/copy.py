@@ -22,7 +22,7 @@ from penstock.ledger import new_attempt
 from penstock.ledger.table_records import RebuildRecord, TableFacts
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import verdict
-from penstock.source import catalog_snapshot, column_types, session, slot
+from penstock.source import catalog_snapshot, session, slot, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
 
@@ -50,7 +50,7 @@ def published(ctx: Context, *, sizes: bool = False) -> CatalogSnapshot:
     """Return the publication and its tables as they are now."""
     with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
         found = catalog_snapshot.read(conn, ctx.pipeline.publication, sizes=sizes)
-    return replace(found, tables=tuple(column_types.as_chosen(ctx.pipeline, table) for table in found.tables))
+    return replace(found, tables=tuple(types.as_chosen(ctx.pipeline, table) for table in found.tables))
 
 
 def collect(ctx: Context, ids: Sequence[str]) -> None:

@@ -21,10 +21,10 @@ from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import layout
 from penstock.shapes.source_table import SourceTable
-from penstock.source import catalog, column_types, session
+from penstock.source import catalog, session, types
 from penstock.source.copy import plan_ranges
-from penstock.source.one_table import TableError, of_one_table
 from penstock.source.planning import Heap, generated, unplannable
+from penstock.source.reading import TableError, of_one_table
 from penstock.source.slot import Exported, importing
 from penstock.units import several
 
@@ -39,7 +39,7 @@ def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[
     """
     with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
         found = catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)
-    return {table.oid: column_types.as_chosen(ctx.pipeline, table) for table in found}
+    return {table.oid: types.as_chosen(ctx.pipeline, table) for table in found}
 
 
 def copy_tables(

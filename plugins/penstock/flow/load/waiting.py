@@ -16,7 +16,7 @@ from penstock.flow import table_policy
 from penstock.flow.context import Context
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.source import session, slot, transactions
+from penstock.source import server_info, session, slot
 
 ANNOUNCE_AGAIN = timedelta(minutes=10)
 _POLL_SECONDS = 1.0
@@ -90,7 +90,7 @@ def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, w
 def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
     """Name what must end before the tables can be copied, or nothing."""
     bounds = [table.joined_xid for table in joined if table.joined_xid is not None]
-    open_ = transactions.open_before(conn, max(bounds)) if bounds else []
+    open_ = server_info.open_before(conn, max(bounds)) if bounds else []
     found = ["; ".join(sorted(blocker.name() for blocker in open_))] if open_ else []
     on_standby = [table.joined_lsn for table in joined if table.joined_xid is None and table.joined_lsn is not None]
     if on_standby:

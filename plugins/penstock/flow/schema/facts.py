@@ -8,7 +8,7 @@ from penstock.flow.context import Context
 from penstock.ledger.table_records import TableFacts, TableRecord
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import column_plan, facts_of
-from penstock.source import column_types
+from penstock.source import types
 
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
@@ -19,7 +19,7 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
         name=table.name,
         target=_kept_target(ctx, table) or ctx.pipeline.target(table.schema, table.name),
         identity=table.identity,
-        columns=tuple(map(column_plan, column_types.as_chosen(ctx.pipeline, table).columns)),
+        columns=tuple(map(column_plan, types.as_chosen(ctx.pipeline, table).columns)),
         catalog_digest=table.digest(),
     )
 

@@ -27,7 +27,7 @@ from penstock.shapes.new_files import altered_with_its_rows, suspects
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.shapes.table_facts import column_look
-from penstock.source import column_types, leaf_rows, server_info
+from penstock.source import leaf_rows, server_info, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
 
@@ -56,7 +56,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
 
     `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
-    now = {oid: column_types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
+    now = {oid: types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
     cases: list[Undecided | Rewritten] = []
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing
     sent = publishing.sent if publishing else None

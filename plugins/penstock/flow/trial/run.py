@@ -22,8 +22,9 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
-from penstock.source.scratch import database, migration, origin, programs, server
+from penstock.source.scratch import database, migration, programs
 from penstock.source.scratch.programs import Programs, unavailable
+from penstock.source.scratch.server import throw_away
 from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 
@@ -150,10 +151,10 @@ def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
             found = _Source(
                 server=server_info.read(conn),
                 found=catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True),
-                roles=origin.roles(conn),
-                search_path=origin.search_path(conn),
-                extensions=origin.extensions(conn),
-                running=origin.running_server(conn),
+                roles=database.roles(conn),
+                search_path=database.search_path(conn),
+                extensions=database.extensions(conn),
+                running=database.running_server(conn),
             )
     except (ConfigError, SourceError) as error:
         if not scratch.schema_files:
@@ -166,10 +167,10 @@ def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | N
     """Return where the scratch database is made: on a server of our own, or on the one that was named, never the source's."""
     if scratch.connection is None:
         ctx.progress(f"starting a scratch server of PostgreSQL {tools.major} from {tools.folder}")
-        return stack.enter_context(server.throw_away(tools))
+        return stack.enter_context(throw_away(tools))
     place = ctx.connections(scratch.connection)
     with _session(ctx, place) as conn:
-        if source is not None and origin.running_server(conn) == source.running:
+        if source is not None and database.running_server(conn) == source.running:
             raise unavailable(
                 f"expected connection {scratch.connection!r} to lead to another server than the source's, but it is the same one",
                 "a migration may change roles and settings of a whole server: name another, or leave --scratch-connection out",

@@ -36,7 +36,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.shapes import gone_partitions, partition_bounds
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_snapshot, key_range, session
-from penstock.source.one_table import TableError, of_one_table
+from penstock.source.reading import TableError, of_one_table
 from penstock.source.slot import export_snapshot
 from penstock.source.text_rows import RenderedSource, rendered
 

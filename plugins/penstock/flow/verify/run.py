@@ -33,7 +33,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
 from penstock.shapes import gone_partitions
 from penstock.source import catalog, catalog_snapshot
-from penstock.source.one_table import TableError, of_one_table
+from penstock.source.reading import TableError, of_one_table
 from penstock.source.slot import Exported
 from penstock.source.text_rows import rendered
 from penstock.units import several

@@ -18,9 +18,8 @@ from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.patterns import Choice
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
-from penstock.source.server_info import ServerFacts
+from penstock.source.server_info import OpenTransaction, ServerFacts
 from penstock.source.slot import SlotFacts
-from penstock.source.transactions import OpenTransaction
 
 Level = Literal["ok", "warn", "error"]
 

@@ -7,7 +7,7 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 from __future__ import annotations
 
 from penstock.config.model import Pipeline
-from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot, transactions
+from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot
 from penstock.source.patterns import choose
 from penstock.source.preflight import publication_rules, role_rules, server_rules, table_rules
 from penstock.source.preflight.report import Asked, Finding, ForeignRows, Privileges, Reader, Role
@@ -99,7 +99,7 @@ def ask(
         role=role,
         slots=slots,
         own=next((each for each in slots if each.name == pipeline.slot), None),
-        blockers=transactions.open_now(conn),
+        blockers=server_info.open_now(conn),
         publication=found.publication,
         choice=choose(found.relations, pipeline.tables),
         wanted=wanted,

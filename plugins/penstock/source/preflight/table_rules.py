@@ -10,7 +10,7 @@ from penstock.shapes import object_names
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.replica_identity import problem, remedy
 from penstock.shapes.source_table import SourceTable
-from penstock.source import column_types
+from penstock.source import types
 from penstock.source.patterns import chosen_by, in_pattern
 from penstock.source.preflight.report import Asked, Finding, error, names, ok, quoted, warn
 from penstock.source.publication import PublicationFacts
@@ -87,10 +87,10 @@ def names_of_objects(asked: Asked) -> Iterator[Finding]:
 
 def arrays(asked: Asked) -> Iterator[Finding]:
     """Name arrays that are declared with more dimensions than the lake's have, and choices of a type that choose nothing."""
-    chosen = [column_types.as_chosen(asked.pipeline, table) for table in asked.tables]
+    chosen = [types.as_chosen(asked.pipeline, table) for table in asked.tables]
     for table in chosen:
         for column in table.columns:
-            if column.dimensions > 1 and column_types.is_array(column.type) and not column.as_text:
+            if column.dimensions > 1 and types.is_array(column.type) and not column.as_text:
                 pattern = f"{in_pattern(table.schema)}.{in_pattern(table.name)}"
                 entry = json.dumps(
                     {"include": [pattern], "columns": [column.name], "type": "string"}, ensure_ascii=False
